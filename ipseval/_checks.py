@@ -1,0 +1,79 @@
+"""Checks of user input, made once at the border; each error says what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from ipseval._types import AnyArray, FloatArray
+from ipseval.errors import InputError, UnknownNameError
+
+
+def examples(values: Iterable[object], limit: int = 3) -> str:
+    """Return the first few values as text for an error message."""
+    shown = []
+    for count, value in enumerate(values):
+        if count == limit:
+            shown.append("…")
+            break
+        shown.append(repr(value.item() if isinstance(value, np.generic) else value))
+    return ", ".join(shown)
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise `UnknownNameError` unless `value` is one of `choices`."""
+    known = tuple(choices)
+    if value not in known:
+        raise UnknownNameError(f"value for {name}:", value, known)
+
+
+def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:
+    """Return `value` as a float in the unit interval, or raise `InputError`."""
+    number = float(value)
+    low_ok = number > 0 if low_open else number >= 0
+    high_ok = number < 1 if high_open else number <= 1
+    if not (low_ok and high_ok):
+        interval = f"{'(' if low_open else '['}0, 1{')' if high_open else ']'}"
+        raise InputError(f"{name} must be in {interval}; got {value!r}.")
+    return number
+
+
+def check_positive_int(name: str, value: object, *, minimum: int = 1) -> int:
+    """Return `value` as an int of at least `minimum`, or raise `InputError`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) < minimum:
+        raise InputError(f"{name} must be an integer >= {minimum}; got {value!r}.")
+    return int(value)
+
+
+def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None) -> FloatArray:
+    """Return `values` as a new 1-d float64 array; NaN is kept, shape and type are checked."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a sequence of numbers; got {type(values).__name__}.") from None
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional; got shape {array.shape}.")
+    if size is not None and array.size != size:
+        raise InputError(f"{name} must have {size} entries, one for each id; got {array.size}.")
+    return array
+
+
+def check_counts(name: str, values: npt.ArrayLike, *, size: int | None = None) -> FloatArray:
+    """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries."""
+    counts = as_float_vector(name, values, size=size)
+    bad = ~np.isfinite(counts) | (counts < 0)
+    if bad.any():
+        raise InputError(
+            f"{name} must be finite counts >= 0; {int(bad.sum())} of {counts.size} are not "
+            f"(first at position {int(np.flatnonzero(bad)[0])}: {counts[bad][0]})."
+        )
+    return counts
+
+
+def check_finite(name: str, array: AnyArray) -> None:
+    """Raise `InputError` with the number of NaN or infinite entries, if there are any."""
+    bad = int((~np.isfinite(array)).sum())
+    if bad:
+        raise InputError(f"{name} must be finite; {bad} of {array.size} entries are NaN or infinite.")

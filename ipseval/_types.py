@@ -1,0 +1,24 @@
+"""Array types and literal choices shared by all modules."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = npt.NDArray[Any]
+
+RngLike: TypeAlias = int | np.random.Generator | None
+TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
+TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]
+
+
+def readonly(array: AnyArray) -> AnyArray:
+    """Return a view of `array` that cannot be written to: values that flow are never changed in place."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

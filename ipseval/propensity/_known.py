@@ -1,0 +1,73 @@
+"""Known propensities: logged by an experiment, a bandit policy, or published with a data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ipseval._checks import as_float_vector
+from ipseval._types import AnyArray
+from ipseval.errors import PropensityError
+from ipseval.interactions import Interactions
+from ipseval.propensity._base import Propensity
+
+
+class HasIds(Protocol):
+    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
+
+    @property
+    def user_ids(self) -> AnyArray:
+        """Ids of the users."""
+
+    @property
+    def item_ids(self) -> AnyArray:
+        """Ids of the items."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPropensity:
+    """Propensities that are known, on the scale of probabilities.
+
+    Parameters
+    ----------
+    item : (n_items,) array-like, optional
+        P_i in (0, 1] in the order of `split.item_ids`; NaN: unknown, its positives are left out and counted.
+    pair : data frame, optional
+        Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
+    is_probability : bool
+        False when the values are known only up to a common factor.
+
+    Raises
+    ------
+    PropensityError
+        When neither or both are given, or a value is outside (0, 1].
+    """
+
+    item: npt.ArrayLike | None = None
+    pair: Any | None = None
+    is_probability: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.item is None) == (self.pair is None):
+            raise PropensityError("KnownPropensity takes either item= (one per item) or pair= (a frame).")
+
+    def fit(self, ids: HasIds) -> Propensity:
+        """Return the propensity in the id space of a split (or anything with user_ids and item_ids)."""
+        n_items = int(ids.item_ids.size)
+        if self.item is not None:
+            values = as_float_vector("item", self.item, size=n_items)
+            return Propensity(values, self.is_probability, "known per item", n_items)
+        log = Interactions.from_frame(self.pair, value="propensity", users=ids.user_ids, items=ids.item_ids)
+        order = np.argsort(log.pair_key)
+        assert log.value is not None
+        return Propensity(
+            None,
+            self.is_probability,
+            "known per user–item pair",
+            n_items,
+            pair=log.value[order].astype(np.float64),
+            pair_key=log.pair_key[order],
+        )

@@ -1,0 +1,92 @@
+"""Top-K lists: ranks within the list are exact, ranks beyond K are censored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import examples
+from ipseval._types import AnyArray, IntArray
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.ranking._ranked import RankedPositives, Targets
+from ipseval.splits import Split
+
+
+def is_list_frame(model: Any) -> bool:
+    """Return whether `model` is a data frame with columns user, item and rank or score."""
+    try:
+        columns = set(nw.from_native(model).columns)
+    except (TypeError, AttributeError):
+        return False
+    return {"user", "item"} <= columns and bool(columns & {"rank", "score"})
+
+
+def rank_lists(model: Any, split: Split, targets: Targets, *, name: str) -> RankedPositives:
+    """Return ranks of the test positives in top-K lists.
+
+    The list of a user is ordered by `rank` (1-based, ascending) or, without it, by `score` (descending, ties
+    counted). K is the length of the longest list; shorter lists are padded with misses, and a positive that
+    is not in its user's list gets rank K + 1, which only says "beyond K".
+
+    Raises
+    ------
+    InputError
+        For unknown ids, repeated pairs, training items in a list, NaN scores, or ranks that are not
+        1, 2, 3, … within a user.
+    """
+    by_rank = "rank" in nw.from_native(model).columns
+    try:
+        log = Interactions.from_frame(
+            model, value="rank" if by_rank else "score", users=split.user_ids, items=split.item_ids
+        )
+    except InputError as error:
+        raise InputError(f"{name} (top-K lists): {error}") from None
+    assert log.value is not None
+    seen = np.isin(log.pair_key, split.train.pair_key)
+    if seen.any():
+        pair = (split.user_ids[log.user[seen][0]], split.item_ids[log.item[seen][0]])
+        raise InputError(
+            f"{name}: {int(seen.sum())} entries of the lists are training items of their user (first: "
+            f"{examples(pair)}), which are no candidates; remove them when recommending."
+        )
+    n_above, n_tied = _positions(log, -log.value.astype(np.float64) if not by_rank else log.value)
+    if by_rank:
+        _check_ranks(log, n_above, n_tied, name)
+    length = int(log.activity.max())
+    order = np.argsort(log.pair_key)
+    keys, wanted = log.pair_key[order], targets.user * np.int64(split.n_items) + targets.item
+    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    found, row = keys[place] == wanted, order[place]
+    return targets.ranked(
+        np.where(found, n_above[row], length), np.where(found, n_tied[row], 0), max_rank=length
+    )
+
+
+def _positions(log: Interactions, key: AnyArray) -> tuple[IntArray, IntArray]:
+    """Return how many entries of the same list come before, and tie with, each entry."""
+    order = np.lexsort((key, log.user))
+    user, sorted_key = log.user[order], key[order]
+    place = np.arange(len(log))
+    new_user = np.diff(user, prepend=-1) != 0
+    new_group = new_user | (np.diff(sorted_key, prepend=np.nan) != 0)
+    group_start = np.maximum.accumulate(np.where(new_group, place, 0))
+    user_start = np.maximum.accumulate(np.where(new_user, place, 0))
+    group = np.cumsum(new_group) - 1
+    n_above, n_tied = np.empty(len(log), dtype=np.int64), np.empty(len(log), dtype=np.int64)
+    n_above[order] = group_start - user_start
+    n_tied[order] = np.bincount(group)[group] - 1
+    return n_above, n_tied
+
+
+def _check_ranks(log: Interactions, n_above: IntArray, n_tied: IntArray, name: str) -> None:
+    wrong = (log.value != n_above + 1) | (n_tied > 0)
+    if wrong.any():
+        user = pd.unique(log.user_ids[log.user[wrong]])
+        raise InputError(
+            f"{name}: the ranks of {user.size} users are not 1, 2, 3, … without gap or repetition "
+            f"(e.g. user {examples(user)})."
+        )

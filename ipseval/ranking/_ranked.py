@@ -1,0 +1,170 @@
+"""RankedPositives: where each held-out positive stands among its user's candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
+from ipseval.errors import InputError
+
+if TYPE_CHECKING:
+    from ipseval.splits import Split
+
+
+@dataclass(frozen=True, eq=False)
+class RankedPositives:
+    """The rank of every held-out positive, before any tie rule; sorted by user, then item.
+
+    With c = `n_above` and t = `n_tied`, the 1-based rank is anything from c + 1 to c + t + 1: metrics apply
+    the tie rule. Ranks can be stored and reused: metrics, estimators and γ change without ranking again.
+
+    Attributes
+    ----------
+    user, item : (n_pos,) int arrays
+        Codes into `user_ids`, `item_ids`.
+    n_above, n_tied : (n_pos,) int arrays
+        Candidates scored strictly above the positive, and tied with it (itself not counted).
+    n_candidates : (n_pos,) int array
+        |C_u|, the size of the user's candidate set, the positive included.
+    user_ids, item_ids : arrays
+        The universe of ids. All users count as the population for `ips`.
+    gain : (n_pos,) float array or None
+        Graded relevance of the positive (the test value), where there is one.
+    max_rank : int or None
+        With top-K lists: ranks beyond K are unknown and stored as K + 1; only @k metrics with k <= K are
+        exact. None: the whole ranking is known.
+    candidates : str
+        Which items compete, for the report.
+    """
+
+    user: IntArray
+    item: IntArray
+    n_above: IntArray
+    n_tied: IntArray
+    n_candidates: IntArray
+    user_ids: AnyArray
+    item_ids: AnyArray
+    gain: FloatArray | None = None
+    max_rank: int | None = None
+    candidates: str = "all items minus the user's training items"
+
+    def __post_init__(self) -> None:
+        size = self.user.size
+        for name in ("item", "n_above", "n_tied", "n_candidates", "gain"):
+            array = getattr(self, name)
+            if array is not None and array.shape != (size,):
+                raise InputError(f"{name} must have shape ({size},) like user; got {array.shape}.")
+        key = self.user * np.int64(max(self.item_ids.size, 1)) + self.item
+        if size and (np.diff(key) <= 0).any():
+            raise InputError("ranked positives must be sorted by user, then item, without repetition.")
+        for name in ("user", "item", "n_above", "n_tied", "n_candidates", "gain", "user_ids", "item_ids"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, readonly(array))
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    def __repr__(self) -> str:
+        return f"RankedPositives({len(self):,} positives of {self.users.size:,} users; {self.candidates})"
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Row at which each user's positives begin, (n_users_with_positives,)."""
+        if not len(self):
+            return np.zeros(0, dtype=np.int64)
+        return readonly(np.flatnonzero(np.diff(self.user, prepend=-1)))
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Number of positives of each user that has any, |S*_u|."""
+        return readonly(np.diff(self.starts, append=len(self)))
+
+    @cached_property
+    def users(self) -> IntArray:
+        """Codes of the users that have positives, ascending."""
+        return readonly(self.user[self.starts])
+
+    @cached_property
+    def segment(self) -> IntArray:
+        """Position in `users` of each positive's user, (n_pos,)."""
+        return readonly(np.repeat(np.arange(self.starts.size), self.counts))
+
+    @property
+    def n_population(self) -> int:
+        """Number of users in the universe, with or without positives."""
+        return int(self.user_ids.size)
+
+    def sum_by_user(self, values: FloatArray) -> FloatArray:
+        """Return Σ of `values` (n_pos,) over each user's positives, (n_users_with_positives,)."""
+        if not len(self):
+            return np.zeros(0)
+        return np.asarray(np.add.reduceat(values, self.starts), dtype=np.float64)
+
+    def select(self, keep: BoolArray) -> RankedPositives:
+        """Return the chosen positives; their ranks stay as they are."""
+        if keep.all():
+            return self
+        return replace(
+            self,
+            user=self.user[keep],
+            item=self.item[keep],
+            n_above=self.n_above[keep],
+            n_tied=self.n_tied[keep],
+            n_candidates=self.n_candidates[keep],
+            gain=None if self.gain is None else self.gain[keep],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What is to be ranked: the positives sorted by user and item, and each user's excluded items.
+
+    `excluded[excluded_start[u]:excluded_start[u + 1]]` are the sorted item codes that user u cannot be
+    recommended: its training items.
+    """
+
+    user: IntArray
+    item: IntArray
+    gain: FloatArray | None
+    excluded: IntArray
+    excluded_start: IntArray
+    n_candidates: IntArray
+    user_ids: AnyArray
+    item_ids: AnyArray
+
+    @classmethod
+    def from_split(cls, split: Split) -> Targets:
+        """Return the test positives of a split, with its training items excluded."""
+        test, train = split.test, split.train
+        order = np.argsort(test.pair_key, kind="stable")
+        start = np.concatenate([[0], np.cumsum(train.activity)])
+        user = test.user[order]
+        return cls(
+            user=user,
+            item=test.item[order],
+            gain=None if test.value is None else test.value[order].astype(np.float64),
+            excluded=train.item[np.argsort(train.pair_key, kind="stable")],
+            excluded_start=start,
+            n_candidates=(split.n_items - train.activity)[user],
+            user_ids=split.user_ids,
+            item_ids=split.item_ids,
+        )
+
+    def ranked(self, n_above: IntArray, n_tied: IntArray, *, max_rank: int | None = None) -> RankedPositives:
+        """Return the result for these targets."""
+        return RankedPositives(
+            self.user,
+            self.item,
+            n_above,
+            n_tied,
+            self.n_candidates,
+            self.user_ids,
+            self.item_ids,
+            gain=self.gain,
+            max_rank=max_rank,
+        )

@@ -1,0 +1,142 @@
+"""Scorers: whatever gives a score to every item for a block of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import examples
+from ipseval._types import AnyArray, IntArray
+from ipseval.errors import InputError
+from ipseval.splits import Split
+
+
+class Scorer(Protocol):
+    """Scores of all items for a block of users; higher is better."""
+
+    def block(self, users: IntArray) -> AnyArray:
+        """Return scores (len(users), n_items) for the user codes in `users`; never written to."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseScorer:
+    """An (n_users, n_items) array or memmap."""
+
+    scores: AnyArray
+
+    def block(self, users: IntArray) -> AnyArray:
+        """Return the rows of `users`; a view where they are consecutive."""
+        first, last = int(users[0]), int(users[-1])
+        if last - first + 1 == users.size:
+            return self.scores[first : last + 1]
+        return self.scores[users]
+
+
+@dataclass(frozen=True, eq=False)
+class FactorScorer:
+    """score_ui = user_factors_u · item_factors_i (+ item_bias_i)."""
+
+    user_factors: AnyArray
+    item_factors: AnyArray
+    item_bias: AnyArray | None = None
+
+    def block(self, users: IntArray) -> AnyArray:
+        """Return the product for `users`."""
+        scores: AnyArray = self.user_factors[users] @ self.item_factors.T
+        return scores if self.item_bias is None else scores + self.item_bias
+
+
+@dataclass(frozen=True, eq=False)
+class CallableScorer:
+    """A function from user codes (b,) to scores (b, n_items)."""
+
+    function: Callable[[IntArray], Any]
+    n_items: int
+
+    def block(self, users: IntArray) -> AnyArray:
+        """Return what the function gives, after a check of its shape."""
+        scores = np.asarray(self.function(users))
+        if scores.shape != (users.size, self.n_items):
+            raise InputError(
+                f"the scorer function returned shape {scores.shape} for {users.size} users; "
+                f"expected ({users.size}, {self.n_items})."
+            )
+        return scores
+
+
+def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
+    """Return `model` as a scorer in the id space of `split`, after a check of its shape.
+
+    Raises
+    ------
+    InputError
+        When the type is not supported or the shape does not match the split.
+    """
+    if isinstance(model, pd.DataFrame):
+        return DenseScorer(_aligned(model, split, name))
+    if isinstance(model, np.ndarray):
+        _check_shape(model, (split.n_users, split.n_items), name)
+        return DenseScorer(_numeric(model, name))
+    if isinstance(model, tuple) and len(model) in (2, 3):
+        return _factors(model, split, name)
+    if callable(model):
+        return CallableScorer(model, split.n_items)
+    if hasattr(model, "block"):
+        scorer: Scorer = model
+        return scorer
+    raise InputError(
+        f"{name} is a {type(model).__name__}; expected an (n_users, n_items) array or DataFrame, a pair of "
+        "factor matrices, a callable users -> scores, a top-K frame, or RankedPositives."
+    )
+
+
+def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
+    user_factors, item_factors = np.asarray(model[0]), np.asarray(model[1])
+    if user_factors.ndim != 2 or item_factors.ndim != 2 or user_factors.shape[1] != item_factors.shape[1]:
+        raise InputError(
+            f"{name}: factors must be (n_users, d) and (n_items, d); got {user_factors.shape} and "
+            f"{item_factors.shape}."
+        )
+    _check_shape(user_factors, (split.n_users, user_factors.shape[1]), f"{name}: user factors")
+    _check_shape(item_factors, (split.n_items, item_factors.shape[1]), f"{name}: item factors")
+    bias = None
+    if len(model) == 3 and model[2] is not None:
+        bias = np.asarray(model[2])
+        _check_shape(bias, (split.n_items,), f"{name}: item bias")
+    return FactorScorer(_numeric(user_factors, name), _numeric(item_factors, name), bias)
+
+
+def _check_shape(array: AnyArray, expected: tuple[int, ...], name: str) -> None:
+    if array.shape != expected:
+        hint = " It looks transposed." if array.shape == expected[::-1] else ""
+        raise InputError(
+            f"{name} has shape {array.shape}; expected {expected}, rows in the order of split.user_ids and "
+            f"columns in the order of split.item_ids.{hint}"
+        )
+
+
+def _numeric(array: AnyArray, name: str) -> AnyArray:
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{name} must hold real numbers; got dtype {array.dtype}.")
+    return array
+
+
+def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
+    """Return the values of a users × items frame in the order of the split, by its labels."""
+    for axis, labels, ids in (
+        ("row", frame.index, split.user_ids),
+        ("column", frame.columns, split.item_ids),
+    ):
+        if not labels.is_unique:
+            raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.")
+        missing = ~np.isin(ids, labels.to_numpy())
+        if missing.any():
+            raise InputError(
+                f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
+                f"({examples(ids[missing])}; its labels start with {examples(labels)})."
+            )
+    return _numeric(frame.loc[split.user_ids, split.item_ids].to_numpy(), name)
