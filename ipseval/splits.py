@@ -52,7 +52,7 @@ class Split:
         if n_overlap:
             raise InputError(
                 f"{n_overlap} of {len(self.test)} test pairs are also in another part of the split; a "
-                "training item is never a candidate. Remove them, or pass overlap='drop' to Split.from_frames."
+                "training item is no candidate. Remove them, or pass overlap='drop' to Split.from_frames."
             )
 
     def __repr__(self) -> str:
@@ -184,8 +184,8 @@ def split_random(
     if not in_test.any():
         most = int(log.activity.max())
         raise InputError(
-            f"no user has enough interactions to give {test_fraction:.0%} of them to test (at most {most} per "
-            "user); use a larger test_fraction or leave-one-out."
+            f"no user has enough interactions to give {test_fraction:.0%} of them to test (at most {most} "
+            "per user); use a larger test_fraction or leave-one-out."
         )
     shares = f"{test_fraction:g} test" + (
         f", {validation_fraction:g} validation" if validation_fraction else ""

@@ -84,7 +84,7 @@ class PowerLawPropensity:
         if gamma > 1:
             warnings.warn(
                 f"gamma = {gamma:g} > 1 says that true popularity falls as observed popularity rises "
-                f"(n_i ∝ n*_i^{(1 - gamma) / 2:g}). Check it against a random-exposure sample if there is one.",
+                f"(n_i ∝ n*_i^{(1 - gamma) / 2:g}). Check it on a random-exposure sample if there is one.",
                 IdentificationWarning,
                 stacklevel=2,
             )

@@ -37,6 +37,8 @@ class RankedPositives:
     max_rank : int or None
         With top-K lists: ranks beyond K are unknown and stored as K + 1; only @k metrics with k <= K are
         exact. None: the whole ranking is known.
+    candidates_by_user : (n_users,) int array or None
+        |C_u| of every user of the population, with or without positives; the unbiased AUC needs it.
     candidates : str
         Which items compete, for the report.
     """
@@ -50,6 +52,7 @@ class RankedPositives:
     item_ids: AnyArray
     gain: FloatArray | None = None
     max_rank: int | None = None
+    candidates_by_user: IntArray | None = None
     candidates: str = "all items minus the user's training items"
 
     def __post_init__(self) -> None:
@@ -61,7 +64,8 @@ class RankedPositives:
         key = self.user * np.int64(max(self.item_ids.size, 1)) + self.item
         if size and (np.diff(key) <= 0).any():
             raise InputError("ranked positives must be sorted by user, then item, without repetition.")
-        for name in ("user", "item", "n_above", "n_tied", "n_candidates", "gain", "user_ids", "item_ids"):
+        views = ("user", "item", "n_above", "n_tied", "n_candidates", "gain", "user_ids", "item_ids")
+        for name in (*views, "candidates_by_user"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, readonly(array))
@@ -93,6 +97,11 @@ class RankedPositives:
     def segment(self) -> IntArray:
         """Position in `users` of each positive's user, (n_pos,)."""
         return readonly(np.repeat(np.arange(self.starts.size), self.counts))
+
+    @cached_property
+    def by_rank(self) -> IntArray:
+        """Row numbers that sort the positives by user, then from best to worst; ties by item."""
+        return readonly(np.lexsort((self.n_above, self.user)))
 
     @property
     def n_population(self) -> int:
@@ -133,7 +142,7 @@ class Targets:
     gain: FloatArray | None
     excluded: IntArray
     excluded_start: IntArray
-    n_candidates: IntArray
+    candidates_by_user: IntArray
     user_ids: AnyArray
     item_ids: AnyArray
 
@@ -150,7 +159,7 @@ class Targets:
             gain=None if test.value is None else test.value[order].astype(np.float64),
             excluded=train.item[np.argsort(train.pair_key, kind="stable")],
             excluded_start=start,
-            n_candidates=(split.n_items - train.activity)[user],
+            candidates_by_user=split.n_items - train.activity,
             user_ids=split.user_ids,
             item_ids=split.item_ids,
         )
@@ -162,9 +171,10 @@ class Targets:
             self.item,
             n_above,
             n_tied,
-            self.n_candidates,
+            self.candidates_by_user[self.user],
             self.user_ids,
             self.item_ids,
             gain=self.gain,
             max_rank=max_rank,
+            candidates_by_user=self.candidates_by_user,
         )

@@ -1,0 +1,30 @@
+"""Ranking metrics: from ranks of held-out positives to one number per user."""
+
+from __future__ import annotations
+
+from ipseval.metrics._additive import AdditiveMetric, Atop
+from ipseval.metrics._auc import Auc
+from ipseval.metrics._base import Definition, Metric
+from ipseval.metrics._card import card
+from ipseval.metrics._claims import Claim, claim
+from ipseval.metrics._labels import METRICS, metric
+from ipseval.metrics._list import Hit, ReciprocalRank
+from ipseval.metrics._ndcg import Ndcg
+from ipseval.metrics._pairwise import AveragePrecision
+
+__all__ = [
+    "METRICS",
+    "AdditiveMetric",
+    "Atop",
+    "Auc",
+    "AveragePrecision",
+    "Claim",
+    "Definition",
+    "Hit",
+    "Metric",
+    "Ndcg",
+    "ReciprocalRank",
+    "card",
+    "claim",
+    "metric",
+]

@@ -1,0 +1,128 @@
+"""Exact expectations over random tie breaking for metrics that read several positives at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._types import BoolArray, FloatArray, IntArray, TieRule
+from ipseval.ranking import RankedPositives
+
+
+@dataclass(frozen=True)
+class Table:
+    """One bucket of users: rows are users, columns their positives from best to worst, padded.
+
+    `above` and `size` say that the positives of one tie group take a uniformly random choice of the ranks
+    above + 1 … above + size; padding has relevance 0. `first` and `last` are the columns where the positive's
+    own tie group begins and ends.
+    """
+
+    above: IntArray
+    size: IntArray
+    first: IntArray
+    last: IntArray
+    is_real: BoolArray
+
+    @property
+    def group_count(self) -> IntArray:
+        """Number of positives in the tie group of each entry."""
+        return self.last - self.first + 1
+
+
+def tie_group_sizes(ranked: RankedPositives) -> IntArray:
+    """Return how many of its user's positives share the score of each positive, itself included, (n_pos,)."""
+    order = ranked.by_rank
+    above, user = ranked.n_above[order], ranked.user[order]
+    new_group = (np.diff(above, prepend=-1) != 0) | (np.diff(user, prepend=-1) != 0)
+    sizes = np.diff(np.flatnonzero(new_group), append=order.size)
+    result = np.empty(order.size, dtype=np.int64)
+    result[order] = np.repeat(sizes, sizes)
+    return result
+
+
+def places(ranked: RankedPositives, rule: TieRule) -> tuple[IntArray, IntArray]:
+    """Return (above, size): each positive takes one of the ranks above + 1 … above + size at random.
+
+    "min" and "max" put the positives of a tie group before and after its other items: the group shrinks to
+    its positives, whose order stays random, so that no two positives share a rank and labels do not matter.
+    """
+    size = ranked.n_tied + 1
+    if rule not in ("min", "max") or not ranked.n_tied.any():
+        return ranked.n_above, size
+    together = tie_group_sizes(ranked)
+    return (ranked.n_above if rule == "min" else ranked.n_above + size - together), together
+
+
+def table(above: IntArray, size: IntArray, rows: IntArray) -> Table:
+    """Return the tie structure of one bucket (see `buckets`) from the places of all positives."""
+    is_real = rows >= 0
+    beyond = np.iinfo(np.int64).max // 4
+    above = np.where(is_real, above[rows], beyond)
+    size = np.where(is_real, size[rows], 1)
+    column = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)
+    starts = np.diff(above, axis=1, prepend=-1) != 0
+    ends = np.ones_like(starts)
+    ends[:, :-1] = starts[:, 1:]
+    first = np.maximum.accumulate(np.where(starts, column, 0), axis=1)
+    last = np.minimum.accumulate(np.where(ends, column, rows.shape[1])[:, ::-1], axis=1)[:, ::-1]
+    return Table(above, size, first, last, is_real)
+
+
+def by_bucket(values: FloatArray, rows: IntArray) -> FloatArray:
+    """Return values (n_pos,) in the shape of `rows`, 0 in the padding."""
+    return np.where(rows >= 0, values[rows], 0.0)
+
+
+def before(values: FloatArray, column: IntArray, *, product: bool = False) -> FloatArray:
+    """Return the sum (or product) of the entries of each row before the given columns."""
+    running = np.cumprod(values, axis=1) if product else np.cumsum(values, axis=1)
+    start = np.full((values.shape[0], 1), 1.0 if product else 0.0)
+    return np.take_along_axis(np.concatenate([start, running], axis=1), column, axis=1)
+
+
+def harmonic(depth: int) -> FloatArray:
+    """Return H_0 … H_depth, H_j = Σ_{r≤j} 1/r."""
+    return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1.0, depth + 1))])
+
+
+def miss_probability(miss: FloatArray, is_member: BoolArray, slots: IntArray, size: IntArray) -> FloatArray:
+    """Return E[Π (1 − y) over the members of a tie group that fall in its first `slots` places], (n,).
+
+    `miss` is 1 − y of the members (n, width). The members take a random choice of `size` places; going
+    through them one by one, with j already among the first `slots`, the next is too with probability
+    (slots − j)/(size − i). The recursion has no cancellation for y in [0, 1].
+    """
+    n, width = miss.shape
+    state = np.zeros((n, width + 1))
+    state[:, 0] = 1.0
+    j = np.arange(width + 1)
+    placed = np.zeros(n, dtype=np.int64)
+    for column in range(width):
+        active = is_member[:, column]
+        left = np.maximum(size - placed, 1)[:, None]
+        inside = (slots[:, None] - j) / left
+        moved = state * (1 - inside)
+        moved[:, 1:] += (state * inside)[:, :-1] * miss[:, [column]]
+        state = np.where(active[:, None], moved, state)
+        placed += active
+    return np.asarray(state.sum(axis=1), dtype=np.float64)
+
+
+def mean_products(miss: FloatArray, is_member: BoolArray) -> FloatArray:
+    """Return D_l, the mean of Π (1 − y) over all l-subsets of the members, (n, width + 1); D_0 = 1."""
+    n, width = miss.shape
+    means = np.zeros((n, width + 1))
+    means[:, 0] = 1.0
+    level = np.arange(width + 1)
+    count = np.zeros(n, dtype=np.int64)
+    for column in range(width):
+        active = is_member[:, column]
+        count += active
+        total = np.maximum(count, 1)[:, None]
+        share = level / total
+        updated = means * np.maximum(1 - share, 0)
+        updated[:, 1:] += means[:, :-1] * miss[:, [column]] * share[:, 1:]
+        means = np.where(active[:, None], updated, means)
+    return means
