@@ -16,7 +16,16 @@ from ipseval.splits import Split
 BLOCK_ENTRIES = 4_000_000
 
 
-def rank_positives(model: Any, split: Split, *, name: str = "the model") -> RankedPositives:
+def rank_positives(
+    model: Any,
+    split: Split,
+    *,
+    name: str = "the model",
+    candidates: Any = "all",
+    n_threads: int | None = None,
+    progress: bool | None = None,
+    max_memory: int | str | None = None,
+) -> RankedPositives:
     """Return the exact rank of every test positive among the catalogue minus the user's training items.
 
     Parameters

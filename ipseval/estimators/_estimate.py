@@ -1,0 +1,92 @@
+"""Estimate: a value with everything that is needed to judge it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ipseval._types import FloatArray, readonly
+from ipseval.estimators._base import Estimator, Sample, UserSums
+from ipseval.metrics import Claim, Metric, claim
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One estimator of one metric for one recommender.
+
+    Attributes
+    ----------
+    metric, estimator : str
+        Labels.
+    sums : UserSums
+        Per-user sums; everything else follows from them.
+    n_positives : int
+        Positives that entered.
+    claim : Claim
+        What is claimed of the number, with its condition.
+    notes : tuple of str
+        What a reader must know about this number.
+    """
+
+    metric: str
+    estimator: str
+    sums: UserSums
+    n_positives: int
+    claim: Claim
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def value(self) -> float:
+        """The estimate; NaN where it is undefined, with the reason in `notes`."""
+        return self.sums.value()
+
+    @cached_property
+    def influence(self) -> FloatArray:
+        """ψ_u of each user in `sums.users`, with mean 0."""
+        return readonly(self.sums.influence())
+
+    @cached_property
+    def standard_error(self) -> float:
+        """√(Σψ²/(n(n − 1))) over users (delta method); NaN with fewer than two users."""
+        n = self.sums.n_users
+        if n < 2:
+            return float("nan")
+        return float(np.sqrt(np.sum(self.influence**2) / (n * (n - 1.0))))
+
+
+def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
+    """Return the estimate of `metric` by `estimator` on a weighted sample of ranked positives."""
+    sums = estimator.sums(sample, metric)
+    stated = claim(
+        metric,
+        estimator.label,
+        is_probability=sample.is_probability,
+        n_relevant=sample.n_relevant_kind,
+    )
+    return Estimate(
+        metric.label,
+        estimator.label,
+        sums,
+        len(sample.ranked),
+        stated,
+        tuple(_notes(sample, estimator, sums)),
+    )
+
+
+def _notes(sample: Sample, estimator: Estimator, sums: UserSums) -> list[str]:
+    notes = []
+    if estimator.label == "snips" and (sample.ranked.counts == 1).all():
+        notes.append("snips is identical to aoa here: every user has one positive")
+    if sums.n_undefined:
+        notes.append(f"{sums.n_undefined:,} users left out: the metric is undefined for them")
+    if sample.n_without_propensity:
+        notes.append(f"{sample.n_without_propensity:,} positives without a propensity left out")
+    if estimator.label == "ips" and sample.n_relevant_kind == "estimated":
+        notes.append("s_u estimated by Σ1/P of each user")
+    if sums.n_users == 0 or sums.denominator.sum() == 0:
+        notes.append("undefined: no user has a defined value")
+    elif sums.n_users == 1:
+        notes.append("one user: no standard error")
+    return notes
