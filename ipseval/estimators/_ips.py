@@ -37,7 +37,8 @@ class Ips:
             raise PropensityError(
                 "ips needs P on the scale of probabilities, but this propensity is known up to a factor "
                 "only. Fix the scale with scale='max' (the most popular item has P = 1) or a number, "
-                "calibrate it on random exposure (fit_gamma_from_exposure), or use snips, where the factor cancels."
+                "calibrate it on random exposure (fit_gamma_from_exposure), or use snips, where the "
+                "factor cancels."
             )
         if metric.needs_n_relevant and sample.n_relevant_kind == "absent":
             raise InputError(
