@@ -89,26 +89,9 @@ LAZY = {
 }
 
 OPTIONAL = [
-    "numba",
-    "matplotlib",
-    "pyarrow",
-    "polars",
-    "torch",
-    "duckdb",
-    "jinja2",
-    "pooch",
-    "pytest",
-    "powerlaw",
-    "implicit",
-    "cornac",
-    "lenskit",
-    "rectools",
-    "recbole",
-    "surprise",
-    "lightfm",
-    "dask",
-    "distributed",
-    "pyspark",
+    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "jinja2", "pooch", "pytest", "powerlaw"),
+    *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
+    *("dask", "distributed", "pyspark"),
 ]
 # Files made of numba code: they may import it at the top, and are themselves imported inside a function.
 KERNELS: set[str] = set()
