@@ -1,0 +1,14 @@
+# One-line targets; `make test lint types` is what to run before a commit, `.ci/run` is what CI runs.
+PYTHON ?= python
+
+.PHONY: test slow lint format types docs bench demo ci
+
+test: ; $(PYTHON) -m pytest
+slow: ; $(PYTHON) -m pytest -m slow
+lint: ; ruff check . && ruff format --check .
+format: ; ruff check --fix . && ruff format .
+types: ; mypy
+docs: ; mkdocs build --strict
+bench: ; for file in benchmarks/[!_]*.py; do echo "== $$file"; $(PYTHON) $$file || exit 1; done
+demo: ; ipseval demo
+ci: ; .ci/run

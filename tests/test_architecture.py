@@ -1,0 +1,309 @@
+"""The layers of the package: who may import whom, what may be loaded, how long a file may get.
+
+`LEVELS` gives each module or package its level: imports go to strictly lower levels only. Inside a package
+the files may import each other without cycles, and never their own `__init__`.
+`THIRD_PARTY` lists what a module may import beside numpy and the standard library; a file inside a package
+may have a line of its own, which is added to that of its package.
+`LAZY` lists the only imports that may go up, inside a function, so that a value can offer a convenient
+method; "" is the package itself, for its version.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "ipseval"
+
+LEVELS = {
+    "errors": 0,
+    "_types": 0,
+    "_checks": 0,
+    "_registry": 0,
+    "interactions": 1,
+    "agreement": 1,
+    "splits": 2,
+    "datasets": 2,
+    "propensity": 3,
+    "ranking": 3,
+    "metrics": 4,
+    "baselines": 4,
+    "adapters": 4,
+    "estimators": 5,
+    "simulation": 5,
+    "inference": 6,
+    "evaluation": 7,
+    "sampled_metrics": 7,
+    "report": 8,
+    "plots": 9,
+    "validation": 10,
+    "study": 10,
+    "distributed": 10,
+    "testing": 10,
+    "cli": 11,
+    "__main__": 12,
+    "": 13,  # ipseval/__init__.py: the curated public names; nobody imports from it
+}
+
+# Level 0 has an order of its own: the checks raise the errors and use the types.
+SAME_LEVEL = {"_checks": {"errors", "_types"}, "_registry": {"errors"}}
+
+THIRD_PARTY = {
+    "_checks": {"pandas"},
+    "interactions": {"pandas", "narwhals"},
+    "agreement": {"scipy"},
+    "splits": {"pandas"},
+    "datasets": {"pandas", "pooch"},
+    "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},
+    "ranking": {"threadpoolctl", "tqdm"},
+    "ranking._scorers": {"pandas"},
+    "ranking._lists": {"pandas", "narwhals"},
+    "ranking._ranked": {"pandas", "pyarrow"},
+    "baselines": {"scipy"},
+    "inference": {"scipy", "statsmodels", "pandas", "tqdm", "threadpoolctl"},
+    "evaluation": {"pandas", "tqdm"},
+    "sampled_metrics": {"scipy"},
+    "report": {"pandas", "jinja2"},
+    "plots": {"pandas", "matplotlib"},
+    "validation": {"pandas", "tqdm", "threadpoolctl"},
+    "study": {"pandas", "tqdm", "threadpoolctl"},
+    "distributed": {"pandas", "dask", "distributed", "pyspark"},
+    "testing": {"pandas", "pytest"},
+    "cli": {"pandas"},
+}
+
+LAZY = {
+    "evaluation": {"report", "plots"},
+    "report": {""},
+    "testing": {""},
+    "cli": {""},
+}
+
+OPTIONAL = [
+    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "jinja2", "pooch", "pytest", "powerlaw"),
+    *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
+    *("dask", "distributed", "pyspark"),
+]
+# Files made of numba code: they may import it at the top, and are themselves imported inside a function.
+KERNELS: set[str] = set()
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement: where it stands and what it names."""
+
+    source: str  # dotted name of the importing module below ipseval
+    target: str  # dotted name, "ipseval.…" for our own
+    line: int
+    lazy: bool  # inside a function
+    typing_only: bool  # under `if TYPE_CHECKING:`
+    relative: bool
+
+    def __str__(self) -> str:
+        return f"ipseval/{self.source.replace('.', '/')}.py:{self.line} imports {self.target}"
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name below ipseval; a package's `__init__` is the package itself."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def walk(
+    node: ast.AST, lazy: bool = False, typing_only: bool = False
+) -> Iterator[tuple[ast.AST, bool, bool]]:
+    for child in ast.iter_child_nodes(node):
+        inside = lazy or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        if is_type_checking(child):
+            for part in child.body:
+                yield part, inside, True
+                yield from walk(part, inside, True)
+            for part in child.orelse:
+                yield part, inside, typing_only
+                yield from walk(part, inside, typing_only)
+            continue
+        yield child, inside, typing_only
+        yield from walk(child, inside, typing_only)
+
+
+@cache
+def own_modules() -> dict[str, Path]:
+    return {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    found = []
+    for source, path in own_modules().items():
+        for node, lazy, typing_only in walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                # `from ipseval.ranking import _lists` names a module, `… import RankedPositives` does not.
+                names = [
+                    f"{base}.{alias.name}" if f"{base}.{alias.name}"[8:] in own_modules() else base
+                    for alias in node.names
+                ]
+            else:
+                continue
+            relative = isinstance(node, ast.ImportFrom) and node.level > 0
+            found += [Import(source, name, node.lineno, lazy, typing_only, relative) for name in names]
+    return tuple(found)
+
+
+def own_imports() -> list[Import]:
+    return [found for found in imports() if found.target.split(".")[0] == "ipseval"]
+
+
+def layer(module: str) -> str:
+    return module.split(".")[0]
+
+
+def below_package(found: Import) -> str:
+    return found.target[len("ipseval") :].lstrip(".")
+
+
+def may_import(found: Import) -> bool:
+    source, target = layer(found.source), layer(below_package(found))
+    if source == target:
+        return below_package(found) != source or found.source == source
+    if LEVELS[target] < LEVELS[source] or target in SAME_LEVEL.get(source, ()):
+        return True
+    return found.typing_only or (found.lazy and target in LAZY.get(source, ()))
+
+
+def test_every_module_has_a_level():
+    unknown = sorted({layer(module) for module in own_modules()} - set(LEVELS))
+    assert not unknown, f"give these modules a level in LEVELS: {unknown}"
+
+
+def test_imports_go_to_strictly_lower_levels():
+    assert not [str(found) for found in own_imports() if not may_import(found)]
+
+
+def test_no_import_is_relative():
+    assert not [str(found) for found in imports() if found.relative]
+
+
+def test_files_of_a_package_do_not_import_each_other_in_a_circle():
+    graph: dict[str, set[str]] = {}
+    for found in own_imports():
+        target = below_package(found)
+        if layer(found.source) == layer(target) and found.source != target and not found.typing_only:
+            graph.setdefault(found.source, set()).add(target)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"these files import each other in a circle: {' -> '.join(error.args[1])}")
+
+
+def third_party_imports() -> list[tuple[Import, str]]:
+    named = [(found, found.target.split(".")[0]) for found in imports()]
+    return [pair for pair in named if pair[1] not in sys.stdlib_module_names and pair[1] != "ipseval"]
+
+
+def allowed(module: str) -> set[str]:
+    parts = module.split(".")
+    prefixes = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    return {"numpy"}.union(*(THIRD_PARTY.get(prefix, set()) for prefix in prefixes))
+
+
+def test_third_party_imports_are_the_listed_ones():
+    unlisted = [
+        str(found)
+        for found, name in third_party_imports()
+        if name not in allowed(found.source) and not found.typing_only
+    ]
+    assert not unlisted, f"list them in THIRD_PARTY, or do without: {unlisted}"
+
+
+def test_optional_dependencies_are_imported_only_when_used():
+    eager = [
+        str(found)
+        for found, name in third_party_imports()
+        if name in OPTIONAL and not (found.lazy or found.typing_only) and found.source not in KERNELS
+    ]
+    assert not eager, f"move these imports into the function that needs them: {eager}"
+
+
+def test_importing_the_package_loads_no_optional_dependency():
+    program = f"import sys, ipseval; print(*(set({OPTIONAL!r}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+def test_importing_the_package_prints_and_warns_nothing():
+    program = "import ipseval"
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def checked_files() -> list[Path]:
+    return [path for folder in ("ipseval", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+
+
+def test_no_file_is_too_long():
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in checked_files()
+    }
+    too_long = {name: length for name, length in lengths.items() if length > MAX_FILE_LINES}
+    assert not too_long, f"split these files (at most {MAX_FILE_LINES} lines): {too_long}"
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the number of lines from `def` to the last statement, the docstring not counted."""
+    assert function.end_lineno is not None
+    length = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function, clean=False) is not None:
+        assert first.end_lineno is not None
+        length -= first.end_lineno - first.lineno + 1
+    return length
+
+
+def test_no_function_is_too_long():
+    too_long = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name} ({code_lines(node)} lines)"
+        for path in own_modules().values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and code_lines(node) > MAX_FUNCTION_LINES
+    ]
+    assert not too_long, f"split these functions (at most {MAX_FUNCTION_LINES} lines of code): {too_long}"
+
+
+def check(source: str, target: str, *, lazy: bool = False, typing_only: bool = False) -> bool:
+    return may_import(Import(source, target, 1, lazy, typing_only, relative=False))
+
+
+def test_the_rules_refuse_what_they_should_refuse():
+    assert check("ranking._exact", "ipseval.splits")
+    assert check("ranking._exact", "ipseval.ranking._lists")
+    assert check("evaluation", "ipseval.report", lazy=True)
+    assert check("splits", "ipseval.evaluation", typing_only=True)
+    assert not check("evaluation", "ipseval.report")
+    assert not check("splits", "ipseval.evaluation")
+    assert not check("splits", "ipseval.evaluation", lazy=True)
+    assert not check("ranking._exact", "ipseval.propensity._base")
+    assert not check("ranking._exact", "ipseval.ranking")
+    assert not check("ranking._exact", "ipseval")
+    assert allowed("ranking._lists") == {"numpy", "pandas", "narwhals", "threadpoolctl", "tqdm"}

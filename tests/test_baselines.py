@@ -1,0 +1,193 @@
+"""Baselines against cases worked by hand and slow independent computations."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipseval.baselines import BASELINES, ease, item_knn, popularity, pure_svd, random
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.ranking import rank_positives
+from ipseval.splits import split_random
+
+
+def log_of(matrix) -> Interactions:
+    """Return the interactions of a users × items matrix of 0 and 1, over all its rows and columns."""
+    matrix = np.asarray(matrix)
+    user, item = np.nonzero(matrix)
+    frame = pd.DataFrame({"user": user, "item": item})
+    return Interactions.from_frame(frame, users=np.arange(len(matrix)), items=np.arange(matrix.shape[1]))
+
+
+def random_log(seed: int, n_users: int = 12, n_items: int = 9) -> Interactions:
+    rng = np.random.default_rng(seed)
+    return log_of(rng.random((n_users, n_items)) < rng.uniform(0.1, 0.7, n_items))
+
+
+def all_scores(model, log: Interactions) -> np.ndarray:
+    if isinstance(model, tuple):
+        return model[0] @ model[1].T
+    return model(np.arange(log.n_users)) if callable(model) else np.asarray(model)
+
+
+# n* = (2, 2, 1); items 0 and 1 share one user, 1 and 2 share one, 0 and 2 none.
+SMALL = log_of([[1, 1, 0], [1, 0, 0], [0, 1, 1]])
+HALF, ROOT = 1 / 2, 1 / np.sqrt(2)  # cos(0, 1) = 1/√(2·2), cos(1, 2) = 1/√(2·1)
+
+
+def test_popularity_is_the_training_count_for_every_user_in_the_memory_of_one_row():
+    scores = popularity(SMALL)
+    np.testing.assert_array_equal(scores, [[2, 2, 1]] * 3)
+    assert scores.strides[0] == 0
+
+
+def test_item_knn_adds_the_cosines_to_the_training_items():
+    expected = [[HALF, HALF, ROOT], [0, HALF, 0], [HALF, ROOT, ROOT]]
+    np.testing.assert_allclose(all_scores(item_knn(SMALL, n_neighbors=None), SMALL), expected, atol=1e-15)
+
+
+def test_item_knn_with_one_neighbour_uses_only_the_nearest_item():
+    # N(0) = {1}, N(1) = {2}, N(2) = {1}: user 0 gets nothing for item 1 from item 0.
+    expected = [[HALF, 0, ROOT], [0, 0, 0], [HALF, ROOT, ROOT]]
+    np.testing.assert_allclose(all_scores(item_knn(SMALL, n_neighbors=1), SMALL), expected, atol=1e-15)
+
+
+def test_item_knn_keeps_all_neighbours_tied_with_the_last():
+    # Item 0 is equally similar to 1 and 2 (cosine 1/√2 each); one neighbour then means both.
+    log = log_of([[1, 1, 0], [1, 0, 1]])
+    scores = all_scores(item_knn(log, n_neighbors=1), log)
+    np.testing.assert_allclose(scores[:, 0], [ROOT, ROOT], atol=1e-15)
+
+
+def test_item_knn_does_not_depend_on_the_block_of_items(monkeypatch):
+    log = random_log(3, 40, 30)
+    whole = all_scores(item_knn(log, n_neighbors=4), log)
+    monkeypatch.setattr("ipseval.baselines.ROWS_PER_BLOCK", 7)
+    np.testing.assert_array_equal(all_scores(item_knn(log, n_neighbors=4), log), whole)
+
+
+def test_ease_is_the_ridge_regression_of_each_item_on_the_others_worked_by_hand():
+    # lambda = 1. Item 0 on (1, 2): [[3, 1], [1, 2]] b = (1, 0) -> (2/5, -1/5).
+    # Item 1 on (0, 2): [[3, 0], [0, 2]] b = (1, 1) -> (1/3, 1/2).
+    # Item 2 on (0, 1): [[3, 1], [1, 3]] b = (0, 1) -> (-1/8, 3/8).
+    expected = [[2 / 5, 1 / 3, 1 / 4], [0, 1 / 3, -1 / 8], [1 / 5, 1 / 2, 3 / 8]]
+    scores = all_scores(ease(SMALL, regularization=1, dtype="float64"), SMALL)
+    np.testing.assert_allclose(scores, expected, atol=1e-15)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.5, 100))
+def test_ease_equals_a_ridge_regression_per_item(seed, regularization):
+    log = random_log(seed)
+    dense = np.zeros((log.n_users, log.n_items))
+    dense[log.user, log.item] = 1
+    weights = np.zeros((log.n_items, log.n_items))
+    for item in range(log.n_items):
+        others = np.delete(np.arange(log.n_items), item)
+        gram = dense[:, others].T @ dense[:, others] + regularization * np.eye(others.size)
+        weights[others, item] = np.linalg.solve(gram, dense[:, others].T @ dense[:, item])
+    exact = all_scores(ease(log, regularization=regularization, dtype="float64"), log)
+    np.testing.assert_allclose(exact, dense @ weights, atol=1e-12)
+    single = all_scores(ease(log, regularization=regularization), log)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, dense @ weights, atol=1e-4)
+
+
+def test_ease_gives_an_item_no_weight_on_itself():
+    # A user with one training item gets 0 for it: nothing but the diagonal could score it.
+    log = log_of([[1, 0, 0], [1, 1, 0], [1, 1, 1]])
+    assert all_scores(ease(log, regularization=1, dtype="float64"), log)[0, 0] == 0
+
+
+def test_ease_does_not_depend_on_the_block_in_which_the_inverse_is_mirrored(monkeypatch):
+    log = random_log(5, 40, 30)
+    whole = all_scores(ease(log, regularization=10), log)
+    monkeypatch.setattr("ipseval.baselines.ROWS_PER_BLOCK", 7)
+    np.testing.assert_array_equal(all_scores(ease(log, regularization=10), log), whole)
+
+
+def test_pure_svd_finds_the_factors_of_a_matrix_of_two_blocks():
+    # X = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]]: singular values 2 and 1, right vectors
+    # (1, 1, 0)/√2 and (0, 0, 1).
+    log = log_of([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]])
+    user_factors, item_factors = pure_svd(log, n_factors=2)
+    np.testing.assert_allclose(item_factors, [[ROOT, 0], [ROOT, 0], [0, 1]], atol=1e-14)
+    np.testing.assert_allclose(user_factors, [[2 * ROOT, 0], [2 * ROOT, 0], [0, 1], [0, 0]], atol=1e-14)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_pure_svd_is_the_truncated_decomposition_and_repeats_to_the_bit(seed):
+    log = random_log(seed)
+    dense = np.zeros((log.n_users, log.n_items))
+    dense[log.user, log.item] = 1
+    _, values, right = np.linalg.svd(dense)
+    first, second = pure_svd(log, n_factors=3), pure_svd(log, n_factors=3)
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+    if values[2] - values[3] > 1e-6:  # otherwise the third vector is not determined
+        np.testing.assert_allclose(first[0] @ first[1].T, dense @ right[:3].T @ right[:3], atol=1e-8)
+
+
+def test_random_scores_of_a_user_do_not_depend_on_the_other_users_asked_for():
+    log = random_log(1)
+    function = random(log, rng=4)
+    together = function(np.arange(log.n_users))
+    for user in reversed(range(log.n_users)):
+        np.testing.assert_array_equal(function(np.array([user]))[0], together[user])
+    np.testing.assert_array_equal(random(log, rng=4)(np.arange(log.n_users)), together)
+    assert (random(log, rng=5)(np.arange(log.n_users)) != together).all()
+
+
+def test_random_scores_are_uniform_and_differ_between_users():
+    log = log_of(np.ones((50, 2000)))
+    scores = all_scores(random(log, rng=0), log)
+    assert scores.min() >= 0
+    assert scores.max() < 1
+    # Mean 1/2 with standard error √(1/12/100 000) = .0009; each decile holds 10 000 ± 95. Both within 4 SE.
+    assert abs(scores.mean() - 0.5) < 4 * 0.0009
+    assert abs(np.histogram(scores, bins=10, range=(0, 1))[0] - 10_000).max() < 4 * 95
+    assert np.unique(scores).size == scores.size
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_order_of_items_and_users_changes_no_score(seed):
+    rng = np.random.default_rng(seed)
+    dense = rng.random((10, 7)) < 0.4
+    dense[0] = True  # no empty log
+    users, items = rng.permutation(10), rng.permutation(7)
+    log, moved = log_of(dense), log_of(dense[np.ix_(users, items)])
+    for baseline in (popularity, item_knn, partial(ease, dtype="float64")):
+        before, after = all_scores(baseline(log), log), all_scores(baseline(moved), moved)
+        np.testing.assert_allclose(after, before[np.ix_(users, items)], atol=1e-13)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_is_a_scorer_that_can_be_ranked(name):
+    split = split_random(random_log(2, 60, 55), rng=0)
+    options = {"n_factors": 5} if name == "pure_svd" else {}
+    ranked = rank_positives(BASELINES[name](split.train, **options), split)
+    assert len(ranked) == len(split.test)
+    assert (ranked.n_above + ranked.n_tied < ranked.n_candidates).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: item_knn(SMALL, n_neighbors=0), "n_neighbors must be an integer >= 1; got 0"),
+        (lambda: item_knn(SMALL, n_neighbors=2.5), "n_neighbors must be an integer >= 1; got 2.5"),
+        (lambda: ease(SMALL, regularization=0), "regularization must be a finite number > 0; got 0"),
+        (lambda: ease(SMALL, regularization=float("nan")), "finite number > 0; got nan"),
+        (lambda: ease(SMALL, dtype="int32"), "dtype must be float32 or float64; got int32"),
+        (lambda: ease(log_of(np.ones((3, 3))), regularization=1e-12), "not positive definite in float32"),
+        (lambda: pure_svd(SMALL, n_factors=3), r"less than min\(n_users, n_items\) = 3; got 3"),
+        (lambda: pure_svd(SMALL, n_factors=0), "n_factors must be an integer >= 1; got 0"),
+    ],
+)
+def test_bad_options_get_an_error_that_names_them(call, text):
+    with pytest.raises(InputError, match=text):
+        call()
