@@ -1,0 +1,7 @@
+"""Simulation: worlds in which relevance and propensity are known."""
+
+from __future__ import annotations
+
+from ipseval.simulation._world import World
+
+__all__ = ["World"]

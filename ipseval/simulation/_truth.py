@@ -1,0 +1,74 @@
+"""The exact value of a metric where all relevant items are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._types import FloatArray
+from ipseval.interactions import Interactions
+from ipseval.metrics import metric
+from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.splits import Split
+
+
+def truth(
+    models: Mapping[str, Any], metrics: Iterable[Any], split: Split, relevant: Interactions
+) -> pd.DataFrame:
+    """Return the ideal of every model and metric, given all relevant pairs.
+
+    With S_u all relevant items of u outside training, ranked among all items outside training:
+
+    * `ideal` = 1/|U| Σ_u (metric of u given S_u), over users with S_u not empty: what `aoa`, `ips`,
+      `snips` and `snips-global` estimate;
+    * `ideal_pooled` = Σ_u Σ_{i∈S_u} c / Σ_u s_u for metrics of mean type, and over all pairs of a relevant
+      and an irrelevant item for `auc`: what the pooled estimators estimate. NaN for other metrics, whose
+      pooled form has no such meaning.
+
+    Parameters
+    ----------
+    models : mapping of name to scorer
+    metrics : iterable of labels or Metric objects
+    split : Split
+        Its training items are neither candidates nor counted as relevant; its test part is not read.
+    relevant : Interactions
+        Every relevant pair, over the same ids.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, metric, ideal, ideal_pooled, n_users, n_relevant.
+    """
+    rest = relevant.select(~np.isin(relevant.pair_key, split.train.pair_key))
+    everything = Split(split.train, rest, description="all relevant items")
+    parsed = [metric(m) if isinstance(m, str) else m for m in metrics]
+    rows = []
+    for name, model in models.items():
+        ranked = rank_positives(model, everything, name=name)
+        for m in parsed:
+            values = m.user_values(ranked)
+            rows.append(
+                {
+                    "model": name,
+                    "metric": m.label,
+                    "ideal": float(np.mean(values)),
+                    "ideal_pooled": _pooled(m, values, ranked),
+                    "n_users": int(ranked.users.size),
+                    "n_relevant": len(ranked),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _pooled(m: Any, values: FloatArray, ranked: RankedPositives) -> float:
+    size = ranked.counts.astype(np.float64)
+    if m.kind == "mean":
+        weight = size
+    elif m.label == "auc":
+        weight = size * (ranked.n_candidates[ranked.starts] - size)
+    else:
+        return float("nan")
+    return float(np.sum(weight * values) / np.sum(weight))

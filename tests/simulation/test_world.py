@@ -1,0 +1,195 @@
+"""World: what is promised about relevance, exposure and truth."""
+
+import numpy as np
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.ranking import rank_positives
+from ipseval.simulation import World
+
+
+@pytest.fixture(scope="module", name="world")
+def small_world():
+    return World(n_users=400, n_items=120, mean_relevant=12, rng=1)
+
+
+def test_every_user_has_its_number_of_distinct_relevant_items(world):
+    assert np.array_equal(world.relevant.activity, world.n_relevant)
+    assert np.unique(world.relevant.pair_key).size == len(world.relevant)
+    assert 1 <= world.n_relevant.min() < world.n_relevant.max() <= 60
+
+
+def test_the_same_seed_gives_the_same_world_and_logs(world):
+    again = World(n_users=400, n_items=120, mean_relevant=12, rng=1)
+    assert np.array_equal(world.relevant.pair_key, again.relevant.pair_key)
+    assert np.array_equal(world.split(5).test.pair_key, again.split(5).test.pair_key)
+    assert np.array_equal(world.expose(4, 2).value, again.expose(4, 2).value)
+    other = World(n_users=400, n_items=120, mean_relevant=12, rng=2)
+    assert not np.array_equal(world.relevant.item[:50], other.relevant.item[:50])
+
+
+def test_propensity_is_the_stated_power_of_true_popularity():
+    world = World(n_users=300, n_items=60, mean_relevant=8, gamma=0.5, max_propensity=0.8, rng=0)
+    popularity = np.maximum(np.bincount(world.relevant.item, minlength=60), 1)
+    # gamma = .5: eta = .75, a = .75 / .25 = 3
+    assert np.allclose(world.propensity.item, 0.8 * (popularity / popularity.max()) ** 3, rtol=1e-12)
+
+
+def test_gamma_minus_one_observes_all_items_alike():
+    world = World(n_users=50, n_items=30, mean_relevant=5, gamma=-1, max_propensity=0.3, rng=0)
+    assert np.array_equal(world.propensity.item, np.full(30, 0.3))
+
+
+def test_selection_and_self_selection_enter_the_pair_propensity_as_stated():
+    world = World(
+        n_users=60, n_items=40, mean_relevant=6, selection=1.5, self_selection=0.7, max_propensity=0.9, rng=3
+    )
+    user, item = world.relevant.user, world.relevant.item
+    cosine = (world.user_factors @ world.item_factors.T)[user, item]
+    rating = world.rating_at(user, item)
+    expected = world.item_propensity[item] * np.exp(1.5 * (cosine - 1) - 0.7 * (5 - rating))
+    assert np.allclose(world.propensity.at(user, item), expected, rtol=1e-10)
+    assert world.propensity.pair.max() <= 0.9
+
+
+def test_pairs_are_observed_as_often_as_their_propensity_says(world):
+    n_logs = 400
+    counts = np.zeros(len(world.relevant))
+    rng = np.random.default_rng(0)
+    for _ in range(n_logs):
+        counts += np.isin(world.relevant.pair_key, world.observe(rng).pair_key)
+    p = world.relevant_propensity
+    z = (counts.sum() / n_logs - p.sum()) / np.sqrt((p * (1 - p)).sum() / n_logs)
+    assert abs(z) < 4
+    head = p > 0.2
+    z = (counts[head].sum() / n_logs - p[head].sum()) / np.sqrt((p * (1 - p))[head].sum() / n_logs)
+    assert abs(z) < 4
+
+
+def test_test_positives_are_observed_with_the_known_propensity_given_the_training_log(world):
+    train_pairs, expected, seen, variance = 0, 0.0, 0, 0.0
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        split = world.split(rng)
+        rest = ~np.isin(world.relevant.pair_key, split.train.pair_key)
+        p = world.relevant_propensity[rest]
+        expected += p.sum()
+        variance += (p * (1 - p)).sum()
+        seen += len(split.test)
+        train_pairs += len(split.train)
+    assert abs(seen - expected) < 4 * np.sqrt(variance)
+    assert seen < train_pairs  # what training shows cannot be seen again
+
+
+def test_affinity_makes_relevant_items_suit_their_user(world):
+    relevant = world.affinity_at(world.relevant.user, world.relevant.item).mean()
+    assert relevant > 4 * 0.35 / np.sqrt(len(world.relevant))  # a random pair has mean 0 and sd 1/sqrt(8)
+    indifferent = World(n_users=400, n_items=120, mean_relevant=12, affinity=0, popularity_skew=0, rng=1)
+    shown = indifferent.affinity_at(indifferent.relevant.user, indifferent.relevant.item).mean()
+    assert abs(shown) < 0.03
+
+
+def test_ratings_are_four_or_five_exactly_where_relevant_and_random_exposure_is_uniform(world):
+    shown = world.expose(30, rng=4)
+    liked = np.isin(shown.pair_key, world.relevant.pair_key)
+    assert set(shown.value[liked]) == {4.0, 5.0}
+    assert set(shown.value[~liked]) == {1.0, 2.0, 3.0}
+    assert np.array_equal(shown.activity, np.full(400, 30))
+    chance = world.n_relevant.sum() / (400 * 120)
+    assert abs(liked.mean() - chance) < 4 * np.sqrt(chance / 12000)
+    per_item = 400 * 30 / 120
+    assert np.abs(shown.popularity - per_item).max() < 5 * np.sqrt(per_item)
+
+
+def test_a_list_holds_distinct_items_and_popular_ones_more_often_as_gamma_says():
+    world = World(n_users=3000, n_items=50, mean_relevant=5, gamma=0.8, rng=0)
+    popularity = np.arange(1, 51) ** 1.0
+    lists = world.recommend(popularity, length=1, n_lists=40000, rng=1)
+    chance = popularity**0.8 / (popularity**0.8).sum()
+    deviation = (lists.popularity - 40000 * chance) / np.sqrt(40000 * chance)
+    assert np.abs(deviation).max() < 4.5
+    longer = world.recommend(popularity, length=10, rng=1)
+    assert np.unique(longer.pair_key).size == len(longer) == 30000
+    assert longer.value[:10].tolist() == list(range(1, 11))
+
+
+def test_truth_equals_brute_force_over_all_relevant_items_outside_training(world):
+    split = world.split(3)
+    models = world.example_models(split, rng=0)
+    table = world.truth(models, ("recall@10", "atop", "auc", "rr"), split).set_index(["model", "metric"])
+    factors, items, bias = models["noisy"]
+    scores = factors @ items.T + bias
+    recall, atop, reciprocal, auc, sizes, pairs = [], [], [], [], [], []
+    for u in range(world.n_users):
+        train = set(split.train.item[split.train.user == u])
+        relevant = [i for i in world.relevant.item[world.relevant.user == u] if i not in train]
+        if not relevant:
+            continue
+        pool = [i for i in range(120) if i not in train]
+        rank = {i: 1 + sum(scores[u, j] > scores[u, i] for j in pool) for i in relevant}
+        recall.append(np.mean([r <= 10 for r in rank.values()]))
+        atop.append(np.mean([(len(pool) - r) / (len(pool) - 1) for r in rank.values()]))
+        reciprocal.append(1 / min(rank.values()))
+        others = [j for j in pool if j not in rank]
+        auc.append(np.mean([[scores[u, i] > scores[u, j] for j in others] for i in relevant]))
+        sizes.append(len(relevant))
+        pairs.append(len(relevant) * len(others))
+    assert table.loc[("noisy", "recall@10"), "ideal"] == pytest.approx(np.mean(recall), abs=1e-12)
+    assert table.loc[("noisy", "atop"), "ideal"] == pytest.approx(np.mean(atop), abs=1e-12)
+    assert table.loc[("noisy", "auc"), "ideal"] == pytest.approx(np.mean(auc), abs=1e-12)
+    assert table.loc[("noisy", "rr"), "ideal"] == pytest.approx(np.mean(reciprocal), abs=1e-12)
+    pooled = np.average(recall, weights=sizes)
+    assert table.loc[("noisy", "recall@10"), "ideal_pooled"] == pytest.approx(pooled, abs=1e-12)
+    pooled = np.average(auc, weights=pairs)
+    assert table.loc[("noisy", "auc"), "ideal_pooled"] == pytest.approx(pooled, abs=1e-12)
+    assert np.isnan(table.loc[("noisy", "rr"), "ideal_pooled"])
+    assert table.loc[("noisy", "rr"), "n_users"] == len(recall)
+
+
+def test_ips_with_the_true_propensity_is_unbiased_for_the_truth_over_many_test_logs(world):
+    # One training log; the test log is drawn again and again. Mean over logs of (1/|U|) Σ_u (1/s_u) Σ c/P.
+    split = world.split(11)
+    model = world.example_models(split, rng=0)["noisy"]
+    truth = world.truth({"noisy": model}, ["recall@10"], split)["ideal"][0]
+    rest = world.relevant.select(~np.isin(world.relevant.pair_key, split.train.pair_key))
+    ranked = rank_positives(model, type(split)(split.train, rest))
+    inside = (ranked.n_above < 10) / ranked.counts[ranked.segment]
+    p = world.propensity.at(ranked.user, ranked.item)
+    rng = np.random.default_rng(0)
+    draws = [np.sum((rng.random(p.size) < p) * inside / p) / ranked.users.size for _ in range(800)]
+    assert abs(np.mean(draws) - truth) < 4 * np.std(draws) / np.sqrt(len(draws))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_users": 0}, "n_users must be an integer >= 1"),
+        ({"n_items": 1}, "n_items must be an integer >= 2"),
+        ({"gamma": 1.0}, r"gamma must be in \[-1, 1\)"),
+        ({"gamma": float("nan")}, r"gamma must be in"),
+        ({"max_propensity": 0.0}, r"max_propensity must be in \(0, 1\]"),
+        ({"max_propensity": 1.5}, r"max_propensity must be in \(0, 1\]"),
+        ({"mean_relevant": 600}, r"mean_relevant must be in \[1, n_items / 2\]"),
+        ({"selection": -1}, "selection must be a finite number >= 0"),
+        ({"affinity": float("inf")}, "affinity must be a finite number >= 0"),
+    ],
+)
+def test_impossible_worlds_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        World(**{"n_users": 10, "n_items": 20, "mean_relevant": 3, "rng": 0, **options})
+
+
+def test_a_scale_that_takes_a_propensity_above_one_is_refused(world):
+    with pytest.raises(InputError, match=r"scale must be in \(0, 2\]"):
+        world.observe(0, scale=2.1)
+    with pytest.raises(InputError, match="n_per_user must be at most n_items = 120"):
+        world.expose(121)
+    with pytest.raises(InputError, match="length must be at most n_items = 120"):
+        world.recommend(world.relevant.popularity, length=121)
+
+
+@pytest.mark.slow
+def test_a_world_of_a_hundred_thousand_users_and_items_fits_in_memory_and_time():
+    world = World(n_users=100_000, n_items=100_000, mean_relevant=30, selection=1.0, rng=0)
+    assert np.array_equal(world.relevant.activity, world.n_relevant)
+    assert world.relevant_propensity.max() <= 0.5
