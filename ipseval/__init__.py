@@ -3,47 +3,72 @@
 Logged clicks and purchases are missing not at random; a plain average over observed positives (AOA)
 favours recommenders of popular items. ipseval weights each positive by its inverse propensity (IPS, SNIPS),
 states the uncertainty of every number, and says what is claimed of it.
+
+Names are loaded from their modules when they are first used, so that importing the package takes no time.
 """
 
 from __future__ import annotations
 
-from ipseval.errors import (
-    DataWarning,
-    IdentificationWarning,
-    InputError,
-    IpsevalError,
-    PositivityWarning,
-    PropensityError,
-    UnknownNameError,
-)
-from ipseval.evaluation import Evaluation, evaluate, evaluate_ranks
-from ipseval.interactions import Interactions
-from ipseval.metrics import metric
-from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
-from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.splits import Split, split_random
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ipseval.errors import (
+        DataWarning,
+        IdentificationWarning,
+        InputError,
+        IpsevalError,
+        PositivityWarning,
+        PropensityError,
+        UnknownNameError,
+    )
+    from ipseval.evaluation import Evaluation, evaluate, evaluate_ranks
+    from ipseval.interactions import Interactions
+    from ipseval.metrics import metric
+    from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
+    from ipseval.ranking import RankedPositives, rank_positives
+    from ipseval.splits import Split, split_random
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "DataWarning",
-    "Evaluation",
-    "IdentificationWarning",
-    "InputError",
-    "Interactions",
-    "IpsevalError",
-    "KnownPropensity",
-    "PositivityWarning",
-    "PowerLawPropensity",
-    "Propensity",
-    "PropensityError",
-    "RankedPositives",
-    "Split",
-    "UnknownNameError",
-    "__version__",
-    "evaluate",
-    "evaluate_ranks",
-    "metric",
-    "rank_positives",
-    "split_random",
-]
+# Where each public name lives.
+_HOME = {
+    "DataWarning": "errors",
+    "IdentificationWarning": "errors",
+    "InputError": "errors",
+    "IpsevalError": "errors",
+    "PositivityWarning": "errors",
+    "PropensityError": "errors",
+    "UnknownNameError": "errors",
+    "Evaluation": "evaluation",
+    "evaluate": "evaluation",
+    "evaluate_ranks": "evaluation",
+    "Interactions": "interactions",
+    "metric": "metrics",
+    "KnownPropensity": "propensity",
+    "PowerLawPropensity": "propensity",
+    "Propensity": "propensity",
+    "RankedPositives": "ranking",
+    "rank_positives": "ranking",
+    "Split": "splits",
+    "split_random": "splits",
+}
+_MODULES = ("baselines", "datasets", "errors", "metrics", "simulation")
+
+__all__ = [*_HOME, *_MODULES, "__version__"]  # the dict and tuple above hold names only
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, loading the module it lives in."""
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"ipseval.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"ipseval.{name}")
+    else:
+        raise AttributeError(f"module 'ipseval' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scipy import stats
+from scipy.special import ndtri
 
 from ipseval._checks import check_fraction
 
@@ -17,5 +17,5 @@ def normal_interval(value: float, standard_error: float, *, confidence_level: fl
     (0.304, 0.696)
     """
     check_fraction("confidence_level", confidence_level)
-    reach = float(stats.norm.ppf((1 + confidence_level) / 2)) * standard_error
+    reach = float(ndtri((1 + confidence_level) / 2)) * standard_error
     return value - reach, value + reach
