@@ -13,21 +13,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ipseval.errors import (
-        DataWarning,
-        IdentificationWarning,
-        InputError,
-        IpsevalError,
-        PositivityWarning,
-        PropensityError,
-        UnknownNameError,
-    )
-    from ipseval.evaluation import Evaluation, evaluate, evaluate_ranks
-    from ipseval.interactions import Interactions
-    from ipseval.metrics import metric
-    from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
-    from ipseval.ranking import RankedPositives, rank_positives
-    from ipseval.splits import Split, split_random
+    from ipseval.errors import DataWarning as DataWarning
+    from ipseval.errors import IdentificationWarning as IdentificationWarning
+    from ipseval.errors import InputError as InputError
+    from ipseval.errors import IpsevalError as IpsevalError
+    from ipseval.errors import PositivityWarning as PositivityWarning
+    from ipseval.errors import PropensityError as PropensityError
+    from ipseval.errors import UnknownNameError as UnknownNameError
+    from ipseval.evaluation import Evaluation as Evaluation
+    from ipseval.evaluation import evaluate as evaluate
+    from ipseval.evaluation import evaluate_ranks as evaluate_ranks
+    from ipseval.interactions import Interactions as Interactions
+    from ipseval.metrics import metric as metric
+    from ipseval.propensity import KnownPropensity as KnownPropensity
+    from ipseval.propensity import PowerLawPropensity as PowerLawPropensity
+    from ipseval.propensity import Propensity as Propensity
+    from ipseval.ranking import RankedPositives as RankedPositives
+    from ipseval.ranking import rank_positives as rank_positives
+    from ipseval.splits import Split as Split
+    from ipseval.splits import split_random as split_random
 
 __version__ = "0.1.0"
 
@@ -55,7 +59,7 @@ _HOME = {
 }
 _MODULES = ("baselines", "datasets", "errors", "metrics", "simulation")
 
-__all__ = [*_HOME, *_MODULES, "__version__"]  # the dict and tuple above hold names only
+__all__ = [*_HOME, *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

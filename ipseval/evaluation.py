@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import as_float_vector, check_choice, check_fraction
-from ipseval._types import AnyArray, FloatArray, TieChoice
+from ipseval._checks import check_choice, check_fraction
+from ipseval._types import AnyArray, TieChoice
 from ipseval.errors import DataWarning, InputError, PositivityWarning, PropensityError
-from ipseval.estimators import Estimate, Estimator, Sample, estimate, resolve_estimator
+from ipseval.estimators import (
+    Estimate,
+    Estimator,
+    NRelevantLike,
+    Sample,
+    estimate,
+    resolve_estimator,
+    weighted_sample,
+)
 from ipseval.inference import WeightDiagnostics, normal_interval, weight_diagnostics
 from ipseval.metrics import Metric, metric
-from ipseval.metrics._claims import NRelevant
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split
@@ -39,8 +47,6 @@ FRAME_COLUMNS = (
     "claim",
     "note",
 )
-
-NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None
 
 
 class PropensityModel(Protocol):
@@ -129,6 +135,22 @@ class Evaluation:
         from ipseval.report import to_text
 
         return to_text(self)
+
+    @cached_property
+    def data_hash(self) -> str:
+        """SHA-256 of the positives (user id, item id) and their numbers of candidates, as hex."""
+        ranked = next(iter(self.samples.values())).ranked
+        digest = hashlib.sha256()
+        for column in (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates):
+            digest.update("\x1f".join(map(str, column)).encode())
+            digest.update(b"\x1e")
+        return digest.hexdigest()
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the frame with versions, options and the hash of the data as JSON; NaN becomes null."""
+        from ipseval.report import to_json
+
+        Path(path).write_text(to_json(self), encoding="utf-8")
 
     def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
         """Return one estimate.
@@ -253,7 +275,7 @@ def evaluate_ranks(
             "another model, or ask for aoa only."
         )
     _check_same_positives(ranks)
-    samples = {name: _sample(ranked, propensity, n_relevant, ties) for name, ranked in ranks.items()}
+    samples = {name: weighted_sample(ranked, propensity, n_relevant, ties) for name, ranked in ranks.items()}
     first = next(iter(samples.values()))
     weights = {one.label: weight_diagnostics(first, weighted=one.weighted) for one in chosen}
     _warn_about_few_positives(first, chosen)
@@ -271,6 +293,7 @@ def evaluate_ranks(
         next(iter(ranks.values())).user_ids,
         confidence_level,
         propensity,
+        provenance={"ties": ties, "on_low_ess": on_low_ess, "candidates": first.ranked.candidates},
     )
 
 
@@ -303,56 +326,6 @@ def _check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
                 f"{name!r} ranks {len(ranked):,} positives other than the {len(first):,} of {first_name!r}; "
                 "recommenders can be compared on the same positives only."
             )
-
-
-def _sample(
-    ranked: RankedPositives, propensity: Propensity | None, n_relevant: NRelevantLike, ties: TieChoice
-) -> Sample:
-    kind, relevant = _relevant(ranked, n_relevant)
-    if propensity is None:
-        return Sample(ranked, n_relevant=relevant, n_relevant_kind=kind, ties=ties)
-    if propensity.n_items != ranked.item_ids.size:
-        raise PropensityError(
-            f"the propensity covers {propensity.n_items:,} items, the split has {ranked.item_ids.size:,}; "
-            "fit it to the training part of this split."
-        )
-    values = propensity.at(ranked.user, ranked.item)
-    known = ~np.isnan(values)
-    if not known.any():
-        raise PropensityError(
-            "no test positive has a propensity: none of the test items occurs in training. "
-            "Use unseen='smooth', or another split."
-        )
-    return Sample(
-        ranked.select(known),
-        values[known],
-        propensity.is_probability,
-        relevant,
-        kind,
-        ties,
-        n_without_propensity=int((~known).sum()),
-    )
-
-
-def _relevant(ranked: RankedPositives, n_relevant: NRelevantLike) -> tuple[NRelevant, FloatArray | None]:
-    if n_relevant is None:
-        return "absent", None
-    if isinstance(n_relevant, str):
-        check_choice("n_relevant", n_relevant, ("estimated",))
-        return "estimated", None
-    if np.ndim(n_relevant) == 0:
-        n_relevant = np.full(ranked.n_population, n_relevant)
-    relevant = as_float_vector("n_relevant", n_relevant, size=ranked.n_population)
-    n_bad = int((~(relevant >= 0) | np.isinf(relevant)).sum())
-    if n_bad:
-        raise InputError(f"n_relevant must be finite and >= 0; {n_bad} of {relevant.size} entries are not.")
-    n_short = int((relevant[ranked.users] < ranked.counts).sum())
-    if n_short:
-        raise InputError(
-            f"n_relevant is smaller than the number of observed positives for {n_short} users; the observed "
-            "positives are relevant items too."
-        )
-    return "known", relevant
 
 
 def _warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import platform
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -87,3 +90,27 @@ def _footer(evaluation: Evaluation) -> list[str]:
             claims[f"{estimator}: {one.claim}"].append(metric)
     lines += [f"Claim: {claim} [{', '.join(metrics)}]" for claim, metrics in claims.items()]
     return lines
+
+
+def to_json(evaluation: Evaluation) -> str:
+    """Return the frame, options, versions and data hash of an evaluation as JSON; NaN becomes null."""
+    frame = evaluation.frame
+    records = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
+    return json.dumps({**provenance(evaluation), "estimates": records}, indent=2, ensure_ascii=False)
+
+
+def provenance(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what is needed to know where the numbers come from: versions, options, data hash."""
+    import ipseval
+
+    propensity = evaluation.propensity
+    return {
+        "ipseval": ipseval.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "pandas": pd.__version__,
+        "data_sha256": evaluation.data_hash,
+        "confidence_level": evaluation.confidence_level,
+        "propensity": None if propensity is None else propensity.model,
+        **evaluation.provenance,
+    }

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+import ipseval
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "ipseval"
 
@@ -49,6 +51,8 @@ LEVELS = {
     "study": 10,
     "distributed": 10,
     "testing": 10,
+    "demo": 10,
+    "_files": 10,
     "cli": 11,
     "__main__": 12,
     "": 13,  # ipseval/__init__.py: the curated public names; nobody imports from it
@@ -79,6 +83,8 @@ THIRD_PARTY = {
     "study": {"pandas", "tqdm", "threadpoolctl"},
     "distributed": {"pandas", "dask", "distributed", "pyspark"},
     "testing": {"pandas", "pytest"},
+    "demo": {"pandas", "matplotlib"},
+    "_files": {"pandas"},
     "cli": {"pandas"},
 }
 
@@ -254,6 +260,17 @@ def test_importing_the_package_loads_no_optional_dependency():
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+def test_names_for_type_checkers_are_those_loaded_on_first_use():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    typed = {
+        alias.name: str(node.module).removeprefix("ipseval.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ipseval.")
+        for alias in node.names
+    }
+    assert typed == ipseval._HOME
 
 
 def test_importing_the_package_prints_and_warns_nothing():

@@ -11,6 +11,7 @@ from ipseval.estimators._aoa import Aoa, AoaPooled
 from ipseval.estimators._base import Estimator, Sample, UserSums
 from ipseval.estimators._estimate import Estimate, estimate
 from ipseval.estimators._ips import Ips
+from ipseval.estimators._sample import NRelevantLike, weighted_sample
 from ipseval.estimators._snips import ShrunkSnips, Snips, SnipsGlobal, SnipsPooled
 from ipseval.estimators._stratified import Stratified
 
@@ -60,6 +61,7 @@ __all__ = [
     "Estimate",
     "Estimator",
     "Ips",
+    "NRelevantLike",
     "Sample",
     "ShrunkSnips",
     "Snips",
@@ -69,4 +71,5 @@ __all__ = [
     "UserSums",
     "estimate",
     "resolve_estimator",
+    "weighted_sample",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
 from ipseval._checks import as_float_vector
-from ipseval._types import AnyArray
+from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import PropensityError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, encode
 from ipseval.propensity._base import Propensity
 
 
@@ -33,8 +34,9 @@ class KnownPropensity:
 
     Parameters
     ----------
-    item : (n_items,) array-like, optional
-        P_i in (0, 1] in the order of `split.item_ids`; NaN: unknown, its positives are left out and counted.
+    item : (n_items,) array-like or data frame, optional
+        P_i in (0, 1] in the order of `split.item_ids`, or a frame with columns item and propensity. NaN or no
+        row: unknown, its positives are left out and counted.
     pair : data frame, optional
         Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
     is_probability : bool
@@ -46,7 +48,7 @@ class KnownPropensity:
         When neither or both are given, or a value is outside (0, 1].
     """
 
-    item: npt.ArrayLike | None = None
+    item: npt.ArrayLike | Any | None = None
     pair: Any | None = None
     is_probability: bool = True
 
@@ -58,7 +60,7 @@ class KnownPropensity:
         """Return the propensity in the id space of a split (or anything with user_ids and item_ids)."""
         n_items = int(ids.item_ids.size)
         if self.item is not None:
-            values = as_float_vector("item", self.item, size=n_items)
+            values = self._by_item(ids.item_ids)
             return Propensity(values, self.is_probability, "known per item", n_items)
         log = Interactions.from_frame(self.pair, value="propensity", users=ids.user_ids, items=ids.item_ids)
         order = np.argsort(log.pair_key)
@@ -71,3 +73,20 @@ class KnownPropensity:
             pair=log.value[order].astype(np.float64),
             pair_key=log.pair_key[order],
         )
+
+    def _by_item(self, item_ids: AnyArray) -> FloatArray:
+        """Return P_i in the order of `item_ids`, NaN where a frame has no row."""
+        try:
+            table: Any = nw.from_native(self.item)
+        except TypeError:
+            return as_float_vector("item", self.item, size=int(item_ids.size))  # type: ignore[arg-type]
+        missing = {"item", "propensity"} - set(table.columns)
+        if missing:
+            raise PropensityError(f"the propensity frame lacks column {sorted(missing)[0]!r}.")
+        codes, _ = encode(table["item"].to_numpy(), item_ids, "column 'item' of the propensity frame")
+        n_repeated = codes.size - np.unique(codes).size
+        if n_repeated:
+            raise PropensityError(f"the propensity frame has {n_repeated} rows that repeat an item.")
+        values = np.full(item_ids.size, np.nan)
+        values[codes] = as_float_vector("propensity", table["propensity"].to_numpy())
+        return values
