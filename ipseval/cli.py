@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import ipseval
 from ipseval._files import read_scores, read_table
 from ipseval.errors import InputError, IpsevalError
+from ipseval.evaluation import evaluate
+from ipseval.metrics import METRICS, metric
+from ipseval.propensity import KnownPropensity, PowerLawPropensity
+from ipseval.splits import Split
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 2 unusable input (the reason on stderr)."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -29,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    import ipseval
+
     parser = argparse.ArgumentParser(
         prog="ipseval", description="Unbiased offline evaluation of recommenders from implicit feedback."
     )
@@ -50,8 +54,8 @@ def _add_demo(commands: Any) -> None:
 
 
 def _add_evaluate(commands: Any) -> None:
-    evaluate = commands.add_parser("evaluate", help="evaluate recommenders on a split made elsewhere")
-    add = evaluate.add_argument
+    parser = commands.add_parser("evaluate", help="evaluate recommenders on a split made elsewhere")
+    add = parser.add_argument
     add("--train", required=True, help="CSV, TSV or Parquet with columns user and item")
     add("--test", required=True, help="the same, with the held-out positives")
     add(
@@ -67,7 +71,7 @@ def _add_evaluate(commands: Any) -> None:
     add("--user-column", default="user")
     add("--item-column", default="item")
     add("--value-column", help="graded relevance of the test positives")
-    exponent = evaluate.add_mutually_exclusive_group()
+    exponent = parser.add_mutually_exclusive_group()
     exponent.add_argument("--gamma", type=float, help="power-law propensity P ∝ n*^((gamma+1)/2)")
     exponent.add_argument("--eta", type=float, help="the same by its exponent")
     exponent.add_argument("--propensity", help="table with item, propensity or user, item, propensity")
@@ -81,7 +85,7 @@ def _add_evaluate(commands: Any) -> None:
     add("--duplicates", choices=("raise", "drop"), default="raise")
     add("--overlap", choices=("raise", "drop"), default="raise")
     add("--out", help="write the result as JSON")
-    evaluate.set_defaults(run=_evaluate)
+    parser.set_defaults(run=_evaluate)
 
 
 def _add_metrics(commands: Any) -> None:
@@ -101,7 +105,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    split = ipseval.Split.from_frames(
+    split = Split.from_frames(
         read_table(options.train),
         read_table(options.test),
         user=options.user_column,
@@ -113,7 +117,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         overlap=options.overlap,
     )
     estimators = None if options.estimators is None else _names(options.estimators)
-    result = ipseval.evaluate(
+    result = evaluate(
         _models(options.scores),
         split,
         propensity=_propensity(options),
@@ -130,10 +134,8 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _metrics(options: argparse.Namespace) -> int:
-    from ipseval.metrics import METRICS
-
     if options.labels:
-        print("\n\n".join(ipseval.metric(label).card() for label in options.labels))
+        print("\n\n".join(metric(label).card() for label in options.labels))
         return 0
     for name, family in METRICS.items():
         cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.cutoff]
@@ -181,8 +183,8 @@ def _propensity(options: argparse.Namespace) -> Any:
     if options.propensity is not None:
         table = read_table(options.propensity)
         if "user" in table.columns:
-            return ipseval.KnownPropensity(pair=table)
-        return ipseval.KnownPropensity(item=table)
+            return KnownPropensity(pair=table)
+        return KnownPropensity(item=table)
     if options.gamma is None and options.eta is None:
         return None
     scale: Any = options.scale
@@ -191,9 +193,7 @@ def _propensity(options: argparse.Namespace) -> Any:
             scale = float(scale)
         except ValueError:
             raise InputError(f"--scale must be 'max' or a number; got {scale!r}.") from None
-    return ipseval.PowerLawPropensity(
-        gamma=options.gamma, eta=options.eta, scale=scale, unseen=options.unseen
-    )
+    return PowerLawPropensity(gamma=options.gamma, eta=options.eta, scale=scale, unseen=options.unseen)
 
 
 def _n_relevant(text: str | None) -> Any:

@@ -57,13 +57,14 @@ class Demo:
 
     def _introduction(self) -> str:
         sample = next(iter(self.evaluation.samples.values()))
+        ranked = sample.ranked
+        model = self.evaluation.propensity.model if self.evaluation.propensity else "none"
         return (
-            f"A simulated world: {sample.ranked.n_population:,} users, {sample.ranked.item_ids.size:,} items. "
-            "Relevance and the chance to be\n"
-            "observed are known, so every estimate can be held against the truth. Five recommenders are trained on a\nbiased log and evaluated on {len(sample.ranked):,} "
-            f"positives of {sample.ranked.users.size:,} users from a second biased log;\n"
-            f"users have {np.median(sample.ranked.counts):g} of them in the median. Weights: "
-            f"{self.evaluation.propensity.model if self.evaluation.propensity else 'none'} (the true ones)."
+            f"A simulated world: {ranked.n_population:,} users, {ranked.item_ids.size:,} items. Relevance and the "
+            "chance to be observed are known,\nso every estimate can be held against the truth. Five recommenders "
+            f"are trained on a biased log and\nevaluated on {len(ranked):,} positives of "
+            f"{ranked.users.size:,} users from a second biased log, {np.median(ranked.counts):g} per user in the "
+            f"median.\nPropensity: the true one ({model})."
         )
 
     def _verdict(self) -> str:
@@ -81,8 +82,8 @@ class Demo:
             "Mean distance from the truth over the five recommenders; * nearest\n"
             f"{_aligned(pd.DataFrame.from_dict(rows, orient='index'))}\n"
             f"Nearest to the truth: {best}.\n"
-            "aoa flatters recommenders of popular items; per-user snips keeps a bias that does not shrink with\n"
-            "users; ips is exactly unbiased given P and s_u, which only a simulation knows."
+            "aoa flatters recommenders of popular items; per-user snips keeps a bias that does not shrink\n"
+            "with users; ips is exactly unbiased given P and s_u, which only a simulation knows."
         )
 
 
@@ -119,6 +120,7 @@ def plot_demo(demo: Demo, path: Path) -> bool:
     colours = dict(zip(marks, ("#D55E00", "#0072B2", "#009E73"), strict=True))
     for axis, (metric, part) in zip(axes, user.groupby("metric", sort=False), strict=True):
         limit = 1.08 * float(part[["truth", *marks]].to_numpy().max())
+        reach = 1.25 * float(part["truth"].max())
         axis.plot([0, limit], [0, limit], color="0.6", linewidth=1, zorder=0)
         for name, mark in marks.items():
             spread = [
@@ -128,7 +130,7 @@ def plot_demo(demo: Demo, path: Path) -> bool:
             axis.errorbar(
                 part["truth"], part[name], yerr=spread, fmt=mark, color=colours[name], label=name, capsize=2
             )
-        axis.set(title=metric, xlabel="truth", xlim=(0, limit), ylim=(0, limit))
+        axis.set(title=metric, xlabel="truth", xlim=(0, reach), ylim=(0, limit))
     axes[0].set_ylabel("estimate, 95 % interval")
     axes[0].legend(frameon=False)
     figure.savefig(path, dpi=150)
