@@ -59,12 +59,13 @@ class Demo:
         sample = next(iter(self.evaluation.samples.values()))
         ranked = sample.ranked
         model = self.evaluation.propensity.model if self.evaluation.propensity else "none"
+        size = f"{ranked.n_population:,} users, {ranked.item_ids.size:,} items"
+        held_out = f"{len(ranked):,} positives of {ranked.users.size:,} users"
         return (
-            f"A simulated world: {ranked.n_population:,} users, {ranked.item_ids.size:,} items. Relevance and the "
-            "chance to be observed are known,\nso every estimate can be held against the truth. Five recommenders "
-            f"are trained on a biased log and\nevaluated on {len(ranked):,} positives of "
-            f"{ranked.users.size:,} users from a second biased log, {np.median(ranked.counts):g} per user in the "
-            f"median.\nPropensity: the true one ({model})."
+            f"A simulated world: {size}. Relevance and the chance to be observed are known,\n"
+            "so every estimate can be held against the truth. Five recommenders are trained on a biased log\n"
+            f"and evaluated on {held_out} from a second biased log, "
+            f"{np.median(ranked.counts):g} per user in the median.\nPropensity: the true one ({model})."
         )
 
     def _verdict(self) -> str:

@@ -186,7 +186,7 @@ def evaluate(
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_relevant: NRelevantLike = None,
-    on_low_ess: Literal["warn", "raise", "nan"] = "warn",
+    on_low_ess: Literal["warn", "raise", "nan", "ignore"] = "warn",
     n_threads: int | None = None,
     progress: bool | None = None,
     max_memory: int | str | None = None,
@@ -211,7 +211,7 @@ def evaluate(
         In (0, 1).
     n_relevant : int, (n_users,) array, "estimated" or None
         s_u, the number of relevant items of each user, for `ips` of metrics that divide by it.
-    on_low_ess : {"warn", "raise", "nan"}
+    on_low_ess : {"warn", "raise", "nan", "ignore"}
         What to do with weighted estimates whose weights are worth few observations.
     n_threads, progress, max_memory
         As in `rank_positives`.
@@ -258,11 +258,11 @@ def evaluate_ranks(
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_relevant: NRelevantLike = None,
-    on_low_ess: Literal["warn", "raise", "nan"] = "warn",
+    on_low_ess: Literal["warn", "raise", "nan", "ignore"] = "warn",
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
     check_fraction("confidence_level", confidence_level)
-    check_choice("on_low_ess", on_low_ess, ("warn", "raise", "nan"))
+    check_choice("on_low_ess", on_low_ess, ("warn", "raise", "nan", "ignore"))
     check_choice("ties", ties, ("default", "mean", "min", "max", "expected"))
     if estimators is None:
         estimators = ("aoa",) if propensity is None else ("aoa", "snips", "snips-global")
@@ -348,7 +348,7 @@ def _warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> No
 
 def _report_low_ess(weights: dict[str, WeightDiagnostics], on_low_ess: str) -> None:
     flagged = {label: one.flag for label, one in weights.items() if one.flag}
-    if not flagged:
+    if not flagged or on_low_ess == "ignore":
         return
     text = "; ".join(f"{label}: {flag}" for label, flag in flagged.items())
     if on_low_ess == "raise":

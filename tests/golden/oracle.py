@@ -1,0 +1,200 @@
+"""A slow, independent evaluation in plain loops: no NumPy, no shared code with the library.
+
+Ties are resolved by listing every order of the candidates that agrees with the scores and averaging the
+textbook value over them ("expected"); AUC-type metrics count a tie as one half.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+
+@dataclass
+class User:
+    """Scores of the user's candidates (training items removed) and its positives with their weights."""
+
+    scores: dict[int, float]
+    weights: dict[int, float]  # item -> 1/P; the positives
+
+
+def orders(scores: dict[int, float]) -> list[list[int]]:
+    groups: dict[float, list[int]] = {}
+    for item, score in scores.items():
+        groups.setdefault(score, []).append(item)
+    choices = [list(itertools.permutations(groups[score])) for score in sorted(groups, reverse=True)]
+    return [[item for group in combination for item in group] for combination in itertools.product(*choices)]
+
+
+def discount(rank: int) -> float:
+    return 1 / math.log2(1 + rank)
+
+
+def textbook(name: str, k: int | None, order: list[int], relevance: dict[int, float]) -> float:
+    """Weighted plug-in on one strict order; relevance sums to the number of positives."""
+    m = len(relevance)
+    n = len(order)
+    cut = n if k is None else k
+    rank = {item: place + 1 for place, item in enumerate(order)}
+    top = [item for item in order if item in relevance and rank[item] <= cut]
+    total = sum(relevance.values())
+    if name == "recall":
+        return sum(relevance[i] for i in top) / total
+    if name == "mean_dcg":
+        return sum(relevance[i] * discount(rank[i]) for i in top) / total
+    if name == "precision":
+        return sum(relevance[i] for i in top) / cut
+    if name == "dcg":
+        return sum(relevance[i] * discount(rank[i]) for i in top)
+    if name == "rbp":
+        return sum(relevance[i] * 0.2 * 0.8 ** (rank[i] - 1) for i in top)
+    if name == "ndcg":
+        ideal = sum(discount(r) for r in range(1, min(m, cut) + 1))
+        return sum(relevance[i] * discount(rank[i]) for i in top) / ideal
+    if name == "ap":
+        value = 0.0
+        for i in top:
+            above = sum(relevance[j] for j in relevance if rank[j] < rank[i])
+            value += relevance[i] / rank[i] * (1 + above)
+        return value / min(m, cut)
+    if name == "hit":
+        miss = 1.0
+        for i in top:
+            miss *= 1 - min(relevance[i], 1.0)
+        return 1 - miss
+    if name == "rr":
+        value, miss = 0.0, 1.0
+        for i in top:
+            value += miss * min(relevance[i], 1.0) / rank[i]
+            miss *= 1 - min(relevance[i], 1.0)
+        return value
+    raise KeyError(name)
+
+
+def unbiased(name: str, k: int | None, order: list[int], inverse: dict[int, float], s: int) -> float:
+    """Unbiased form on one strict order, as a polynomial in ŷ over all subsets of the positives.
+
+    Every metric of a relevance vector is multilinear: f(ŷ) = Σ_T f(1_T) Π_{i∈T} ŷ_i Π_{i∉T} (1 − ŷ_i), where
+    functions of s that are given (not multilinear) are taken out first.
+    """
+    n = len(order)
+    cut = n if k is None else k
+    rank = {item: place + 1 for place, item in enumerate(order)}
+    items = list(inverse)
+    value = 0.0
+    for chosen in itertools.product([0, 1], repeat=len(items)):
+        subset = [i for i, c in zip(items, chosen, strict=True) if c]
+        weight = 1.0
+        for i, c in zip(items, chosen, strict=True):
+            weight *= inverse[i] if c else 1 - inverse[i]
+        top = [i for i in subset if rank[i] <= cut]
+        if name in ("recall", "precision", "hits"):
+            f = float(len(top))
+        elif name in ("dcg", "mean_dcg", "ndcg"):
+            f = sum(discount(rank[i]) for i in top)
+            if name == "ndcg" and subset:
+                f /= sum(discount(r) for r in range(1, min(len(subset), cut) + 1))
+        elif name == "rbp":
+            f = sum(0.2 * 0.8 ** (rank[i] - 1) for i in top)
+        elif name == "ap":
+            f = sum(sum(1 for j in subset if rank[j] <= rank[i]) / rank[i] for i in top)
+        elif name == "hit":
+            f = float(bool(top))
+        elif name == "rr":
+            f = max((1 / rank[i] for i in top), default=0.0)
+        else:
+            raise KeyError(name)
+        value += weight * f
+    if name in ("recall", "mean_dcg", "hits"):
+        return value / s
+    if name == "precision":
+        return value / cut
+    if name == "ap":
+        return value / min(s, cut)
+    return value
+
+
+def mean_rank(user: User, item: int) -> float:
+    above = sum(1 for other, score in user.scores.items() if score > user.scores[item])
+    tied = sum(1 for other, score in user.scores.items() if score == user.scores[item] and other != item)
+    return above + tied / 2 + 1
+
+
+def user_value(name: str, k: int | None, user: User, weighted: bool) -> float:
+    weights = user.weights if weighted else dict.fromkeys(user.weights, 1.0)
+    total, m, n = sum(weights.values()), len(weights), len(user.scores)
+    if name == "atop":
+        if n == 1:
+            return math.nan
+        return sum(w * (n - mean_rank(user, i)) / (n - 1) for i, w in weights.items()) / total
+    if name == "auc":
+        if n == m:
+            return math.nan
+        if not weighted:
+            won = 0.0
+            for i in weights:
+                for j, score in user.scores.items():
+                    if j not in weights:
+                        won += 1.0 if user.scores[i] > score else 0.5 if user.scores[i] == score else 0.0
+            return won / (m * (n - m))
+        z = sum(w * (mean_rank(user, i) - 1) for i, w in weights.items()) / total
+        return (n - 1 - z - (m - 1) / 2) / (n - m)
+    relevance = {i: w * m / total for i, w in weights.items()}
+    every = orders(user.scores)
+    return sum(textbook(name, k, order, relevance) for order in every) / len(every)
+
+
+def mean_type(name: str) -> bool:
+    return name in ("recall", "mean_dcg", "atop")
+
+
+def sum_type(name: str) -> bool:
+    return name in ("precision", "dcg", "rbp")
+
+
+def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> float:
+    """`aoa`, `snips` and their pooled and global forms over the users that have positives."""
+    users = [user for user in users if user.weights]
+    weighted = estimator.startswith("snips")
+    values = [user_value(name, k, user, weighted) for user in users]
+    kept = [(user, value) for user, value in zip(users, values, strict=True) if not math.isnan(value)]
+    if not kept:
+        return math.nan
+    if estimator in ("aoa", "snips"):
+        return sum(value for _, value in kept) / len(kept)
+    if sum_type(name):
+        if estimator == "aoa-pooled":
+            return sum(value for _, value in kept) / len(kept)
+        # Weights scaled so that all of them sum to the number of observed positives.
+        weight = sum(sum(user.weights.values()) for user, _ in kept)
+        count = sum(len(user.weights) for user, _ in kept)
+        total = 0.0
+        for user, value in kept:
+            per_weight = value / len(user.weights)  # Σwg/Σw
+            total += per_weight * sum(user.weights.values()) * count / weight
+        return total / len(kept)
+    numerator = denominator = 0.0
+    for user, value in kept:
+        w = sum(user.weights.values())
+        m = len(user.weights)
+        factor = {"aoa-pooled": float(m), "snips-global": w / m, "snips-pooled": w}[estimator]
+        numerator += factor * value
+        denominator += factor
+    return numerator / denominator
+
+
+def ips(name: str, k: int | None, users: list[User], relevant: list[int]) -> float:
+    """Mean over all users of the unbiased form, with s_u given."""
+    total = 0.0
+    for user, s in zip(users, relevant, strict=True):
+        n = len(user.scores)
+        if name == "atop":
+            total += sum(w * (n - mean_rank(user, i)) / (n - 1) for i, w in user.weights.items()) / s
+        elif name == "auc":
+            won = sum(w * (n - mean_rank(user, i)) for i, w in user.weights.items())
+            total += (won - s * (s - 1) / 2) / (s * (n - s))
+        else:
+            every = orders(user.scores)
+            total += sum(unbiased(name, k, order, user.weights, s) for order in every) / len(every)
+    return total / len(users)

@@ -1,0 +1,192 @@
+"""Values worked by hand, and the enumeration over all observation patterns of one user."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval.metrics import AdditiveMetric
+from ipseval.ranking import RankedPositives
+
+
+def one_user(ranks: list[int], n: int, *, tied: list[int] | None = None, gain=None) -> RankedPositives:
+    """Positives of one user at the given 1-based ranks (best rank of the tie group) among n candidates."""
+    size = len(ranks)
+    order = np.argsort(ranks, kind="stable")
+    return RankedPositives(
+        np.zeros(size, dtype=int),
+        np.arange(size),
+        np.array(ranks)[order] - 1,
+        np.zeros(size, dtype=int) if tied is None else np.array(tied)[order],
+        np.full(size, n),
+        np.arange(1),
+        np.arange(n),
+        gain=None if gain is None else np.array(gain, dtype=float)[order],
+        candidates_by_user=np.array([n]),
+    )
+
+
+def value(label: str, ranked: RankedPositives, **options) -> float:
+    return float(ipseval.metric(label).user_values(ranked, **options)[0])
+
+
+LOG3 = math.log2(3)
+
+
+@pytest.mark.parametrize(
+    ("label", "ranks", "n", "expected"),
+    [
+        # Five relevant items, relevance of the list [1, 0, 1, 0, 0, …]: two of the first three, one of five.
+        ("precision@3", [1, 3, 8, 9, 10], 20, 2 / 3),
+        ("recall@2", [1, 3, 8, 9, 10], 20, 1 / 5),
+        ("ndcg@3", [1, 3, 8, 9, 10], 20, 1.5 / (1 + 1 / LOG3 + 0.5)),
+        # Relevance [0, 1, 1] with s = 3: (1/log2 3 + 1/2) / (1 + 1/log2 3 + 1/2) = .5307
+        ("ndcg@3", [2, 3, 4], 10, (1 / LOG3 + 0.5) / (1 + 1 / LOG3 + 0.5)),
+        ("dcg", [1, 3], 5, 1.5),
+        ("dcg@2", [1, 3], 5, 1.0),
+        ("mean_dcg", [1, 3], 5, 0.75),
+        ("atop", [1, 3], 5, (4 / 4 + 2 / 4) / 2),
+        # Of the 2 × 3 pairs the first positive wins 3, the second 2.
+        ("auc", [1, 3], 5, 5 / 6),
+        ("ap", [1, 3], 5, (1 + 2 / 3) / 2),
+        ("ap@1", [1, 3], 5, 1.0),
+        ("ap@2", [3, 4], 5, 0.0),
+        ("rr", [3, 4], 5, 1 / 3),
+        ("rr@2", [3, 4], 5, 0.0),
+        ("hit@3", [3, 4], 5, 1.0),
+        ("hit@2", [3, 4], 5, 0.0),
+        ("rbp(0.5)", [1, 3], 5, 0.5 * (1 + 0.25)),
+        ("precision@4", [1, 3], 5, 0.5),
+        ("precision(denominator=min)@4", [1, 3], 5, 1.0),
+        # Lists shorter than k are padded with misses.
+        ("precision@10", [1, 3], 5, 0.2),
+        ("recall@10", [1, 3], 5, 1.0),
+    ],
+)
+def test_value_worked_by_hand(label: str, ranks: list[int], n: int, expected: float):
+    assert value(label, one_user(ranks, n)) == pytest.approx(expected, abs=1e-15)
+
+
+def test_ndcg_of_two_missed_places_is_the_published_figure():
+    assert value("ndcg@3", one_user([2, 3, 4], 10)) == pytest.approx(0.5307, abs=5e-5)
+    assert value("ndcg@3", one_user([1, 3, 8, 9, 10], 20)) == pytest.approx(0.7039, abs=5e-5)
+
+
+def test_hits_of_two_queries_ranked_second_and_first_among_five():
+    ranked = RankedPositives(
+        np.array([0, 1]), np.array([0, 0]), np.array([1, 0]), np.zeros(2, int), np.full(2, 5), np.arange(2),
+        np.arange(5),
+    )  # fmt: skip
+    assert ipseval.metric("hits@3").user_values(ranked).mean() == 1.0
+    assert ipseval.metric("hits@1").user_values(ranked).mean() == 0.5
+
+
+def test_graded_gains_are_linear_or_exponential_and_the_ideal_sorts_them():
+    ranked = one_user([1, 2], 4, gain=[1, 3])
+    assert value("dcg(gain=linear)", ranked) == pytest.approx(1 + 3 / LOG3)
+    assert value("dcg(gain=exponential)", ranked) == pytest.approx(1 + 7 / LOG3)
+    assert value("ndcg(gain=linear)", ranked) == pytest.approx((1 + 3 / LOG3) / (3 + 1 / LOG3))
+    assert value("ndcg(gain=linear)@1", ranked) == pytest.approx(1 / 3)
+
+
+def test_ndcg_without_any_gain_is_undefined_not_zero():
+    assert math.isnan(value("ndcg(gain=linear)", one_user([1], 4, gain=[0])))
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("ap", (1 + 5 / 6 + 3 / 4 + 7 / 12 + 1 / 2 + 5 / 12) / 6),
+        # {1,2} {1,3} {1,4} {2,3} {2,4} {3,4}.
+        ("hit@1", 3 / 6),
+        ("hit@2", 5 / 6),
+        ("rr", (3 * 1 + 2 * 1 / 2 + 1 / 3) / 6),
+        (
+            "ap",
+            (1 + (1 + 2 / 3) / 2 + (1 + 2 / 4) / 2 + (1 / 2 + 2 / 3) / 2 + 1 / 2 + (1 / 3 + 1 / 2) / 2) / 6,
+        ),
+        ("recall@1", 1 / 4),
+        ("auc", 0.5),
+    ],
+)
+def test_expectation_over_ties_worked_by_hand(label: str, expected: float):
+    ranked = one_user([1, 1], 4, tied=[3, 3])
+    assert value(label, ranked, ties="expected") == pytest.approx(expected, abs=1e-15)
+
+
+def test_optimistic_and_pessimistic_ties_put_the_positives_first_and_last_in_their_group():
+    ranked = one_user([1, 1], 4, tied=[3, 3])
+    assert value("ndcg", ranked, ties="min") == pytest.approx(1.0)
+    assert value("ap", ranked, ties="max") == pytest.approx((1 / 3 + 2 / 4) / 2)
+    assert value("auc", ranked, ties="min") == 1.0
+    assert value("auc", ranked, ties="max") == 0.0
+
+
+TRUTH = {
+    "auc": 0.6,
+    "recall@5": 0.75,
+    "precision@5": 0.6,
+    "dcg": 2.1329942421,
+    "dcg@5": 1.8175293653,
+    "ap": 0.65,
+    "ap@5": 0.525,
+    "ndcg": 0.8326783989,
+    "rr": 1.0,
+    "hit@5": 1.0,
+}
+RANKS, CHANCE, N = np.array([1, 4, 5, 8]), np.array([0.2, 0.6, 0.25, 0.3]), 9
+# The AUC-type mean of 1 − z/n of Yang et al., as an additive metric of a user's own making.
+YANG_AUC = AdditiveMetric(
+    "yang_auc", "mean", lambda rank: 1 - (rank - 1) / N, ipseval.metric("atop").definition
+)
+
+
+def patterns():
+    for seen in itertools.product([False, True], repeat=4):
+        chosen = np.array(seen)
+        yield chosen, float(np.prod(np.where(chosen, CHANCE, 1 - CHANCE)))
+
+
+@pytest.mark.parametrize("label", [*TRUTH, "yang_auc"])
+def test_expectation_of_ips_over_all_observation_patterns_is_the_truth(label: str):
+    metric = YANG_AUC if label == "yang_auc" else ipseval.metric(label)
+    expectation = 0.0
+    for chosen, probability in patterns():
+        if chosen.any():
+            ranked = one_user(list(RANKS[chosen]), N)
+            result = ipseval.evaluate_ranks(
+                {"m": ranked},
+                propensity=ipseval.KnownPropensity(item=pad(CHANCE[chosen])).fit(ranked),
+                metrics=[metric],
+                estimators=["ips"],
+                n_relevant=4,
+                on_low_ess="ignore",
+            )
+            expectation += probability * result.estimate("m", label, "ips").value
+        elif label == "auc":
+            expectation += probability * float(metric.unobserved(np.array([9.0]), np.array([4.0]))[0])
+    full = one_user(list(RANKS), N)
+    truth = float(metric.user_values(full)[0])
+    assert expectation == pytest.approx(truth, abs=1e-12)
+    assert truth == pytest.approx(TRUTH.get(label, 0.6111111111), abs=1e-10)
+
+
+def pad(chance: np.ndarray) -> np.ndarray:
+    """Propensities of all items: those of the positives come first."""
+    return np.concatenate([chance, np.ones(N - chance.size)])
+
+
+def test_snips_mean_dcg_given_an_observation_differs_from_the_truth_by_the_tabulated_amount():
+    metric = ipseval.metric("mean_dcg")
+    total = mass = 0.0
+    for chosen, probability in patterns():
+        if chosen.any():
+            values = metric.user_values(one_user(list(RANKS[chosen]), N), 1 / CHANCE[chosen])
+            total, mass = total + probability * float(values[0]), mass + probability
+    assert mass == pytest.approx(0.832, abs=1e-12)
+    assert total / mass == pytest.approx(0.4896512529, abs=1e-10)
+    assert value("mean_dcg", one_user(list(RANKS), N)) == pytest.approx(0.5332485605, abs=1e-10)

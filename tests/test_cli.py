@@ -1,0 +1,106 @@
+"""The command line, run as a user would."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.cli import main
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(np.argwhere(rng.random((30, 20)) < 0.4), columns=["user", "item"])
+    is_test = rng.random(len(pairs)) < 0.3
+    pairs[~is_test].to_csv(tmp_path / "train.csv", index=False)
+    pairs[is_test].to_parquet(tmp_path / "test.parquet")
+    np.save(tmp_path / "als.npy", rng.normal(size=(30, 20)))
+    np.savez(tmp_path / "bpr.npz", rng.normal(size=(30, 20)))
+    train = set(map(tuple, pairs[~is_test].to_numpy()))
+    lists = [
+        (user, item, place + 1)
+        for user in range(30)
+        for place, item in enumerate([i for i in rng.permutation(20) if (user, i) not in train][:8])
+    ]
+    pd.DataFrame(lists, columns=["user", "item", "rank"]).to_csv(tmp_path / "top.csv", index=False)
+    return tmp_path
+
+
+def evaluate(files, *more: str) -> int:
+    common = ["--train", str(files / "train.csv"), "--test", str(files / "test.parquet")]
+    return main(["evaluate", *common, *more])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
+    code = evaluate(
+        files,
+        *("--scores", f"als={files / 'als.npy'}", "--scores", f"bpr={files / 'bpr.npz'}"),
+        *("--scores", f"lists={files / 'top.csv'}", "--gamma", "0.5"),
+        *("--metrics", "recall@5,precision(denominator=min)@5,ndcg@8", "--out", str(files / "out.json")),
+    )
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert "snips-global" in printed
+    assert "3 recommenders" in printed
+    result = json.loads((files / "out.json").read_text())
+    assert len(result["estimates"]) == 3 * 3 * 3
+    assert result["propensity"] == "power law, gamma = 0.5"
+    assert len(result["data_sha256"]) == 64
+    assert all(0 <= row["estimate"] <= 1 for row in result["estimates"])
+
+
+CASES = {
+    "no such file": (["--scores", "als=nowhere.npy"], "nowhere.npy does not exist"),
+    "no name": (["--scores", "als.npy"], "--scores takes NAME=FILE"),
+    "unknown suffix": (["--scores", "als={files}/notes.txt"], "expected a table ending in .csv"),
+    "pickled array": (["--scores", "als={files}/pickled.npy"], "cannot read"),
+    "two arrays": (["--scores", "als={files}/two.npz"], "holds 2 arrays; expected one"),
+    "no list columns": (["--scores", "als={files}/train.csv"], "need columns user, item and rank or score"),
+    "wrong shape": (["--scores", "als={files}/small.npy"], "als has shape (2, 2)"),
+    "unknown metric": (["--scores", "als={files}/als.npy", "--metrics", "ndgc@5"], "Did you mean 'ndcg'"),
+    "bad scale": (["--scores", "als={files}/als.npy", "--gamma", "0", "--scale", "big"], "'max' or a number"),
+    "bad n_relevant": (["--scores", "als={files}/als.npy", "--n-relevant", "many"], "integer or 'estimated'"),
+    "wrong column": (["--scores", "als={files}/als.npy", "--user-column", "uid"], "column 'uid' is not in"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_wrong_input_exits_with_two_and_one_line_of_reason(case: str, files, capsys):
+    arguments, expected = CASES[case]
+    (files / "notes.txt").write_text("hello")
+    np.save(files / "pickled.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    np.savez(files / "two.npz", np.ones(2), np.ones(2))
+    np.save(files / "small.npy", np.ones((2, 2)))
+    code = evaluate(files, *(argument.format(files=files) for argument in arguments))
+    captured = capsys.readouterr()
+    assert code == 2
+    assert expected in captured.err
+    assert captured.err.startswith("ipseval: error: ")
+    assert captured.out == ""
+
+
+def test_metrics_lists_names_and_prints_cards(capsys):
+    assert main(["metrics"]) == 0
+    assert "recall@k" in capsys.readouterr().out
+    assert main(["metrics", "ap@10", "auc"]) == 0
+    assert "exactly unbiased given P, s_u and independent observations" in capsys.readouterr().out
+
+
+def test_demo_prints_estimates_beside_the_truth_and_draws_them(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "ipseval.cli", "demo"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Nearest to the truth" in done.stdout
+    assert done.stderr == ""
+    assert (tmp_path / "ipseval-demo.png").stat().st_size > 10_000

@@ -1,0 +1,62 @@
+"""Small random worlds for tests: a split, scores with ties, propensities, and the oracle's view of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+import ipseval
+from tests.golden import oracle
+
+
+@dataclass
+class SmallWorld:
+    split: ipseval.Split
+    scores: np.ndarray
+    propensity: np.ndarray
+
+    def users(self) -> list[oracle.User]:
+        train = set(zip(self.split.train.user.tolist(), self.split.train.item.tolist(), strict=True))
+        test = list(zip(self.split.test.user.tolist(), self.split.test.item.tolist(), strict=True))
+        return [
+            oracle.User(
+                scores={
+                    i: float(self.scores[u, i]) for i in range(self.split.n_items) if (u, i) not in train
+                },
+                weights={i: 1 / float(self.propensity[i]) for v, i in test if v == u},
+            )
+            for u in range(self.split.n_users)
+        ]
+
+
+def small_world(
+    seed: int, *, n_users: int = 4, n_items: int = 6, levels: int = 3, infinite: bool = False
+) -> SmallWorld:
+    """Scores take few values, so that ties abound; some users have no positives, some items no training."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(3, size=(n_users, n_items), p=[0.45, 0.2, 0.35])
+    kind[0, :2] = 1, 2  # at least one training and one test pair
+    train, test = np.argwhere(kind == 1), np.argwhere(kind == 2)
+    split = ipseval.Split.from_frames(
+        pd.DataFrame(train, columns=["user", "item"]),
+        pd.DataFrame(test, columns=["user", "item"]),
+        users=np.arange(n_users),
+        items=np.arange(n_items),
+    )
+    scores = rng.integers(0, levels, size=(n_users, n_items)).astype(float)
+    if infinite:
+        scores[rng.random(scores.shape) < 0.3] = -np.inf
+    return SmallWorld(split, scores, rng.uniform(0.1, 1.0, size=n_items))
+
+
+def random_world(seed: int, *, n_users: int = 40, n_items: int = 30, density: float = 0.3) -> SmallWorld:
+    """A larger world without an oracle, for identities."""
+    rng = np.random.default_rng(seed)
+    log = ipseval.Interactions.from_frame(
+        pd.DataFrame(np.argwhere(rng.random((n_users, n_items)) < density), columns=["user", "item"])
+    )
+    split = ipseval.split_random(log, test_fraction=0.3, rng=rng)
+    scores = rng.normal(size=(split.n_users, split.n_items)).round(1)
+    return SmallWorld(split, scores, rng.uniform(0.1, 1.0, size=split.n_items))
