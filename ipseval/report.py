@@ -10,86 +10,91 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
+    from ipseval.estimators import Estimate
     from ipseval.evaluation import Evaluation
 
 
 def to_text(evaluation: Evaluation) -> str:
-    """Return the evaluation as plain text: one block per metric, estimators side by side, then the notes."""
-    lines = [_headline(evaluation), ""]
-    width = max(len(name) for name in evaluation.models)
-    for metric in evaluation.metrics:
-        lines += _block(evaluation, metric, max(width, len(metric)))
-        lines.append("")
-    return "\n".join(lines + _footer(evaluation))
+    """Return the evaluation as plain text: what was evaluated, one block per metric, how to read it."""
+    blocks = [_headline(evaluation)]
+    blocks += [_block(evaluation, metric) for metric in evaluation.metrics]
+    blocks.append(_footer(evaluation))
+    return "\n\n".join(blocks)
 
 
 def _headline(evaluation: Evaluation) -> str:
     sample = next(iter(evaluation.samples.values()))
     ranked = sample.ranked
-    words = (
-        f"{len(evaluation.models)} recommenders on {len(ranked):,} held-out positives of "
-        f"{ranked.users.size:,} users; candidates: {ranked.candidates}."
-    )
-    if sample.n_without_propensity:
-        words += f"\n{sample.n_without_propensity:,} positives without a propensity are left out everywhere."
+    lines = [
+        f"{len(evaluation.models)} recommenders, {len(ranked):,} held-out positives of {ranked.users.size:,} "
+        f"users ({np.median(ranked.counts):g} each in the median)",
+        f"candidates: {ranked.candidates}",
+    ]
     if evaluation.propensity is not None:
-        words += f"\nPropensity: {evaluation.propensity.model}"
-        words += "." if evaluation.propensity.is_probability else ", known up to a factor."
-    return words
+        scale = "" if evaluation.propensity.is_probability else ", known up to a factor"
+        lines.append(f"propensity: {evaluation.propensity.model}{scale}")
+    if sample.n_without_propensity:
+        lines.append(f"left out:   {sample.n_without_propensity:,} positives that have no propensity")
+    return "\n".join(lines)
 
 
-def _block(evaluation: Evaluation, metric: str, width: int) -> list[str]:
-    labels = evaluation.estimators
-    column = max(17, *(len(label) + 2 for label in labels))
+def _block(evaluation: Evaluation, metric: str) -> str:
+    labels, models = evaluation.estimators, evaluation.models
+    width = max(len(text) for text in (metric, *models))
+    column = max(19, *(len(label) + 2 for label in labels))
     lines = [f"{metric:<{width}}" + "".join(f"{label:>{column}}" for label in labels)]
-    first = [evaluation.estimate(model, metric, labels[0]).value for model in evaluation.models]
-    for model in evaluation.models:
-        cells = []
-        for label in labels:
-            one = evaluation.estimate(model, metric, label)
-            values = [evaluation.estimate(other, metric, label).value for other in evaluation.models]
-            cells.append(f"{_cell(one.value, one.standard_error)} {_mark(values, first, one.value)}")
+    best = {label: _order(evaluation, metric, label)[0] for label in labels}
+    for model in models:
+        cells = [
+            _cell(evaluation.estimate(model, metric, label)) + ("*" if best[label] == model else " ")
+            for label in labels
+        ]
         lines.append(f"{model:<{width}}" + "".join(f"{cell:>{column}}" for cell in cells))
-    order = _order(evaluation, metric, labels[0])
-    for label in labels[1:]:
-        other = _order(evaluation, metric, label)
-        if other != order:
-            lines.append(f"  order by {label}: {' > '.join(other)} (by {labels[0]}: {' > '.join(order)})")
-    return lines
+    return "\n".join(lines + _changes_of_order(evaluation, metric))
 
 
-def _cell(value: float, standard_error: float) -> str:
-    if np.isnan(value):
+def _changes_of_order(evaluation: Evaluation, metric: str) -> list[str]:
+    """Return one line per order of the recommenders that differs from that of the first estimator."""
+    by_order: dict[str, list[str]] = {}
+    for label in evaluation.estimators:
+        by_order.setdefault(" > ".join(_order(evaluation, metric, label)), []).append(label)
+    if len(by_order) == 1:
+        return []
+    return [f"  order by {', '.join(labels)}: {order}" for order, labels in by_order.items()]
+
+
+def _cell(one: Estimate) -> str:
+    if np.isnan(one.value):
         return "undefined"
-    return f"{value:.4f} ± {standard_error:.4f}" if not np.isnan(standard_error) else f"{value:.4f}"
-
-
-def _mark(values: list[float], first: list[float], value: float) -> str:
-    return "*" if value == np.nanmax(values) else " " if first else ""
+    if np.isnan(one.standard_error):
+        return f"{one.value:.4f}"
+    return f"{one.value:.4f} ± {one.standard_error:.4f}"
 
 
 def _order(evaluation: Evaluation, metric: str, estimator: str) -> list[str]:
-    return sorted(evaluation.models, key=lambda model: -evaluation.estimate(model, metric, estimator).value)
+    def key(model: str) -> float:
+        value = evaluation.estimate(model, metric, estimator).value
+        return np.inf if np.isnan(value) else -value
+
+    return sorted(evaluation.models, key=key)
 
 
-def _footer(evaluation: Evaluation) -> list[str]:
-    lines = ["± one standard error over users; * the best of its column."]
-    for label, weights in evaluation.weights.items():
-        if weights.flag:
-            lines.append(f"Not to be trusted: {label}: {weights.flag}.")
-    notes: dict[str, list[str]] = {}
-    for (_, _, estimator), one in evaluation.estimates.items():
-        for note in one.notes:
-            if note not in notes.setdefault(estimator, []):
-                notes[estimator].append(note)
-    lines += [f"Note: {label}: {'; '.join(texts)}." for label, texts in notes.items() if texts]
-    claims: dict[str, list[str]] = {}
-    for (_, metric, estimator), one in evaluation.estimates.items():
-        claims.setdefault(f"{estimator}: {one.claim}", [])
-        if metric not in claims[f"{estimator}: {one.claim}"]:
-            claims[f"{estimator}: {one.claim}"].append(metric)
-    lines += [f"Claim: {claim} [{', '.join(metrics)}]" for claim, metrics in claims.items()]
-    return lines
+def _footer(evaluation: Evaluation) -> str:
+    lines = ["± one standard error over users; * best of its column"]
+    for label in evaluation.estimators:
+        estimates = {key: one for key, one in evaluation.estimates.items() if key[2] == label}
+        by_claim: dict[str, dict[str, None]] = {}
+        for (_, metric, _), one in estimates.items():
+            by_claim.setdefault(str(one.claim), {})[metric] = None
+        for claim, metrics in by_claim.items():
+            on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
+            lines.append(f"{label}{on}: {claim}")
+        flag = evaluation.weights[label].flag
+        if flag:
+            lines.append(f"  NOT TO BE TRUSTED: {flag}")
+        notes = dict.fromkeys(note for one in estimates.values() for note in one.notes)
+        lines += [f"  note: {note}" for note in notes if "without a propensity" not in note]
+    return "\n".join(lines)
 
 
 def to_json(evaluation: Evaluation) -> str:
