@@ -36,5 +36,8 @@ def test_the_table_on_coat_is_what_its_command_prints(shared_data):
 
 
 def test_the_sample_log_is_what_its_script_writes():
-    script = "import runpy; print(runpy.run_path('data/samples/generate.py')['clicks']().to_csv(index=False), end='')"
+    script = (
+        "import runpy; clicks = runpy.run_path('data/samples/generate.py')['clicks']; "
+        "print(clicks().to_csv(index=False), end='')"
+    )
     assert printed("-c", script) == (ROOT / "data/samples/clicks.csv").read_text().rstrip()
