@@ -66,7 +66,7 @@ class Batch:
         )
 
 
-def frozen(array: AnyArray, dtype: np.dtype | None = None) -> AnyArray:  # type: ignore[type-arg]  # any dtype
+def frozen(array: AnyArray, dtype: np.dtype | None = None) -> AnyArray:
     """Return a read-only C-contiguous array; a copy is made only where layout or type must change.
 
     Read-only and writable arrays are different types to Numba: with one of them there is one compilation.

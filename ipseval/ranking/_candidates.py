@@ -6,13 +6,13 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from ipseval._checks import examples
 from ipseval._types import BoolArray, IntArray, readonly
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions, encode
+from ipseval.ranking._frames import frame_columns
 from ipseval.ranking._ranked import Targets
 from ipseval.splits import Split
 
@@ -41,9 +41,7 @@ class CandidateLists:
         if not len(log):
             raise InputError(f"{name}: every candidate is a training item of its user.")
         order = np.argsort(log.pair_key)
-        return cls(
-            readonly(np.concatenate([[0], np.cumsum(log.activity)])), readonly(log.item[order])
-        )
+        return cls(readonly(np.concatenate([[0], np.cumsum(log.activity)])), readonly(log.item[order]))
 
     def contains(self, user: IntArray, item: IntArray, n_items: int) -> BoolArray:
         """Return whether each pair is a candidate."""
@@ -62,11 +60,7 @@ def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLis
     """
     if isinstance(candidates, str) and candidates == "all":
         return None
-    try:
-        columns = set(nw.from_native(candidates).columns)
-    except (TypeError, AttributeError):
-        columns = set()
-    if not {"user", "item"} <= columns:
+    if not {"user", "item"} <= frame_columns(candidates):
         raise InputError(
             f"candidates must be 'all' or a data frame with columns user and item; got {candidates!r:.80}."
         )
@@ -84,7 +78,9 @@ def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
     given = np.asarray(allowed_items)
     if given.dtype == bool:
         if given.shape != (split.n_items,):
-            raise InputError(f"allowed_items as a mask must have shape ({split.n_items},); got {given.shape}.")
+            raise InputError(
+                f"allowed_items as a mask must have shape ({split.n_items},); got {given.shape}."
+            )
         codes = np.flatnonzero(given)
     else:
         values = given.astype(object) if given.dtype.kind in "US" else given.reshape(-1)
@@ -129,8 +125,8 @@ def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
         raise InputError(f"none of the {keep.size:,} test positives can be ranked: they {why}.")
     pair = (targets.user_ids[targets.user[~keep][0]], targets.item_ids[targets.item[~keep][0]])
     warnings.warn(
-        f"{n_dropped:,} of {keep.size:,} test positives {why} (first: {examples(pair)}) and are left out: what "
-        "does not compete has no rank. A candidate set must not depend on which positives were observed.",
+        f"{n_dropped:,} of {keep.size:,} test positives {why} (first: {examples(pair)}) and are left out: "
+        "what does not compete has no rank. A candidate set must not depend on what was observed.",
         DataWarning,
         stacklevel=4,
     )
@@ -141,4 +137,3 @@ def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
         gain=None if targets.gain is None else targets.gain[keep],
         n_not_candidates=targets.n_not_candidates + n_dropped,
     )
-

@@ -1,8 +1,8 @@
 """Exact ranks from factor matrices: a fast product decides the clear cases, exact scores the close ones.
 
-The score of a pair is s = Σ_k u_k v_k (+ bias), added in order in double precision: a definition that does not
-depend on the machine, its BLAS, the block size or the number of threads, so that equal items tie exactly. (In a
-BLAS product they may not: the last bit of an entry varies with its place in the matrix.)
+The score of a pair is s = Σ_k u_k v_k (+ bias), added in order in double precision: a definition that does
+not depend on the machine, its BLAS, the block size or the number of threads, and in which equal items tie
+exactly. (In a BLAS product they may not: the last bit of an entry can vary with its place in the matrix.)
 
 A BLAS product in single precision gives x with |x - s| <= ε, by the standard bound for inner products,
 γ_d ‖u‖ ‖v‖ with γ_d = d·2⁻²⁴/(1 - d·2⁻²⁴), valid for every order of summation. Hence x > s_positive + ε is
@@ -74,7 +74,8 @@ class Factors:
         fast = np.dtype(np.float32 if largest < SINGLE_LIMIT else np.float64)
         fast_item = item.astype(fast, copy=False)
         if bias.size:
-            fast_item = np.column_stack([fast_item, bias.astype(fast)])
+            finite = np.where(np.isfinite(bias), bias, 0)  # a product with inf may leave NaN beside it
+            fast_item = np.column_stack([fast_item, finite.astype(fast)])
         return cls(
             user,
             item,
@@ -90,6 +91,11 @@ class Factors:
     def twin(self) -> IntArray:
         """The same number for items of equal factors and bias; made only where many scores are close."""
         return readonly(_twins(self.item, self.bias))
+
+    @cached_property
+    def infinite(self) -> IntArray:
+        """Items whose bias, and so whose score, is infinite."""
+        return np.flatnonzero(np.isinf(self.bias))
 
     @property
     def n_items(self) -> int:
@@ -141,6 +147,9 @@ class Factors:
             items = self.fast_item[first : first + width]
             tile = buffer[: users.shape[0] * items.shape[0]].reshape(users.shape[0], items.shape[0])
             np.matmul(fast_users, items.T, out=tile)
+            if self.infinite.size:
+                inside = self.infinite[(self.infinite >= first) & (self.infinite < first + items.shape[0])]
+                tile[:, inside - first] = self.bias[inside]
             kernels.hide(tile, first, batch.excluded_start, batch.excluded, pointer)
             twin = self.twin if n_close > self.n_items or "twin" in self.__dict__ else NO_TWINS
             lost, close = kernels.count_close(
@@ -179,12 +188,12 @@ def _norms(factors: AnyArray, name: str) -> FloatArray:
             n_bad = factors.size - int(np.isfinite(factors).sum())
             if n_bad:
                 raise InputError(
-                    f"{name}: {n_bad:,} of {factors.size:,} are NaN or infinite, which leaves scores undefined. "
-                    "Use an item bias of -inf for items that should come last."
+                    f"{name}: {n_bad:,} of {factors.size:,} are NaN or infinite, which leaves scores "
+                    "undefined. Use an item bias of -inf for items that should come last."
                 )
             squares = np.square(factors, dtype=np.float64).sum(axis=1)
     underflow = factors.shape[1] * 2.0 ** (-126 if factors.dtype == np.float32 else -1022)
-    norms = np.sqrt(squares * 1.001 + underflow)
+    norms: FloatArray = np.sqrt(squares * 1.001 + underflow)
     nothing = np.flatnonzero(squares == 0)
     norms[nothing[~factors[nothing].any(axis=1)]] = 0.0
     return norms

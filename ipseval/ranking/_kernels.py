@@ -1,4 +1,4 @@
-"""Counting kernels in plain NumPy; the twin of `_kernels_numba`, with the same functions and the same integers.
+"""Counting kernels in plain NumPy, the twin of `_kernels_numba`: the same functions, the same integers.
 
 Few positives per user: one comparison of the whole tile for each, counted in byte lanes. Many: the rows are
 sorted once (NumPy sorts with vector instructions) and every positive is placed by binary search.
@@ -24,7 +24,7 @@ def pair_scores(
     item: IntArray,
     out: FloatArray,
 ) -> None:
-    """Write the exact score of each pair to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
+    """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
     for first in range(0, user.size, PAIRS):
         rows = slice(first, first + PAIRS)
         products = user_factors[user[rows]].astype(np.float64)

@@ -1,7 +1,7 @@
-"""Counting kernels compiled by Numba; the twin of `_kernels`, from which every count must be the same integer.
+"""Counting kernels compiled by Numba, the twin of `_kernels`: the same functions, the same integers.
 
-Imported only when a ranking starts. Functions are compiled on first use for the types at hand (about a second)
-and cached on disk: beside this file, or in the user's cache directory where that is read-only.
+Imported only when a ranking starts. Functions are compiled on first use for the types at hand (a second or
+two) and cached on disk: beside this file, or in the user's cache directory where that is read-only.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ipseval._types import AnyArray, FloatArray, IntArray
 NAME = "numba"
 CHUNK = 512  # scores that stay in the first-level cache while all positives of a user are compared with them
 
-_i32 = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
+_i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _compile(function: Function) -> Function:
-    options = {"nogil": True, "error_model": "numpy"}
+    jit: Any = numba.njit
     try:
-        compiled: Function = numba.njit(function, cache=True, **options)
+        compiled: Function = jit(function, nogil=True, error_model="numpy", cache=True)
     except RuntimeError:  # there is no directory to write a cache to
-        compiled = numba.njit(function, **options)
+        compiled = jit(function, nogil=True, error_model="numpy")
     return compiled
 
 
@@ -74,7 +74,7 @@ def pair_scores(
     item: IntArray,
     out: FloatArray,
 ) -> None:
-    """Write the exact score of each pair to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
+    """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
     for j in range(user.size):
         out[j] = _dot(user_factors[user[j]], item_factors[item[j]])
         if bias.size:
@@ -163,7 +163,16 @@ def count_close(
                     n_above[q] += above
                     if reach - above > own:
                         more, tied = _settle(
-                            scores, begin, user_factors[r], item_factors, bias, twin, item[q], exact[q], lo[q], hi[q]
+                            scores,
+                            begin,
+                            user_factors[r],
+                            item_factors,
+                            bias,
+                            twin,
+                            item[q],
+                            exact[q],
+                            lo[q],
+                            hi[q],
                         )
                         n_above[q] += more
                         n_tied[q] += tied

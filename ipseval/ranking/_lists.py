@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
@@ -13,6 +12,7 @@ from ipseval._types import IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking._candidates import CandidateLists
+from ipseval.ranking._frames import frame_columns
 from ipseval.ranking._order import places
 from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.splits import Split
@@ -20,10 +20,7 @@ from ipseval.splits import Split
 
 def is_list_frame(model: Any) -> bool:
     """Return whether `model` is a data frame with columns user, item and rank or score."""
-    try:
-        columns = set(nw.from_native(model).columns)
-    except (TypeError, AttributeError):
-        return False
+    columns = frame_columns(model)
     return {"user", "item"} <= columns and bool(columns & {"rank", "score"})
 
 
@@ -48,7 +45,7 @@ def rank_lists(
         For unknown ids, repeated pairs, training items in a list, NaN scores, or ranks that are not
         1, 2, 3, … within a user.
     """
-    by_rank = "rank" in nw.from_native(model).columns
+    by_rank = "rank" in frame_columns(model)
     try:
         log = Interactions.from_frame(
             model, value="rank" if by_rank else "score", users=split.user_ids, items=split.item_ids

@@ -103,9 +103,7 @@ def rank_stored(
     return n_above, n_tied
 
 
-def _counter(
-    count: Callable[[int, int, AnyArray], None], first: int, scores: AnyArray
-) -> Callable[[], None]:
+def _counter(count: Callable[[int, int, AnyArray], None], first: int, scores: AnyArray) -> Callable[[], None]:
     return lambda: count(first, first + scores.shape[0], scores)
 
 

@@ -27,7 +27,7 @@ UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 @dataclass(frozen=True)
 class Resources:
-    """What a ranking may use: `n_threads`, `memory` in bytes, `block_size` users (None: chosen), a progress bar."""
+    """What a ranking may use: threads, bytes of memory, users per block (None: chosen), a progress bar."""
 
     n_threads: int
     memory: int
@@ -126,7 +126,7 @@ def run_workers(
 ) -> None:
     """Let each of `n_threads` workers take the next block until none is left.
 
-    `make_worker()` is called once in each thread, for buffers of its own; what it returns handles one block and
+    `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block and
     returns the number of users done. The first exception stops all workers and is raised, and so does an
     interrupt: workers look for it between blocks.
     """

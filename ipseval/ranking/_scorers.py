@@ -86,7 +86,8 @@ class CallableScorer:
                 f"{self.name}: the scorer function returned shape {scores.shape} for {users.size} users; "
                 f"expected ({users.size}, {self.n_items})."
             )
-        return _numeric(scores, self.name)
+        checked: AnyArray = _numeric(scores, self.name)
+        return checked
 
 
 def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
@@ -114,7 +115,8 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
         return CallableScorer(model, split.n_items, name)
     raise InputError(
         f"{name} is a {type(model).__name__}; expected an (n_users, n_items) array, DataFrame or sparse "
-        "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, a top-K frame, or RankedPositives."
+        "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
+        "a top-K frame, or RankedPositives."
     )
 
 
@@ -164,4 +166,5 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
                 f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
                 f"({examples(ids[missing])}; its labels start with {examples(labels)})."
             )
-    return _numeric(frame.loc[split.user_ids, split.item_ids].to_numpy(), name)
+    values: AnyArray = _numeric(frame.loc[split.user_ids, split.item_ids].to_numpy(), name)
+    return values

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 
-def rank(
-    scores: Mapping[int, float], positive: int, excluded: Collection[int]
-) -> tuple[int, int]:
+def rank(scores: Mapping[int, float], positive: int, excluded: Collection[int]) -> tuple[int, int]:
     """Return (n_above, n_tied) of `positive` among the scored items without the excluded ones."""
     above = tied = 0
     for item, score in scores.items():

@@ -63,7 +63,9 @@ def test_stored_scores_are_ranked_as_defined(engine, seed, n_users, n_items, dty
     with_bias=st.booleans(),
     coarse=st.booleans(),
 )
-def test_factors_are_ranked_by_their_inner_products(engine, seed, n_users, n_items, d, dtype, with_bias, coarse):
+def test_factors_are_ranked_by_their_inner_products(
+    engine, seed, n_users, n_items, d, dtype, with_bias, coarse
+):
     rng = np.random.default_rng(seed)
     world = random_world(rng, n_users, n_items)
     scale = 1 if coarse or dtype == "int32" else 0.37
@@ -87,13 +89,13 @@ def test_scores_that_differ_in_the_last_bits_only_are_told_apart(engine, dtype, 
     base = rng.normal(size=d)
     item = (base * (1 + rng.integers(-3, 4, size=(n_items, d)) * 1e-7)).astype(dtype)
     user = (rng.normal(size=(n_users, d)) * scale).astype(dtype)
-    item[rng.integers(n_items, size=400)] = item[0]
+    item[100:500] = item[0]
     test = {(u, i) for u in range(n_users) for i in (0, 17, 999, 2999)}
     train = {(u, i) for u in range(n_users) for i in (3, 4, 2998)}
     world = world_of(n_users, n_items, train, test)
     ranked = rank_positives((user, item), world.split, engine=engine)
     assert rows(ranked) == expected(world, exact_scores(user, item))
-    assert ranked.n_tied[ranked.item == 0].min() >= 390
+    assert ranked.n_tied[ranked.item == 0].min() >= 400
 
 
 @engines

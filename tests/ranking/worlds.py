@@ -23,16 +23,12 @@ class World:
 
 def frame(pairs) -> pd.DataFrame:
     pairs = list(pairs)
-    return pd.DataFrame(
-        {"user": [u for u, _ in pairs], "item": [i for _, i in pairs]}, dtype=np.int64
-    )
+    return pd.DataFrame({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]}, dtype=np.int64)
 
 
 def world_of(n_users: int, n_items: int, train, test) -> World:
     """Return a split of the given pairs; ids are the codes."""
-    split = Split.from_frames(
-        frame(train), frame(test), users=np.arange(n_users), items=np.arange(n_items)
-    )
+    split = Split.from_frames(frame(train), frame(test), users=np.arange(n_users), items=np.arange(n_items))
     return World(n_users, n_items, set(train), set(test), split)
 
 
