@@ -15,7 +15,7 @@ TRAIN = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2]})
 TEST = pd.DataFrame({"user": [0, 1], "item": [1, 0]})
 SPLIT = ipseval.Split.from_frames(TRAIN, TEST)
 SCORES = np.arange(9.0).reshape(3, 3)
-TWO_NAN = np.where(np.arange(9).reshape(3, 3) < 2, np.nan, SCORES)
+TWO_NAN = np.where(np.isin(np.arange(9).reshape(3, 3), (1, 2)), np.nan, SCORES)  # two candidates of user 0
 LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 0], "rank": [1, 1]})
 
 

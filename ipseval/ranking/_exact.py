@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
 from ipseval._types import IntArray
 from ipseval.errors import InputError
+from ipseval.ranking._batches import Batch
+from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
+from ipseval.ranking._factors import Factors
 from ipseval.ranking._lists import is_list_frame, rank_lists
+from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_stored
 from ipseval.ranking._ranked import RankedPositives, Targets
-from ipseval.ranking._scorers import Scorer, as_scorer
+from ipseval.ranking._run import Resources, kernels_for
+from ipseval.ranking._scorers import FactorScorer, Scorer, as_scorer
 from ipseval.splits import Split
-
-BLOCK_ENTRIES = 4_000_000
 
 
 def rank_positives(
@@ -22,27 +26,54 @@ def rank_positives(
     *,
     name: str = "the model",
     candidates: Any = "all",
+    allowed_items: Any | None = None,
     n_threads: int | None = None,
     progress: bool | None = None,
     max_memory: int | str | None = None,
+    block_size: int | None = None,
+    engine: Literal["numpy", "numba"] | None = None,
 ) -> RankedPositives:
     """Return the exact rank of every test positive among the catalogue minus the user's training items.
+
+    Every candidate is compared with every positive; nothing is sampled, and users × items are never held.
+    The result is the same integer for integer with either engine, any number of threads and any block size.
+    For factors the score is Σ_k u_k v_k (+ bias), added in order in double precision, on every machine.
 
     Parameters
     ----------
     model : scorer
-        An (n_users, n_items) array or memmap in the order of `split.user_ids`, `split.item_ids`; a DataFrame
-        with ids as labels; a (user_factors, item_factors[, item_bias]) tuple; a callable
-        users -> (len(users), n_items); or a top-K frame with columns user, item and rank or score.
+        * An (n_users, n_items) array or memmap in the order of `split.user_ids`, `split.item_ids`, or a
+          DataFrame with ids as labels, or a scipy.sparse matrix, in which an entry that is not stored is 0;
+        * a (user_factors, item_factors[, item_bias]) tuple, the fastest, in single or double precision;
+        * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
+        * a top-K frame with columns user, item and rank or score: ranks beyond K are censored;
+        * RankedPositives, which are returned as they are.
+        Scores are real numbers, higher is better, and keep their order and their ties whatever their type;
+        -inf and inf are scores, NaN is an error.
     split : Split
         `split.test` is ranked; `split.train` is excluded from the candidates.
     name : str
-        Used in error messages.
+        Used in error messages and beside the progress bar.
+    candidates : "all" or data frame
+        A frame with columns user and item gives each user candidates of its own.
+    allowed_items : ids or boolean mask (n_items,), optional
+        Only these items compete. Test positives outside are left out, counted, and named in a warning.
+    n_threads : int, optional
+        Default: all cores this process may use. BLAS is held at one thread each while factors are ranked.
+    progress : bool, optional
+        A bar after two seconds. Default: only on a terminal.
+    max_memory : int or str, optional
+        Bound on the buffers, in bytes or as "200 MB"; default 128 MB. Inputs and results are not counted.
+    block_size : int, optional
+        Users handled together; default: what fits the caches and `max_memory`.
+    engine : {"numpy", "numba"}, optional
+        Default: Numba where it is installed and the work is large enough to be worth loading it.
 
     Raises
     ------
     InputError
-        For NaN scores (with their number), a shape that does not match, an unsupported type.
+        For NaN scores (with their number), a shape that does not match, an unsupported type, a memory limit
+        below the scores of one user.
 
     Examples
     --------
@@ -54,38 +85,44 @@ def rank_positives(
     >>> ranked.n_above, ranked.n_tied
     (array([1, 1]), array([1, 1]))
     """
+    resources = Resources.of(n_threads, max_memory, block_size, progress, name)
+    everything = isinstance(candidates, str) and candidates == "all" and allowed_items is None
     if isinstance(model, RankedPositives):
+        if not everything:
+            raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
         return model
     targets = Targets.from_split(split)
+    lists = as_candidate_lists(candidates, split, name)
+    allowed = None if allowed_items is None else allowed_codes(allowed_items, split)
+    if lists is not None and allowed is not None:
+        raise InputError("give either candidates for each user or allowed_items, not both.")
+    if lists is not None:
+        targets = listed(targets, lists)
+    elif allowed is not None:
+        targets = restricted(targets, allowed)
     if is_list_frame(model):
-        return rank_lists(model, split, targets, name=name)
-    return _rank(as_scorer(model, split, name), targets, split.n_items, name)
+        return rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name)
+    scorer = as_scorer(model, split, name)
+    kernels = kernels_for(engine, len(targets.user) * split.n_items)
+    if lists is not None:
+        return targets.ranked(*rank_in_lists(scorer, targets, lists, kernels, resources))
+    return targets.ranked(*_rank_catalogue(scorer, targets, allowed, kernels, resources))
 
 
-def _rank(scorer: Scorer, targets: Targets, n_items: int, name: str) -> RankedPositives:
-    n_above = np.empty(targets.user.size, dtype=np.int64)
-    n_tied = np.empty_like(n_above)
-    users, starts = np.unique(targets.user, return_index=True)
-    stops = np.append(starts[1:], targets.user.size)
-    per_block = max(1, BLOCK_ENTRIES // n_items)
-    for first in range(0, users.size, per_block):
-        block = users[first : first + per_block]
-        scores = scorer.block(block)
-        n_nan = int(np.isnan(scores).sum()) if scores.dtype.kind == "f" else 0
-        if n_nan:
-            raise InputError(
-                f"{name}: {n_nan:,} of {scores.size:,} scores in a block of {block.size} users are NaN; "
-                "a NaN has no place in a ranking. Use -inf for items that should come last."
-            )
-        for row, user in enumerate(block):
-            rows = slice(starts[first + row], stops[first + row])
-            excluded = targets.excluded[targets.excluded_start[user] : targets.excluded_start[user + 1]]
-            n_above[rows], n_tied[rows] = _count(scores[row], targets.item[rows], excluded)
-    return targets.ranked(n_above, n_tied)
-
-
-def _count(scores: Any, items: IntArray, excluded: IntArray) -> tuple[IntArray, IntArray]:
-    candidates = np.sort(np.delete(scores, excluded))
-    low = np.searchsorted(candidates, scores[items], side="left")
-    high = np.searchsorted(candidates, scores[items], side="right")
-    return candidates.size - high, high - low - 1
+def _rank_catalogue(
+    scorer: Scorer, targets: Targets, allowed: IntArray | None, kernels: Any, resources: Resources
+) -> tuple[IntArray, IntArray]:
+    """Return (n_above, n_tied) among all items, or among the allowed ones."""
+    n_items = targets.item_ids.size
+    batch = Batch.of(targets)
+    if allowed is not None:
+        batch = replace(
+            batch,
+            item=np.searchsorted(allowed, batch.item),
+            excluded=np.searchsorted(allowed, batch.excluded),
+        )
+    if isinstance(scorer, FactorScorer):
+        factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
+        factors = factors if allowed is None else factors.subset(allowed)
+        return rank_factors(factors, batch, kernels, resources)
+    return rank_stored(scorer, batch, allowed, n_items, kernels, resources)

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples
-from ipseval._types import AnyArray, IntArray
+from ipseval._types import IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
+from ipseval.ranking._candidates import CandidateLists
+from ipseval.ranking._frames import frame_columns
+from ipseval.ranking._order import places
 from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.splits import Split
 
 
 def is_list_frame(model: Any) -> bool:
     """Return whether `model` is a data frame with columns user, item and rank or score."""
-    try:
-        columns = set(nw.from_native(model).columns)
-    except (TypeError, AttributeError):
-        return False
+    columns = frame_columns(model)
     return {"user", "item"} <= columns and bool(columns & {"rank", "score"})
 
 
-def rank_lists(model: Any, split: Split, targets: Targets, *, name: str) -> RankedPositives:
+def rank_lists(
+    model: Any,
+    split: Split,
+    targets: Targets,
+    *,
+    lists: CandidateLists | None = None,
+    allowed: IntArray | None = None,
+    name: str,
+) -> RankedPositives:
     """Return ranks of the test positives in top-K lists.
 
     The list of a user is ordered by `rank` (1-based, ascending) or, without it, by `score` (descending, ties
@@ -38,7 +45,7 @@ def rank_lists(model: Any, split: Split, targets: Targets, *, name: str) -> Rank
         For unknown ids, repeated pairs, training items in a list, NaN scores, or ranks that are not
         1, 2, 3, … within a user.
     """
-    by_rank = "rank" in nw.from_native(model).columns
+    by_rank = "rank" in frame_columns(model)
     try:
         log = Interactions.from_frame(
             model, value="rank" if by_rank else "score", users=split.user_ids, items=split.item_ids
@@ -53,7 +60,8 @@ def rank_lists(model: Any, split: Split, targets: Targets, *, name: str) -> Rank
             f"{name}: {int(seen.sum())} entries of the lists are training items of their user (first: "
             f"{examples(pair)}), which are no candidates; remove them when recommending."
         )
-    n_above, n_tied = _positions(log, -log.value.astype(np.float64) if not by_rank else log.value)
+    _check_candidates(log, lists, allowed, name)
+    n_above, n_tied = places(log.user, -log.value if by_rank else log.value)
     if by_rank:
         _check_ranks(log, n_above, n_tied, name)
     length = int(log.activity.max())
@@ -66,20 +74,22 @@ def rank_lists(model: Any, split: Split, targets: Targets, *, name: str) -> Rank
     )
 
 
-def _positions(log: Interactions, key: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same list come before, and tie with, each entry."""
-    order = np.lexsort((key, log.user))
-    user, sorted_key = log.user[order], key[order]
-    place = np.arange(len(log))
-    new_user = np.diff(user, prepend=-1) != 0
-    new_group = new_user | (np.diff(sorted_key, prepend=np.nan) != 0)
-    group_start = np.maximum.accumulate(np.where(new_group, place, 0))
-    user_start = np.maximum.accumulate(np.where(new_user, place, 0))
-    group = np.cumsum(new_group) - 1
-    n_above, n_tied = np.empty(len(log), dtype=np.int64), np.empty(len(log), dtype=np.int64)
-    n_above[order] = group_start - user_start
-    n_tied[order] = np.bincount(group)[group] - 1
-    return n_above, n_tied
+def _check_candidates(
+    log: Interactions, lists: CandidateLists | None, allowed: IntArray | None, name: str
+) -> None:
+    """Raise `InputError` when a list holds an item that does not compete."""
+    if lists is not None:
+        inside = lists.contains(log.user, log.item, log.n_items)
+    elif allowed is not None:
+        inside = np.isin(log.item, allowed)
+    else:
+        return
+    if not inside.all():
+        pair = (log.user_ids[log.user[~inside][0]], log.item_ids[log.item[~inside][0]])
+        raise InputError(
+            f"{name}: {int((~inside).sum()):,} entries of the lists are not candidates (first: "
+            f"{examples(pair)}); recommend among the candidates only."
+        )
 
 
 def _check_ranks(log: Interactions, n_above: IntArray, n_tied: IntArray, name: str) -> None:

@@ -14,6 +14,8 @@ from ipseval.errors import InputError
 if TYPE_CHECKING:
     from ipseval.splits import Split
 
+ALL_ITEMS = "all items minus the user's training items"
+
 
 @dataclass(frozen=True, eq=False)
 class RankedPositives:
@@ -41,6 +43,8 @@ class RankedPositives:
         |C_u| of every user of the population, with or without positives; the unbiased AUC needs it.
     candidates : str
         Which items compete, for the report.
+    n_not_candidates : int
+        Test positives left out because they are not among the candidates (only where these are restricted).
     """
 
     user: IntArray
@@ -53,7 +57,8 @@ class RankedPositives:
     gain: FloatArray | None = None
     max_rank: int | None = None
     candidates_by_user: IntArray | None = None
-    candidates: str = "all items minus the user's training items"
+    candidates: str = ALL_ITEMS
+    n_not_candidates: int = 0
 
     def __post_init__(self) -> None:
         size = self.user.size
@@ -145,6 +150,8 @@ class Targets:
     candidates_by_user: IntArray
     user_ids: AnyArray
     item_ids: AnyArray
+    candidates: str = ALL_ITEMS
+    n_not_candidates: int = 0
 
     @classmethod
     def from_split(cls, split: Split) -> Targets:
@@ -177,4 +184,6 @@ class Targets:
             gain=self.gain,
             max_rank=max_rank,
             candidates_by_user=self.candidates_by_user,
+            candidates=self.candidates,
+            n_not_candidates=self.n_not_candidates,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,10 @@ from ipseval.splits import Split
 
 
 class Scorer(Protocol):
-    """Scores of all items for a block of users; higher is better."""
+    """Scores of all items for a block of users; higher is better.
+
+    A scorer whose `block` may be called from several threads at once says so by `parallel = True`.
+    """
 
     def block(self, users: IntArray) -> AnyArray:
         """Return scores (len(users), n_items) for the user codes in `users`; never written to."""
@@ -27,6 +30,7 @@ class DenseScorer:
     """An (n_users, n_items) array or memmap."""
 
     scores: AnyArray
+    parallel: ClassVar[bool] = True
 
     def block(self, users: IntArray) -> AnyArray:
         """Return the rows of `users`; a view where they are consecutive."""
@@ -37,8 +41,24 @@ class DenseScorer:
 
 
 @dataclass(frozen=True, eq=False)
+class SparseScorer:
+    """A scipy.sparse matrix (n_users, n_items) in CSR form; an entry that is not stored is a score of 0."""
+
+    scores: Any
+    parallel: ClassVar[bool] = True
+
+    def block(self, users: IntArray) -> AnyArray:
+        """Return the rows of `users`, filled up with zeros."""
+        rows: AnyArray = self.scores[users].toarray()
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
 class FactorScorer:
-    """score_ui = user_factors_u · item_factors_i (+ item_bias_i)."""
+    """score_ui = user_factors_u · item_factors_i (+ item_bias_i).
+
+    Ranks come from `_factors`, which compares these scores without rounding errors of the product.
+    """
 
     user_factors: AnyArray
     item_factors: AnyArray
@@ -56,16 +76,18 @@ class CallableScorer:
 
     function: Callable[[IntArray], Any]
     n_items: int
+    name: str = "the model"
 
     def block(self, users: IntArray) -> AnyArray:
         """Return what the function gives, after a check of its shape."""
         scores = np.asarray(self.function(users))
         if scores.shape != (users.size, self.n_items):
             raise InputError(
-                f"the scorer function returned shape {scores.shape} for {users.size} users; "
+                f"{self.name}: the scorer function returned shape {scores.shape} for {users.size} users; "
                 f"expected ({users.size}, {self.n_items})."
             )
-        return scores
+        checked: AnyArray = _numeric(scores, self.name)
+        return checked
 
 
 def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
@@ -81,16 +103,20 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
     if isinstance(model, np.ndarray):
         _check_shape(model, (split.n_users, split.n_items), name)
         return DenseScorer(_numeric(model, name))
+    if hasattr(model, "tocsr"):
+        _check_shape(model, (split.n_users, split.n_items), name)
+        return SparseScorer(_numeric(model.tocsr(), name))
     if isinstance(model, tuple) and len(model) in (2, 3):
         return _factors(model, split, name)
-    if callable(model):
-        return CallableScorer(model, split.n_items)
     if hasattr(model, "block"):
         scorer: Scorer = model
         return scorer
+    if callable(model):
+        return CallableScorer(model, split.n_items, name)
     raise InputError(
-        f"{name} is a {type(model).__name__}; expected an (n_users, n_items) array or DataFrame, a pair of "
-        "factor matrices, a callable users -> scores, a top-K frame, or RankedPositives."
+        f"{name} is a {type(model).__name__}; expected an (n_users, n_items) array, DataFrame or sparse "
+        "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
+        "a top-K frame, or RankedPositives."
     )
 
 
@@ -107,10 +133,11 @@ def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
     if len(model) == 3 and model[2] is not None:
         bias = np.asarray(model[2])
         _check_shape(bias, (split.n_items,), f"{name}: item bias")
+        _numeric(bias, name)
     return FactorScorer(_numeric(user_factors, name), _numeric(item_factors, name), bias)
 
 
-def _check_shape(array: AnyArray, expected: tuple[int, ...], name: str) -> None:
+def _check_shape(array: Any, expected: tuple[int, ...], name: str) -> None:
     if array.shape != expected:
         hint = " It looks transposed." if array.shape == expected[::-1] else ""
         raise InputError(
@@ -119,7 +146,7 @@ def _check_shape(array: AnyArray, expected: tuple[int, ...], name: str) -> None:
         )
 
 
-def _numeric(array: AnyArray, name: str) -> AnyArray:
+def _numeric(array: Any, name: str) -> Any:
     if array.dtype.kind not in "fiu":
         raise InputError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     return array
@@ -139,4 +166,5 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
                 f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
                 f"({examples(ids[missing])}; its labels start with {examples(labels)})."
             )
-    return _numeric(frame.loc[split.user_ids, split.item_ids].to_numpy(), name)
+    values: AnyArray = _numeric(frame.loc[split.user_ids, split.item_ids].to_numpy(), name)
+    return values

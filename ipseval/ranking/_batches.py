@@ -1,0 +1,74 @@
+"""Batches: the positives of a few users, and what they must not be ranked against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._types import AnyArray, IntArray, readonly
+from ipseval.ranking._ranked import Targets
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The ranking work of consecutive users among those that have positives.
+
+    `item[start[r]:start[r + 1]]` are the positives of `users[r]`, the rows `first_positive + …` of the whole;
+    `excluded[excluded_start[r]:excluded_start[r + 1]]` are its excluded items, ascending.
+    """
+
+    users: IntArray
+    start: IntArray
+    item: IntArray
+    excluded_start: IntArray
+    excluded: IntArray
+    first_positive: int
+
+    @property
+    def row(self) -> IntArray:
+        """Row of each positive's user in the batch, (n_pos,)."""
+        return np.repeat(np.arange(self.users.size), np.diff(self.start))
+
+    @property
+    def positives(self) -> slice:
+        """The batch's positives among all positives."""
+        return slice(self.first_positive, self.first_positive + self.item.size)
+
+    def part(self, first: int, last: int) -> Batch:
+        """Return the work of the users in rows `first` to `last`."""
+        a, b = int(self.start[first]), int(self.start[last])
+        c, d = int(self.excluded_start[first]), int(self.excluded_start[last])
+        return Batch(
+            self.users[first:last],
+            self.start[first : last + 1] - a,
+            self.item[a:b],
+            self.excluded_start[first : last + 1] - c,
+            self.excluded[c:d],
+            self.first_positive + a,
+        )
+
+    @classmethod
+    def of(cls, targets: Targets) -> Batch:
+        """Return the work of all users that have positives."""
+        users, first = np.unique(targets.user, return_index=True)
+        size = np.diff(targets.excluded_start)
+        wanted = np.zeros(size.size, dtype=bool)
+        wanted[users] = True
+        excluded = targets.excluded if wanted.all() else targets.excluded[np.repeat(wanted, size)]
+        return cls(
+            readonly(users),
+            np.append(first, targets.user.size),
+            readonly(targets.item),
+            np.concatenate([[0], np.cumsum(size[users])]),
+            readonly(excluded),
+            0,
+        )
+
+
+def frozen(array: AnyArray, dtype: np.dtype | None = None) -> AnyArray:
+    """Return a read-only C-contiguous array; a copy is made only where layout or type must change.
+
+    Read-only and writable arrays are different types to Numba: with one of them there is one compilation.
+    """
+    return readonly(np.ascontiguousarray(array, dtype=dtype))

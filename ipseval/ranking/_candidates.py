@@ -1,0 +1,139 @@
+"""Who competes: the whole catalogue, an allowed set of items, or a list for each user."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ipseval._checks import examples
+from ipseval._types import BoolArray, IntArray, readonly
+from ipseval.errors import DataWarning, InputError
+from ipseval.interactions import Interactions, encode
+from ipseval.ranking._frames import frame_columns
+from ipseval.ranking._ranked import Targets
+from ipseval.splits import Split
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateLists:
+    """Each user's own candidates: `item[start[u]:start[u + 1]]`, ascending, training items left out."""
+
+    start: IntArray
+    item: IntArray
+
+    @classmethod
+    def of(cls, frame: Any, split: Split, name: str) -> CandidateLists:
+        """Return the lists of a data frame with columns user and item.
+
+        Raises
+        ------
+        InputError
+            For unknown ids, repeated pairs, or when only training items are left.
+        """
+        try:
+            log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
+        except InputError as error:
+            raise InputError(f"{name} (candidates): {error}") from None
+        log = log.select(~np.isin(log.pair_key, split.train.pair_key))
+        if not len(log):
+            raise InputError(f"{name}: every candidate is a training item of its user.")
+        order = np.argsort(log.pair_key)
+        return cls(readonly(np.concatenate([[0], np.cumsum(log.activity)])), readonly(log.item[order]))
+
+    def contains(self, user: IntArray, item: IntArray, n_items: int) -> BoolArray:
+        """Return whether each pair is a candidate."""
+        owner = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
+        inside: BoolArray = np.isin(user * np.int64(n_items) + item, owner * np.int64(n_items) + self.item)
+        return inside
+
+
+def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLists | None:
+    """Return each user's own candidates, or None for the whole catalogue.
+
+    Raises
+    ------
+    InputError
+        When `candidates` is neither "all" nor a data frame with columns user and item.
+    """
+    if isinstance(candidates, str) and candidates == "all":
+        return None
+    if not {"user", "item"} <= frame_columns(candidates):
+        raise InputError(
+            f"candidates must be 'all' or a data frame with columns user and item; got {candidates!r:.80}."
+        )
+    return CandidateLists.of(candidates, split, name)
+
+
+def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
+    """Return the sorted codes of the items that may be recommended, from ids or a mask (n_items,).
+
+    Raises
+    ------
+    InputError
+        For unknown ids, or an empty set.
+    """
+    given = np.asarray(allowed_items)
+    if given.dtype == bool:
+        if given.shape != (split.n_items,):
+            raise InputError(
+                f"allowed_items as a mask must have shape ({split.n_items},); got {given.shape}."
+            )
+        codes = np.flatnonzero(given)
+    else:
+        values = given.astype(object) if given.dtype.kind in "US" else given.reshape(-1)
+        codes = np.unique(encode(values, split.item_ids, "allowed_items")[0])
+    if not codes.size:
+        raise InputError("allowed_items is empty; at least one item must be allowed.")
+    return codes
+
+
+def restricted(targets: Targets, allowed: IntArray) -> Targets:
+    """Return the targets when only `allowed` items compete; positives outside are left out with a warning."""
+    may = np.zeros(targets.item_ids.size, dtype=bool)
+    may[allowed] = True
+    owner = np.repeat(np.arange(targets.excluded_start.size - 1), np.diff(targets.excluded_start))
+    stays = may[targets.excluded]
+    size = np.bincount(owner[stays], minlength=targets.excluded_start.size - 1)
+    return replace(
+        without(targets, may[targets.item], "are not among the allowed items"),
+        excluded=targets.excluded[stays],
+        excluded_start=np.concatenate([[0], np.cumsum(size)]),
+        candidates_by_user=allowed.size - size,
+        candidates=f"{allowed.size:,} allowed items minus the user's training items",
+    )
+
+
+def listed(targets: Targets, lists: CandidateLists) -> Targets:
+    """Return the targets when each user has candidates of its own."""
+    inside = lists.contains(targets.user, targets.item, targets.item_ids.size)
+    return replace(
+        without(targets, inside, "are not among their user's candidates"),
+        candidates_by_user=np.diff(lists.start),
+        candidates="each user's own list minus the user's training items",
+    )
+
+
+def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
+    """Return the targets that are candidates; the others are counted and named in a warning."""
+    n_dropped = int((~keep).sum())
+    if not n_dropped:
+        return targets
+    if n_dropped == keep.size:
+        raise InputError(f"none of the {keep.size:,} test positives can be ranked: they {why}.")
+    pair = (targets.user_ids[targets.user[~keep][0]], targets.item_ids[targets.item[~keep][0]])
+    warnings.warn(
+        f"{n_dropped:,} of {keep.size:,} test positives {why} (first: {examples(pair)}) and are left out: "
+        "what does not compete has no rank. A candidate set must not depend on what was observed.",
+        DataWarning,
+        stacklevel=4,
+    )
+    return replace(
+        targets,
+        user=targets.user[keep],
+        item=targets.item[keep],
+        gain=None if targets.gain is None else targets.gain[keep],
+        n_not_candidates=targets.n_not_candidates + n_dropped,
+    )

@@ -1,0 +1,220 @@
+"""Exact ranks from factor matrices: a fast product decides the clear cases, exact scores the close ones.
+
+The score of a pair is s = Σ_k u_k v_k (+ bias), added in order in double precision: a definition that does
+not depend on the machine, its BLAS, the block size or the number of threads, and in which equal items tie
+exactly. (In a BLAS product they may not: the last bit of an entry can vary with its place in the matrix.)
+
+A BLAS product in single precision gives x with |x - s| <= ε, by the standard bound for inner products,
+γ_d ‖u‖ ‖v‖ with γ_d = d·2⁻²⁴/(1 - d·2⁻²⁴), valid for every order of summation. Hence x > s_positive + ε is
+above and x < s_positive - ε below, whatever the rounding; the few items in between are settled by s itself.
+
+References
+----------
+N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1. 10.1137/1.9780898718027
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+
+from ipseval._types import AnyArray, FloatArray, IntArray, readonly
+from ipseval.errors import InputError
+from ipseval.ranking._batches import Batch, frozen
+
+TILE_ITEMS = 2032  # a tile of scores: wide enough for the product, short enough for byte lanes and caches
+SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow on the way
+DOUBLE_LIMIT = 1e300
+NO_TWINS = readonly(np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Factor matrices, checked and laid out for the passes over them.
+
+    `user`, `item`, `bias` define the score; `fast_item` (n_items, d or d + 1) is what the product reads: in
+    single precision where the range allows, with the bias as a last column. Norms are upper bounds.
+    """
+
+    user: AnyArray
+    item: AnyArray
+    bias: FloatArray
+    fast_item: AnyArray
+    user_norm: FloatArray
+    item_norm: float
+    bias_size: float
+    bias_is_exact: bool
+
+    @classmethod
+    def of(cls, user: AnyArray, item: AnyArray, bias: AnyArray | None, name: str) -> Factors:
+        """Return factors ready for ranking.
+
+        Raises
+        ------
+        InputError
+            For NaN or infinite factors, NaN biases (with their number), and values too large to multiply.
+        """
+        user, item = _floating(user), _floating(item)
+        if user.dtype != item.dtype:
+            user, item = user.astype(np.float64), item.astype(np.float64)
+        user, item = frozen(user), frozen(item)
+        user_norm, item_norm = _norms(user, f"{name}: user factors"), _norms(item, f"{name}: item factors")
+        bias = np.zeros(0) if bias is None else np.asarray(bias, dtype=np.float64)
+        if np.isnan(bias).any():
+            raise InputError(f"{name}: {int(np.isnan(bias).sum()):,} of {bias.size:,} item biases are NaN.")
+        finite_bias = bias[np.isfinite(bias)]
+        bias_size = float(np.abs(finite_bias).max(initial=0.0))
+        norms = (float(user_norm.max(initial=0.0)), float(item_norm.max(initial=0.0)))
+        largest = max(norms[0] * norms[1] + bias_size, *norms)
+        if not largest < DOUBLE_LIMIT:
+            raise InputError(f"{name}: the factors are too large to multiply (scores up to {largest:.1e}).")
+        fast = np.dtype(np.float32 if largest < SINGLE_LIMIT else np.float64)
+        fast_item = item.astype(fast, copy=False)
+        if bias.size:
+            finite = np.where(np.isfinite(bias), bias, 0)  # a product with inf may leave NaN beside it
+            fast_item = np.column_stack([fast_item, finite.astype(fast)])
+        return cls(
+            user,
+            item,
+            readonly(bias),
+            readonly(fast_item),
+            user_norm,
+            norms[1],
+            bias_size,
+            bool((finite_bias.astype(fast) == finite_bias).all()),
+        )
+
+    @cached_property
+    def twin(self) -> IntArray:
+        """The same number for items of equal factors and bias; made only where many scores are close."""
+        return readonly(_twins(self.item, self.bias))
+
+    @cached_property
+    def infinite(self) -> IntArray:
+        """Items whose bias, and so whose score, is infinite."""
+        return np.flatnonzero(np.isinf(self.bias))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.item.shape[0])
+
+    def subset(self, items: IntArray) -> Factors:
+        """Return the factors of some items only."""
+        return replace(
+            self,
+            item=frozen(self.item[items]),
+            bias=readonly(self.bias[items]) if self.bias.size else self.bias,
+            fast_item=frozen(self.fast_item[items]),
+        )
+
+    def error_bound(self, users: IntArray) -> FloatArray:
+        """Return ε of each user, (b,): how far the product can be from the score."""
+        norm = self.user_norm[users]
+        single = self.fast_item.dtype == np.float32
+        unit, smallest = (2.0**-24, 2.0**-126) if single else (2.0**-53, 2.0**-1022)
+        n_terms = self.fast_item.shape[1] + 4  # roundings: conversion of both factors, products, additions
+        relative = n_terms * unit / (1 - n_terms * unit)
+        if not single:
+            relative *= 2  # the exact score has the same rounding errors as the product
+        underflow = smallest * n_terms * (2 + norm + self.item_norm)
+        bound = 1.001 * relative * (norm * self.item_norm + self.bias_size) + underflow
+        exact = (norm * self.item_norm == 0) & self.bias_is_exact
+        return np.where(exact, 0.0, bound)
+
+    def buffer(self, n_users: int) -> AnyArray:
+        """Return memory for a tile of scores of `n_users` users."""
+        return np.empty(n_users * min(TILE_ITEMS, self.n_items), dtype=self.fast_item.dtype)
+
+    def count(self, batch: Batch, kernels: ModuleType, buffer: AnyArray) -> tuple[IntArray, IntArray]:
+        """Return (n_above, n_tied) of the batch's positives; one BLAS thread is enough."""
+        users = frozen(self.user[batch.users])
+        n_above, n_tied = np.zeros(batch.item.size, np.int64), np.zeros(batch.item.size, np.int64)
+        exact = np.empty(batch.item.size)
+        kernels.pair_scores(users, self.item, self.bias, batch.row, batch.item, exact)
+        lo, hi = self._window(exact, self.error_bound(batch.users)[batch.row])
+        fast_users = users.astype(self.fast_item.dtype, copy=False)
+        if self.bias.size:
+            fast_users = np.column_stack([fast_users, np.ones(users.shape[0], fast_users.dtype)])
+        pointer = batch.excluded_start[:-1].copy()
+        n_tiles = -(-self.n_items // TILE_ITEMS)
+        width = -(-self.n_items // n_tiles)
+        n_lost, n_close = 0, 0
+        for first in range(0, self.n_items, width):
+            items = self.fast_item[first : first + width]
+            tile = buffer[: users.shape[0] * items.shape[0]].reshape(users.shape[0], items.shape[0])
+            np.matmul(fast_users, items.T, out=tile)
+            if self.infinite.size:
+                inside = self.infinite[(self.infinite >= first) & (self.infinite < first + items.shape[0])]
+                tile[:, inside - first] = self.bias[inside]
+            kernels.hide(tile, first, batch.excluded_start, batch.excluded, pointer)
+            twin = self.twin if n_close > self.n_items or "twin" in self.__dict__ else NO_TWINS
+            lost, close = kernels.count_close(
+                tile, first, batch.start, batch.item, exact, lo, hi,
+                users, self.item, self.bias, twin, n_above, n_tied,
+            )  # fmt: skip
+            n_lost, n_close = n_lost + lost, n_close + close
+        assert n_lost == 0, f"{n_lost} products are farther from the exact score than the bound allows"
+        return n_above, n_tied
+
+    def _window(self, exact: FloatArray, bound: FloatArray) -> tuple[AnyArray, AnyArray]:
+        """Return the scores between which a product is too close to call, rounded outwards."""
+        fast = self.fast_item.dtype
+        with np.errstate(over="ignore"):
+            lo, hi = (exact - bound).astype(fast), (exact + bound).astype(fast)
+        loose = bound > 0
+        lo[loose] = np.nextafter(lo[loose], fast.type(-np.inf))
+        hi[loose] = np.nextafter(hi[loose], fast.type(np.inf))
+        return lo, hi
+
+
+def _floating(factors: AnyArray) -> AnyArray:
+    """Return factors in single or double precision, without loss up to integers of 2⁵³."""
+    if factors.dtype == np.float16:
+        return factors.astype(np.float32)
+    if factors.dtype in (np.float32, np.float64):
+        return factors
+    return factors.astype(np.float64)
+
+
+def _norms(factors: AnyArray, name: str) -> FloatArray:
+    """Return an upper bound of ‖row‖ for each row, exactly 0 only where the row is 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", factors, factors).astype(np.float64)
+        if not np.isfinite(squares).all():
+            n_bad = factors.size - int(np.isfinite(factors).sum())
+            if n_bad:
+                raise InputError(
+                    f"{name}: {n_bad:,} of {factors.size:,} are NaN or infinite, which leaves scores "
+                    "undefined. Use an item bias of -inf for items that should come last."
+                )
+            squares = np.square(factors, dtype=np.float64).sum(axis=1)
+    underflow = factors.shape[1] * 2.0 ** (-126 if factors.dtype == np.float32 else -1022)
+    norms: FloatArray = np.sqrt(squares * 1.001 + underflow)
+    nothing = np.flatnonzero(squares == 0)
+    norms[nothing[~factors[nothing].any(axis=1)]] = 0.0
+    return norms
+
+
+def _twins(item: AnyArray, bias: FloatArray) -> IntArray:
+    """Return a number for each item that is shared exactly by the items of equal factors and bias."""
+    odd = np.random.default_rng(0).integers(1, 2**63, size=item.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
+    word = np.uint32 if item.dtype == np.float32 else np.uint64
+    key = np.zeros(item.shape[0], dtype=np.uint64)
+    for k in range(item.shape[1]):
+        key += (item[:, k] + item.dtype.type(0)).view(word) * odd[k]  # + 0: -0.0 equals 0.0
+        key ^= key >> np.uint64(29)
+    if bias.size:
+        key += (bias + 0.0).view(np.uint64) * odd[-1]
+    _, first, twin = np.unique(key, return_index=True, return_inverse=True)
+    twin = twin.reshape(-1).astype(np.int64)
+    other = np.flatnonzero(first[twin] != np.arange(item.shape[0]))
+    same = (item[other] == item[first[twin[other]]]).all(axis=1)
+    if bias.size:
+        same &= bias[other] == bias[first[twin[other]]]
+    strangers = other[~same]  # a collision of keys
+    twin[strangers] = first.size + np.arange(strangers.size)
+    return twin

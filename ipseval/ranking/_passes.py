@@ -1,0 +1,145 @@
+"""The passes over all users: from a scorer to exact counts for every positive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+
+from ipseval._types import AnyArray, IntArray
+from ipseval.ranking._batches import Batch
+from ipseval.ranking._candidates import CandidateLists
+from ipseval.ranking._factors import TILE_ITEMS, Factors
+from ipseval.ranking._order import places
+from ipseval.ranking._ranked import Targets
+from ipseval.ranking._run import Resources, cache_size, one_blas_thread, run_blocks, run_workers
+from ipseval.ranking._scorers import FactorScorer, Scorer
+from ipseval.ranking._stored import check_nan, count_block
+
+PART = 128  # users whose stored scores are counted together
+CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a time
+
+Counts = tuple[IntArray, IntArray]
+
+
+def rank_factors(factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources) -> Counts:
+    """Return (n_above, n_tied) of all positives of a factor model."""
+    row_bytes = min(TILE_ITEMS, factors.n_items) * factors.fast_item.dtype.itemsize
+    size = resources.users_per_block(
+        # a tile and, in NumPy, its sorted copy and masks
+        row_bytes if kernels.NAME == "numba" else 3 * row_bytes,
+        target=cache_size() if kernels.NAME == "numba" else 3 * cache_size(),
+        n_workers=resources.n_threads,
+        what="a block of one user",
+    )
+    n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
+
+    def make_worker() -> Callable[[int], int]:
+        buffer = factors.buffer(size)
+
+        def handle(block: int) -> int:
+            part = batch.part(block * size, min((block + 1) * size, batch.users.size))
+            n_above[part.positives], n_tied[part.positives] = factors.count(part, kernels, buffer)
+            return part.users.size
+
+        return handle
+
+    with one_blas_thread():
+        run_workers(-(-batch.users.size // size), make_worker, resources, batch.users.size)
+    return n_above, n_tied
+
+
+def rank_stored(
+    scorer: Scorer,
+    batch: Batch,
+    columns: IntArray | None,
+    n_items: int,
+    kernels: ModuleType,
+    resources: Resources,
+) -> Counts:
+    """Return (n_above, n_tied) of all positives from scores as they are; `columns`: only these items compete.
+
+    Raises
+    ------
+    InputError
+        When candidates have NaN scores, with their total number.
+    """
+    n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
+    n_nan = np.zeros(batch.users.size, np.int64)  # at the first row of each part: no lock is needed
+
+    def count(first: int, last: int, scores: AnyArray) -> None:
+        part = batch.part(first, last)
+        chosen = scores if columns is None else scores[:, columns]
+        n_above[part.positives], n_tied[part.positives], n_nan[first] = count_block(part, chosen, kernels)
+
+    parallel = getattr(scorer, "parallel", False)
+    size = resources.users_per_block(
+        8 * n_items * (2 if columns is None else 3),
+        target=2 * 8 * n_items * PART if parallel else 2 * CALL_TARGET,
+        n_workers=resources.n_threads if parallel else 1,
+        what="the scores of one user",
+    )
+    n_users = batch.users.size
+    n_blocks = -(-n_users // size)
+
+    def handle(block: int) -> int:
+        first, last = block * size, min((block + 1) * size, n_users)
+        count(first, last, scorer.block(batch.users[first:last]))
+        return last - first
+
+    def produce(block: int) -> AnyArray:
+        return scorer.block(batch.users[block * size : (block + 1) * size])
+
+    def handlers(block: int, scores: AnyArray) -> list[Callable[[], None]]:
+        rows = range(0, scores.shape[0], PART)
+        return [_counter(count, block * size + row, scores[row : row + PART]) for row in rows]
+
+    if parallel:
+        run_workers(n_blocks, lambda: handle, resources, n_users)
+    else:
+        run_blocks(n_blocks, produce, handlers, resources, n_users)
+    check_nan(int(n_nan.sum()), n_users * n_items - batch.excluded.size, resources.name)
+    return n_above, n_tied
+
+
+def _counter(count: Callable[[int, int, AnyArray], None], first: int, scores: AnyArray) -> Callable[[], None]:
+    return lambda: count(first, first + scores.shape[0], scores)
+
+
+def rank_in_lists(
+    scorer: Scorer,
+    targets: Targets,
+    lists: CandidateLists,
+    kernels: ModuleType,
+    resources: Resources,
+) -> Counts:
+    """Return (n_above, n_tied) of all positives among their user's own candidates."""
+    users, first = np.unique(targets.user, return_index=True)
+    stop = np.append(first[1:], targets.user.size)
+    factors = None
+    if isinstance(scorer, FactorScorer):
+        factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
+    n_items = targets.item_ids.size
+    size = resources.users_per_block(8 * n_items * 2, target=CALL_TARGET, n_workers=1, what="one user")
+    n_above, n_tied = np.empty(targets.item.size, np.int64), np.empty(targets.item.size, np.int64)
+    n_nan, n_scores = 0, 0
+    for a in range(0, users.size, size):
+        block = users[a : a + size]
+        length = lists.start[block + 1] - lists.start[block]
+        row = np.repeat(np.arange(block.size), length)
+        item = np.concatenate([lists.item[lists.start[u] : lists.start[u + 1]] for u in block])
+        if factors is None:
+            scores = scorer.block(block)[row, item]
+        else:
+            scores = np.empty(row.size)
+            kernels.pair_scores(factors.user, factors.item, factors.bias, block[row], item, scores)
+        n_nan, n_scores = n_nan + int((scores != scores).sum()), n_scores + scores.size
+        above, tied = places(row, scores)
+        rows = slice(first[a], stop[a + block.size - 1])
+        key = row * np.int64(n_items) + item
+        wanted = (np.searchsorted(block, targets.user[rows]) * np.int64(n_items)) + targets.item[rows]
+        place = np.searchsorted(key, wanted)
+        n_above[rows], n_tied[rows] = above[place], tied[place]
+    check_nan(n_nan, n_scores, resources.name)
+    return n_above, n_tied

@@ -1,0 +1,202 @@
+"""Running the ranking work: threads, memory, progress, and a prompt stop."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ipseval._checks import check_choice, check_positive_int
+from ipseval.errors import InputError
+
+DEFAULT_MEMORY = 128 * 2**20
+FALLBACK_CACHE = 2**20
+SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
+UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a ranking may use: threads, bytes of memory, users per block (None: chosen), a progress bar."""
+
+    n_threads: int
+    memory: int
+    block_size: int | None
+    progress: bool | None
+    name: str
+
+    @classmethod
+    def of(
+        cls,
+        n_threads: int | None,
+        max_memory: int | str | None,
+        block_size: int | None,
+        progress: bool | None,
+        name: str,
+    ) -> Resources:
+        """Return checked resources; None means the default."""
+        return cls(
+            available_cores() if n_threads is None else check_positive_int("n_threads", n_threads),
+            DEFAULT_MEMORY if max_memory is None else bytes_of(max_memory),
+            None if block_size is None else check_positive_int("block_size", block_size),
+            progress,
+            name,
+        )
+
+    def users_per_block(self, bytes_per_user: int, *, target: int, n_workers: int, what: str) -> int:
+        """Return how many users fit `target` bytes and, over all workers, the memory limit.
+
+        Raises
+        ------
+        InputError
+            When the memory limit does not even hold one user per worker.
+        """
+        most = self.memory // (bytes_per_user * n_workers)
+        if most < 1:
+            raise InputError(
+                f"max_memory is {self.memory:,} bytes; {what} needs at least {bytes_per_user * n_workers:,} "
+                f"({n_workers} threads). Raise max_memory or use fewer threads."
+            )
+        wanted = self.block_size or max(1, target // bytes_per_user)
+        return int(min(wanted, most))
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def bytes_of(max_memory: int | str) -> int:
+    """Return a number of bytes from an int or a text such as "200 MB".
+
+    Examples
+    --------
+    >>> bytes_of("200 MB") == 200 * 2**20 == bytes_of(209715200)
+    True
+    """
+    if isinstance(max_memory, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([KMG]?B?)\s*", max_memory.upper())
+        if found and found[1].count(".") <= 1 and found[1] != ".":
+            unit = found[2] if found[2] in UNITS else found[2] + "B"
+            return check_positive_int("max_memory", int(float(found[1]) * UNITS[unit]))
+        raise InputError(f"max_memory must be a number of bytes or a text like '200 MB'; got {max_memory!r}.")
+    return check_positive_int("max_memory", max_memory)
+
+
+def cache_size() -> int:
+    """Return the size in bytes of a core's second-level cache, 1 MB where the system does not say."""
+    path = Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
+    try:
+        return bytes_of(path.read_text(encoding="ascii"))
+    except (OSError, InputError):
+        return FALLBACK_CACHE
+
+
+def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
+    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading.
+
+    Raises
+    ------
+    InputError
+        When Numba is asked for and not installed; UnknownNameError for another name.
+    """
+    if engine is not None:
+        check_choice("engine", engine, ("numpy", "numba"))
+    installed = "numba" in sys.modules or find_spec("numba") is not None
+    if engine == "numba" and not installed:
+        raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")
+    fast = engine == "numba" or (engine is None and installed and n_comparisons > SMALL_WORK)
+    return import_module(f"ipseval.ranking._kernels{'_numba' if fast else ''}")
+
+
+def run_workers(
+    n_blocks: int, make_worker: Callable[[], Callable[[int], int]], resources: Resources, n_users: int
+) -> None:
+    """Let each of `n_threads` workers take the next block until none is left.
+
+    `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block and
+    returns the number of users done. The first exception stops all workers and is raised, and so does an
+    interrupt: workers look for it between blocks.
+    """
+    blocks, lock, stop = iter(range(n_blocks)), threading.Lock(), threading.Event()
+
+    def work(advance: Callable[[int], Any]) -> None:
+        handle = make_worker()
+        while not stop.is_set():
+            with lock:
+                block = next(blocks, None)
+                if block is None:
+                    return
+            done = handle(block)
+            with lock:
+                advance(done)
+
+    n_workers = min(resources.n_threads, n_blocks)
+    with progress_bar(n_users, resources) as bar:
+        if n_workers == 1:
+            work(bar.update)
+            return
+        with ThreadPoolExecutor(n_workers, thread_name_prefix="ipseval-ranking") as pool:
+            try:
+                finish([pool.submit(work, bar.update) for _ in range(n_workers)])
+            finally:
+                stop.set()
+
+
+def finish(futures: list[Future[None]]) -> None:
+    """Wait until all are done or one has failed, and raise what it raised; an interrupt is heard at once."""
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+
+
+def run_blocks(
+    n_blocks: int,
+    produce: Callable[[int], Any],
+    handlers: Callable[[int, Any], list[Callable[[], None]]],
+    resources: Resources,
+    n_users: int,
+) -> None:
+    """Produce block after block in this thread, and let the pool handle the parts of each.
+
+    For scores that come from the caller's code, which may neither be called from several threads nor expect
+    that its output array is still read when it is called again.
+    """
+    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.n_threads) as pool:
+        for block in range(n_blocks):
+            parts = handlers(block, produce(block))
+            finish([pool.submit(part) for part in parts])
+            bar.update(n_users // n_blocks if block < n_blocks - 1 else n_users - bar.n)
+
+
+@contextmanager
+def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
+    """Give a bar that appears after two seconds, by default only on a terminal."""
+    from tqdm.auto import tqdm
+
+    disable = None if resources.progress is None else not resources.progress
+    with tqdm(total=n_users, desc=f"ranking {resources.name}", unit="user", delay=2, disable=disable) as bar:
+        yield bar
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS at one thread per worker, and restore it: many products at once beat one product by many."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield

@@ -1,0 +1,48 @@
+"""Ranks by the definition, one pair at a time, in plain Python; slow, and independent of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+
+def rank(scores: Mapping[int, float], positive: int, excluded: Collection[int]) -> tuple[int, int]:
+    """Return (n_above, n_tied) of `positive` among the scored items without the excluded ones."""
+    above = tied = 0
+    for item, score in scores.items():
+        if item in excluded or item == positive:
+            continue
+        if score > scores[positive]:
+            above += 1
+        elif score == scores[positive]:
+            tied += 1
+    return above, tied
+
+
+def inner_product(user: Sequence[float], item: Sequence[float], bias: float | None = None) -> float:
+    """Return Σ_k u_k v_k (+ bias), added from the first to the last; Python floats are double precision."""
+    total = 0.0
+    for u, v in zip(user, item, strict=True):
+        total += float(u) * float(v)
+    return total if bias is None else total + float(bias)
+
+
+def rank_all(
+    scores: Sequence[Sequence[float]],
+    train: Collection[tuple[int, int]],
+    test: Collection[tuple[int, int]],
+    allowed: Collection[int] | None = None,
+    candidates: Collection[tuple[int, int]] | None = None,
+) -> list[tuple[int, int, int, int]]:
+    """Return (user, item, n_above, n_tied) of every test pair, sorted."""
+    result = []
+    for user, item in sorted(test):
+        row = {
+            j: score
+            for j, score in enumerate(scores[user])
+            if (allowed is None or j in allowed) and (candidates is None or (user, j) in candidates)
+        }
+        if item not in row:
+            continue
+        excluded = {j for u, j in train if u == user}
+        result.append((user, item, *rank(row, item, excluded)))
+    return result

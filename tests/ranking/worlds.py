@@ -1,0 +1,55 @@
+"""Small random splits and score arrays for the ranking tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ipseval import RankedPositives, Split
+
+ENGINES = ("numpy", "numba")
+
+
+@dataclass(frozen=True)
+class World:
+    n_users: int
+    n_items: int
+    train: set[tuple[int, int]]
+    test: set[tuple[int, int]]
+    split: Split
+
+
+def frame(pairs) -> pd.DataFrame:
+    pairs = list(pairs)
+    return pd.DataFrame({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]}, dtype=np.int64)
+
+
+def world_of(n_users: int, n_items: int, train, test) -> World:
+    """Return a split of the given pairs; ids are the codes."""
+    split = Split.from_frames(frame(train), frame(test), users=np.arange(n_users), items=np.arange(n_items))
+    return World(n_users, n_items, set(train), set(test), split)
+
+
+def random_world(rng: np.random.Generator, n_users: int, n_items: int) -> World:
+    """Return a world in which some users have no row, and some all items but one in training."""
+    state = rng.choice(3, p=[0.5, 0.3, 0.2], size=(n_users, n_items))
+    greedy = rng.random(n_users) < 0.15
+    state[greedy] = 1
+    state[greedy, rng.integers(n_items, size=int(greedy.sum()))] = 2
+    state[rng.random(n_users) < 0.2] = 0
+    if not (state == 2).any():
+        state[0, 0] = 2
+    if not (state == 1).any():  # training must not be empty; one more user holds it
+        state = np.vstack([state, np.ones((1, n_items), dtype=state.dtype)])
+    # The rows reach the library in no order at all.
+    train = rng.permutation(np.argwhere(state == 1))
+    test = rng.permutation(np.argwhere(state == 2))
+    pairs = lambda array: [(int(u), int(i)) for u, i in array]  # noqa: E731  # used twice, here only
+    return world_of(state.shape[0], n_items, pairs(train), pairs(test))
+
+
+def rows(ranked: RankedPositives) -> list[tuple[int, int, int, int]]:
+    columns = (ranked.user, ranked.item, ranked.n_above, ranked.n_tied)
+    return [tuple(int(x) for x in row) for row in zip(*columns, strict=True)]
