@@ -108,7 +108,7 @@ class Propensity:
 
 
 def check_range(values: FloatArray, *, is_probability: bool, name: str = "propensity") -> None:
-    """Raise `PropensityError` with the count unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
+    """Raise `PropensityError`, with the count, unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
     if is_probability:
         bad, interval = ~((values > 0) & (values <= 1)), "(0, 1]"
     else:
