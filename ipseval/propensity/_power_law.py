@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from ipseval._checks import check_choice, check_counts
 from ipseval._types import FloatArray
-from ipseval.errors import DataWarning, IdentificationWarning, InputError, PropensityError
+from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.interactions import Interactions
 from ipseval.propensity._base import Propensity
+from ipseval.propensity._direct import cap, check_same_ids
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import Method, Source, fit_gamma, gamma_above_one
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit
@@ -130,7 +131,7 @@ class PowerLawPropensity:
         if gamma > 1 and self.gamma != "fit":  # a fit has warned already
             warnings.warn(gamma_above_one(gamma), IdentificationWarning, stacklevel=2)
         scale = fitted.scale if self.scale == "calibrated" and fitted is not None else self.scale
-        item, is_probability = self._scaled(self._raw(counts, eta), scale)
+        item, is_probability, n_capped = self._scaled(self._raw(counts, eta), scale)
         return Propensity(
             item,
             is_probability,
@@ -140,6 +141,7 @@ class PowerLawPropensity:
             eta=eta,
             popularity=counts + self.smoothing if self.unseen == "smooth" else counts,
             fit=fitted,
+            n_capped=n_capped,
         )
 
     def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
@@ -154,12 +156,7 @@ class PowerLawPropensity:
             shown = count_recommendations(self.recommendations, train)
             fitted = fit_gamma(counts, shown, method=self.method, source=self.source)
         else:
-            sizes = (self.exposure.n_users, self.exposure.n_items)
-            if sizes != (train.n_users, train.n_items):
-                raise InputError(
-                    f"the exposure has {sizes[0]} users and {sizes[1]} items, the training log "
-                    f"{train.n_users} and {train.n_items}; build it with Exposure.from_frame(frame, split)."
-                )
+            check_same_ids(self.exposure, train)
             fitted = fit_gamma_from_exposure(
                 counts, self.exposure.n_exposed, self.exposure.n_positive, n_users=train.n_users
             )
@@ -180,24 +177,20 @@ class PowerLawPropensity:
         seen = np.where(counts > 0, counts, np.nan)
         return np.asarray(seen**eta, dtype=np.float64)
 
-    def _scaled(self, raw: FloatArray, scale: str | float | None) -> tuple[FloatArray, bool]:
+    def _scaled(self, raw: FloatArray, scale: str | float | None) -> tuple[FloatArray, bool, int]:
+        """Return the propensity, whether it is a probability, and how many values were set to 1."""
         if scale is None:
-            return raw, False
+            return raw, False, 0
         if isinstance(scale, str):
-            return raw / np.nanmax(raw), True
+            return raw / np.nanmax(raw), True, 0
+        if self.scale == "calibrated":
+            scaled, n_capped = cap(raw * float(scale))
+            return scaled, True, n_capped
         scaled = raw * float(scale)
         n_above = int((scaled > 1).sum())
-        if n_above and self.scale == "calibrated":
-            warnings.warn(
-                f"the calibrated scale {scale:.4g} gives {n_above} of {raw.size} items a propensity above 1 "
-                f"(at most {np.nanmax(scaled):.3g}); they were set to 1.",
-                DataWarning,
-                stacklevel=3,
-            )
-            scaled = np.minimum(scaled, 1.0)
-        elif n_above:
+        if n_above:
             raise PropensityError(
                 f"scale = {scale:g} gives {n_above} of {raw.size} items a propensity above 1; "
                 f"the largest scale that keeps all in (0, 1] is {1 / np.nanmax(raw):.6g}."
             )
-        return scaled, True
+        return scaled, True, 0

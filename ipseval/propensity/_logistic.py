@@ -1,0 +1,56 @@
+"""Weighted logistic regression on standardised features, through statsmodels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ipseval._types import BoolArray, FloatArray, IntArray
+
+RIDGE = 1e-3
+LARGE_LOG_ODDS = 25.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A fitted logistic regression with the centre and scale of its features."""
+
+    result: Any
+    params: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    penalty: float
+
+    def log_odds(self, x: FloatArray) -> FloatArray:
+        """Return the log odds of each row, (n,)."""
+        standard = (x - self.centre) / self.scale
+        return np.asarray(self.params[0] + standard @ self.params[1:], dtype=np.float64)
+
+
+def fit_logistic(
+    x: FloatArray, y: BoolArray, weight: FloatArray, cluster: IntArray, names: tuple[str, ...]
+) -> LogisticFit:
+    """Return the fit of y on x with clustered errors; with a small ridge penalty where y is separable."""
+    import statsmodels.api as sm
+    from statsmodels.tools import sm_exceptions
+
+    centre = np.average(x, axis=0, weights=weight)
+    spread = np.sqrt(np.average((x - centre) ** 2, axis=0, weights=weight))
+    scale = np.where(spread > 0, spread, 1.0)
+    design = sm.add_constant((x - centre) / scale, has_constant="add")
+    model = sm.GLM(y.astype(np.float64), design, family=sm.families.Binomial(), freq_weights=weight)
+    model.exog_names[:] = ["const", *names]
+    with warnings.catch_warnings():
+        for kind in ("PerfectSeparationWarning", "ConvergenceWarning", "SpecificationWarning"):
+            warnings.simplefilter("ignore", getattr(sm_exceptions, kind))
+        result = model.fit(maxiter=100, cov_type="cluster", cov_kwds={"groups": cluster})
+        params, penalty = np.asarray(result.params, dtype=np.float64), 0.0
+        separable = not result.converged or np.abs(design @ params).max() > LARGE_LOG_ODDS
+        if separable:
+            penalty = RIDGE
+            result = model.fit_regularized(alpha=RIDGE, L1_wt=0.0)
+            params = np.asarray(result.params, dtype=np.float64)
+    return LogisticFit(result, params, centre, scale, penalty)
