@@ -183,7 +183,7 @@ class Propensity:
 
         Examples
         --------
-        Half of all relevant pairs are observed, one in five of those held out: .1 of .6 that are not in train.
+        Half of the relevant pairs are observed, a fifth of those held out: .1 of the .6 not in train.
 
         >>> known = Propensity(np.array([0.5]), True, "known", 1)
         >>> known.held_out(test_fraction=0.2, counted_on="log").item.round(4)
@@ -193,7 +193,7 @@ class Propensity:
         check_choice("counted_on", counted_on, ("train", "log"))
         if not self.is_probability:
             raise PropensityError(
-                f"{self.model} is known up to a factor; the propensity of a held-out positive needs the scale: "
+                f"{self.model} is known up to a factor; a held-out propensity needs the scale: "
                 "scale='max', a number, or a calibration on random exposure."
             )
 
@@ -204,8 +204,8 @@ class Propensity:
             n_above = int((in_train > (1 - rho) * (1 + 1e-12)).sum())
             if n_above:
                 raise PropensityError(
-                    f"{n_above} of {values.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, the "
-                    "largest that a random split allows. Check the scale, or say counted_on='log'."
+                    f"{n_above} of {values.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, "
+                    "the largest that a random split allows. Check the scale, or say counted_on='log'."
                 )
             return np.asarray(rho / (1 - rho) * in_train / (1 - in_train), dtype=np.float64)
 

@@ -39,6 +39,8 @@ class DensityRatioFit:
         Positives of the two samples, and users they come from.
     n_dropped : int
         Random-exposure pairs left out because they are training or held-out pairs of the log.
+    n_limited : int
+        Pairs of `split.test` whose odds were held at the limit.
     predicted, observed, share : (n_bins,) float arrays
         Calibration: in bins of the predicted probability that a positive is of the random sample, its mean,
         the observed share, and the weight of the bin; predictions by models that have not seen the user.
@@ -58,6 +60,7 @@ class DensityRatioFit:
     n_biased: int
     n_users: int
     n_dropped: int
+    n_limited: int
     predicted: FloatArray
     observed: FloatArray
     share: FloatArray
@@ -73,6 +76,11 @@ class DensityRatioFit:
             f"{self.n_users:,} users\n"
             f"  out of fold: AUC {self.auc:.3f}, calibration gap {gap:.3f}, effective share of the weights "
             f"{self.ess_share:.0%}, not covered {self.uncovered:.1%}"
+            + (
+                f"\n  {self.n_limited:,} held-out pairs held at the limit of the odds"
+                if self.n_limited
+                else ""
+            )
             + (f"\n  {self.n_dropped:,} exposures left out: also in the log" if self.n_dropped else "")
             + (f"\n  ridge penalty {self.penalty:g}: the samples are separable" if self.penalty else "")
         )
@@ -100,6 +108,9 @@ class DensityRatioPropensity:
     biased_users : {"exposed", "all"}
         Whose held-out positives stand for the log: those of users with exposure, or of all users; then
         all users are in folds. "all" helps where the users with exposure are few and drawn at random.
+    limit : float or None
+        Odds are not extrapolated beyond this quantile, in (0, 1], of the odds of the random positives that
+        the model was fitted to; how many pairs that concerns is in the fit. None: no limit.
     rng : int, Generator or None
         Assigns users to folds.
     """
@@ -107,11 +118,13 @@ class DensityRatioPropensity:
     features: Features | None = None
     cross_fit: int = 2
     biased_users: Literal["exposed", "all"] = "exposed"
+    limit: float | None = 0.99
     rng: RngLike = 0
 
     def __post_init__(self) -> None:
         check_positive_int("cross_fit", self.cross_fit, minimum=2)
         check_choice("biased_users", self.biased_users, ("exposed", "all"))
+        _check_limit(self.limit)
         if self.features is not None and not callable(self.features):
             raise InputError("features must be a callable (train, user, item) -> (n, n_features) array.")
 
@@ -150,7 +163,14 @@ class DensityRatioPropensity:
             is_random=np.arange(len(random) + int(chosen.sum())) < len(random),
         )
         return fit_ratio(
-            split, sample, in_sample, self.features, self.cross_fit, self.rng, n_dropped=clean.n_dropped
+            split,
+            sample,
+            in_sample,
+            self.features,
+            self.cross_fit,
+            self.rng,
+            limit=self.limit,
+            n_dropped=clean.n_dropped,
         )
 
 
@@ -169,7 +189,7 @@ class TemperedDensityRatioPropensity:
         In (0, 1].
     n_uniform : int
         Items drawn per user, at random from those it has no training interaction with.
-    features, cross_fit, rng
+    features, cross_fit, limit, rng
         As in `DensityRatioPropensity`.
     """
 
@@ -177,10 +197,12 @@ class TemperedDensityRatioPropensity:
     n_uniform: int = 20
     features: Features | None = None
     cross_fit: int = 2
+    limit: float | None = 0.99
     rng: RngLike = 0
 
     def __post_init__(self) -> None:
         check_fraction("power", self.power, high_open=False)
+        _check_limit(self.limit)
         check_positive_int("n_uniform", self.n_uniform)
         check_positive_int("cross_fit", self.cross_fit, minimum=2)
 
@@ -198,7 +220,16 @@ class TemperedDensityRatioPropensity:
             is_random=np.arange(user.size + len(split.test)) < user.size,
         )
         everyone = np.ones(split.n_users, dtype=bool)
-        return fit_ratio(split, sample, everyone, self.features, self.cross_fit, generator, power=self.power)
+        return fit_ratio(
+            split,
+            sample,
+            everyone,
+            self.features,
+            self.cross_fit,
+            generator,
+            limit=self.limit,
+            power=self.power,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +258,7 @@ def fit_ratio(
     n_folds: int,
     rng: RngLike,
     *,
+    limit: float | None,
     n_dropped: int = 0,
     power: float = 1.0,
 ) -> Propensity:
@@ -244,10 +276,11 @@ def fit_ratio(
         rows = fold[sample.user] != number
         part = _Sample(sample.user[rows], sample.item[rows], sample.is_random[rows])
         _check_part(part, n_folds)
-        models.append(fit_logistic(x[rows], part.is_random, part.weights(), part.user, names))
+        models.append(fit_logistic(x[rows], part.is_random, part.weights(), part.user, names, limit))
     log_odds = _predict(models, fold[sample.user], x)
     log_odds_test = _predict(models, fold[test.user], x_test)
-    fit = _describe(models, sample, log_odds, names, n_dropped)
+    n_limited = int(np.isin(log_odds_test, [model.limit for model in models]).sum())
+    fit = _describe(models, sample, log_odds, names, n_dropped, n_limited)
     _warn(fit)
     order = np.argsort(test.pair_key)
     label = (
@@ -264,6 +297,11 @@ def fit_ratio(
         pair_key=test.pair_key[order],
         fit=fit,
     )
+
+
+def _check_limit(limit: float | None) -> None:
+    if limit is not None:
+        check_fraction("limit", limit, high_open=False)
 
 
 def _check_features(x: Any, n_rows: int) -> FloatArray:
@@ -298,7 +336,12 @@ def _predict(models: list[LogisticFit], fold: IntArray, x: FloatArray) -> FloatA
 
 
 def _describe(
-    models: list[LogisticFit], sample: _Sample, log_odds: FloatArray, names: tuple[str, ...], n_dropped: int
+    models: list[LogisticFit],
+    sample: _Sample,
+    log_odds: FloatArray,
+    names: tuple[str, ...],
+    n_dropped: int,
+    n_limited: int,
 ) -> DensityRatioFit:
     weight = sample.weights()
     probability = 1 / (1 + np.exp(-log_odds))
@@ -321,6 +364,7 @@ def _describe(
         n_biased=int(biased.sum()),
         n_users=int(np.unique(sample.user).size),
         n_dropped=n_dropped,
+        n_limited=n_limited,
         predicted=readonly(predicted),
         observed=readonly(observed),
         share=readonly(mass / mass.sum()),

@@ -64,7 +64,8 @@ class DirectPropensity:
         n_unseen = int((counts == 0).sum())
         if n_unseen and self.unseen == "raise":
             raise PropensityError(
-                f"{n_unseen} of {counts.size} items have no training interaction, so P = 0. Use unseen='drop'."
+                f"{n_unseen} of {counts.size} items have no training interaction, so P = 0. "
+                "Use unseen='drop'."
             )
         exposed = self.exposure.n_exposed.astype(np.float64)
         liked = self.exposure.n_positive.astype(np.float64)
@@ -110,8 +111,8 @@ def cap(item: FloatArray) -> tuple[FloatArray, int]:
     n_above = int((item > 1).sum())
     if n_above:
         warnings.warn(
-            f"{n_above} of {item.size} items came out with a propensity above 1 (at most {np.nanmax(item):.3g}) "
-            "and were set to 1: n* exceeds the number of users who would like the item.",
+            f"{n_above} of {item.size} items came out with a propensity above 1 (at most "
+            f"{np.nanmax(item):.3g}) and were set to 1: n* exceeds the users who seem to like the item.",
             DataWarning,
             stacklevel=3,
         )

@@ -111,6 +111,19 @@ class Exposure:
             )
         return cls(log.user, log.item, log.value.astype(bool), log.n_users, log.n_items)
 
+    @classmethod
+    def from_ratings(cls, log: Interactions, *, threshold: float) -> Exposure:
+        """Return the exposures of a log of randomly shown and rated items; positive from `threshold`.
+
+        Raises
+        ------
+        InputError
+            When the log has no ratings as `value`.
+        """
+        if log.value is None:
+            raise InputError("the random-exposure log needs ratings as value.")
+        return cls(log.user, log.item, np.asarray(log.value >= threshold), log.n_users, log.n_items)
+
     def __len__(self) -> int:
         return int(self.user.size)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,17 +23,27 @@ class LogisticFit:
     centre: FloatArray
     scale: FloatArray
     penalty: float
+    limit: float = np.inf
 
     def log_odds(self, x: FloatArray) -> FloatArray:
-        """Return the log odds of each row, (n,)."""
+        """Return the log odds of each row, (n,), at most `limit`."""
         standard = (x - self.centre) / self.scale
-        return np.asarray(self.params[0] + standard @ self.params[1:], dtype=np.float64)
+        return np.asarray(np.minimum(self.params[0] + standard @ self.params[1:], self.limit))
 
 
 def fit_logistic(
-    x: FloatArray, y: BoolArray, weight: FloatArray, cluster: IntArray, names: tuple[str, ...]
+    x: FloatArray,
+    y: BoolArray,
+    weight: FloatArray,
+    cluster: IntArray,
+    names: tuple[str, ...],
+    limit: float | None,
 ) -> LogisticFit:
-    """Return the fit of y on x with clustered errors; with a small ridge penalty where y is separable."""
+    """Return the fit of y on x with clustered errors; with a small ridge penalty where y is separable.
+
+    `limit` is the quantile of the log odds of the rows with y = 1 beyond which predictions are held: a
+    quadratic that follows the middle of the data says nothing about its edge.
+    """
     import statsmodels.api as sm
     from statsmodels.tools import sm_exceptions
 
@@ -53,4 +63,7 @@ def fit_logistic(
             penalty = RIDGE
             result = model.fit_regularized(alpha=RIDGE, L1_wt=0.0)
             params = np.asarray(result.params, dtype=np.float64)
-    return LogisticFit(result, params, centre, scale, penalty)
+    free = LogisticFit(result, params, centre, scale, penalty)
+    if limit is None:
+        return free
+    return replace(free, limit=float(np.quantile(free.log_odds(x[y]), limit)))

@@ -68,11 +68,11 @@ def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = Non
 
     Examples
     --------
-    Of four items in the tail two have n* = 1; α solves −ζ'(α)/ζ(α) = mean log n* = (log 2 + log 3)/4.
+    The exponent solves −ζ'(α)/ζ(α) = mean log n* = (log 2 + log 3)/4 = .448 here.
 
     >>> fit = fit_popularity_exponent([0, 1, 1, 2, 3], xmin=1)
     >>> fit.n_tail, round(fit.exponent, 2)
-    (4, 2.09)
+    (4, 2.16)
     """
     counts = check_counts("popularity", popularity)
     n_broken = int((counts != np.floor(counts)).sum())

@@ -120,8 +120,8 @@ class StratifiedPropensity:
         if (liked == 0).any():
             empty = int((liked == 0).sum())
             raise PropensityError(
-                f"{empty} of {liked.size} strata have no positive random exposure, so that their propensity is "
-                "not bounded. Use fewer strata, or a power law fitted to the exposure."
+                f"{empty} of {liked.size} strata have no positive random exposure, so that their propensity "
+                "is not bounded. Use fewer strata, or a power law fitted to the exposure."
             )
         total = np.bincount(stratum, counts[seen])
         return np.asarray(total / (train.n_users * np.bincount(stratum) * liked / exposed), dtype=np.float64)
