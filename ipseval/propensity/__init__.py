@@ -3,7 +3,38 @@
 from __future__ import annotations
 
 from ipseval.propensity._base import Propensity
+from ipseval.propensity._density_ratio import (
+    DensityRatioFit,
+    DensityRatioPropensity,
+    TemperedDensityRatioPropensity,
+)
+from ipseval.propensity._direct import DirectPropensity
+from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
+from ipseval.propensity._gamma import fit_gamma
+from ipseval.propensity._gamma_fit import GammaFit
 from ipseval.propensity._known import KnownPropensity
+from ipseval.propensity._pair_features import profile_features
+from ipseval.propensity._popularity_exponent import PopularityExponent, fit_popularity_exponent
 from ipseval.propensity._power_law import PowerLawPropensity
+from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
+from ipseval.propensity._strata import StratifiedPropensity
 
-__all__ = ["KnownPropensity", "PowerLawPropensity", "Propensity"]
+__all__ = [
+    "DensityRatioFit",
+    "DensityRatioPropensity",
+    "DirectPropensity",
+    "Exposure",
+    "GammaFit",
+    "KnownPropensity",
+    "PopularityExponent",
+    "PowerLawPropensity",
+    "Propensity",
+    "RecommendationCounts",
+    "StratifiedPropensity",
+    "TemperedDensityRatioPropensity",
+    "count_recommendations",
+    "fit_gamma",
+    "fit_gamma_from_exposure",
+    "fit_popularity_exponent",
+    "profile_features",
+]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from ipseval._checks import check_choice, check_fraction
 from ipseval._types import FloatArray, IntArray, readonly
 from ipseval.errors import PropensityError
 
@@ -36,7 +37,9 @@ class Propensity:
     floor : float or None
         Value below which propensities were raised, where it is clipped.
     unclipped : Propensity or None
-        The propensity before clipping.
+        The propensity before clipping or smoothing.
+    n_capped : int
+        Values that came out above 1 and were set to 1 by a model that calibrates the scale.
     """
 
     item: FloatArray | None
@@ -51,6 +54,7 @@ class Propensity:
     fit: Any | None = None
     floor: float | None = None
     unclipped: Propensity | None = None
+    n_capped: int = 0
 
     def __post_init__(self) -> None:
         if (self.item is None) == (self.pair is None):
@@ -106,9 +110,117 @@ class Propensity:
             unclipped=self.unclipped or self,
         )
 
+    def smooth(self, *, amount: float) -> Propensity:
+        """Return (1 − amount)·P + amount·mean(P); the original stays in `unclipped`.
+
+        The mean is over the items (or pairs) that have a propensity. Weights of rare items shrink and those
+        of popular items grow: 0 changes nothing, 1 gives equal weights.
+
+        Parameters
+        ----------
+        amount : float
+            In [0, 1].
+
+        Raises
+        ------
+        InputError
+            When `amount` is outside [0, 1].
+
+        Examples
+        --------
+        >>> Propensity(np.array([0.25, 0.75]), True, "known", 2).smooth(amount=0.5).item
+        array([0.375, 0.625])
+        """
+        share = check_fraction("amount", amount, low_open=False, high_open=False)
+        values = self.item if self.item is not None else self.pair
+        assert values is not None
+        mixed = (1 - share) * values + share * np.nanmean(values)
+        return replace(
+            self,
+            item=None if self.item is None else mixed,
+            pair=None if self.pair is None else mixed,
+            gamma=None,
+            eta=None,
+            model=f"{self.model}, smoothed by {share:g}",
+            unclipped=self.unclipped or self,
+        )
+
+    def cut_share(self, user: IntArray, item: IntArray) -> float:
+        """Return the share of the weight of some positives that clipping and smoothing cut, in [0, 1).
+
+        Σ max(w − w', 0) / Σ w over the pairs that have a propensity, with w = 1/P before and w' after; 0
+        where nothing was clipped. For a metric in [0, 1] and clipping alone it bounds the bias of pooled ips
+        relative to the weight's total.
+
+        Parameters
+        ----------
+        user, item : (n_pairs,) int arrays
+            Codes of the positives.
+        """
+        if self.unclipped is None:
+            return 0.0
+        before, after = 1 / self.unclipped.at(user, item), 1 / self.at(user, item)
+        return float(np.nansum(np.maximum(before - after, 0)) / np.nansum(before))
+
+    def held_out(self, *, test_fraction: float, counted_on: Literal["train", "log"] = "train") -> Propensity:
+        """Return the propensity of a held-out positive: observed, and sent to test by a random split.
+
+        With P the propensity of the whole log and ρ the test share, P(in test | not in train) is
+        ρP / (1 − (1−ρ)P). Close to ρP while P is small.
+
+        Parameters
+        ----------
+        test_fraction : float
+            ρ in (0, 1).
+        counted_on : {"train", "log"}
+            Whether this propensity is of being in the training part, (1−ρ)P (as when n* is counted there),
+            or in the whole log, P.
+
+        Raises
+        ------
+        PropensityError
+            When the propensity is known up to a factor only, or P exceeds 1 for some item.
+
+        Examples
+        --------
+        Half of the relevant pairs are observed, a fifth of those held out: .1 of the .6 not in train.
+
+        >>> known = Propensity(np.array([0.5]), True, "known", 1)
+        >>> known.held_out(test_fraction=0.2, counted_on="log").item.round(4)
+        array([0.1667])
+        """
+        rho = check_fraction("test_fraction", test_fraction)
+        check_choice("counted_on", counted_on, ("train", "log"))
+        if not self.is_probability:
+            raise PropensityError(
+                f"{self.model} is known up to a factor; a held-out propensity needs the scale: "
+                "scale='max', a number, or a calibration on random exposure."
+            )
+
+        def change(values: FloatArray | None) -> FloatArray | None:
+            if values is None:
+                return None
+            in_train = values if counted_on == "train" else (1 - rho) * values
+            n_above = int((in_train > (1 - rho) * (1 + 1e-12)).sum())
+            if n_above:
+                raise PropensityError(
+                    f"{n_above} of {values.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, "
+                    "the largest that a random split allows. Check the scale, or say counted_on='log'."
+                )
+            return np.asarray(rho / (1 - rho) * in_train / (1 - in_train), dtype=np.float64)
+
+        return replace(
+            self,
+            item=change(self.item),
+            pair=change(self.pair),
+            gamma=None,
+            eta=None,
+            model=f"{self.model}, held out by a split of {rho:g}",
+        )
+
 
 def check_range(values: FloatArray, *, is_probability: bool, name: str = "propensity") -> None:
-    """Raise `PropensityError` with the count unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
+    """Raise `PropensityError`, with the count, unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
     if is_probability:
         bad, interval = ~((values > 0) & (values <= 1)), "(0, 1]"
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,14 @@ from ipseval._types import FloatArray
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.interactions import Interactions
 from ipseval.propensity._base import Propensity
+from ipseval.propensity._direct import cap, check_same_ids
+from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
+from ipseval.propensity._gamma import Method, Source, fit_gamma, gamma_above_one
+from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit
+from ipseval.propensity._recommendations import count_recommendations
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PowerLawPropensity:
     """P_i = κ (n*_i)^η, η = (γ+1)/2, from observed popularity n*_i.
 
@@ -26,14 +31,24 @@ class PowerLawPropensity:
     Parameters
     ----------
     gamma, eta : float
-        Exponent as γ of Yang et al. or as η of the propensity itself; exactly one.
-    scale : None, "max" or float
-        None: known up to a factor, enough for SNIPS. "max": the most popular item has P = 1. A number: κ.
+        Exponent as γ of Yang et al. or as η of the propensity itself; exactly one. `gamma` may also be a
+        `GammaFit`, or "fit": estimated by `fit` from `recommendations` or from `exposure`.
+    scale : None, "max", "calibrated" or float
+        None: known up to a factor, enough for SNIPS. "max": the most popular item has P = 1. "calibrated":
+        κ of a fit to random exposure; values above 1 are set to 1, with a warning. A number: κ.
     unseen : {"drop", "smooth", "raise"}
         Items with n* = 0 have P = 0. "drop": no propensity, their positives leave every estimator and are
         counted. "smooth": `smoothing` is added to every n*. "raise": an error.
     smoothing : float
         Added to every n* under `unseen="smooth"`, in interactions, > 0.
+    recommendations : lists or scorer, optional
+        Of the recommender that produced the log, as in `count_recommendations`; its top 50 are counted.
+    source : {"logger", "evaluated", "unknown"}
+        Whose recommendations they are, as in `fit_gamma`.
+    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
+        How γ is fitted to them, as in `fit_gamma`.
+    exposure : Exposure, optional
+        Random-exposure sample in the id space of the training log, as in `fit_gamma_from_exposure`.
 
     References
     ----------
@@ -46,25 +61,54 @@ class PowerLawPropensity:
     array([0.25, 1.  ])
     """
 
-    gamma: float | None = None
+    gamma: float | GammaFit | Literal["fit"] | None = None
     eta: float | None = None
-    scale: Literal["max"] | float | None = None
+    scale: Literal["max", "calibrated"] | float | None = None
     unseen: Literal["drop", "smooth", "raise"] = "drop"
     smoothing: float = 1.0
+    recommendations: Any | None = None
+    source: Source = "unknown"
+    method: Method = "negative-binomial"
+    exposure: Exposure | None = None
 
     def __post_init__(self) -> None:
         if (self.gamma is None) == (self.eta is None):
             raise InputError("PowerLawPropensity takes either gamma= or eta=, with eta = (gamma + 1) / 2.")
-        exponent = self.gamma if self.gamma is not None else self.eta
-        if not isinstance(exponent, (int, float, np.number)) or not np.isfinite(exponent):
-            raise InputError(f"gamma and eta must be finite numbers; got {exponent!r}.")
         check_choice("unseen", self.unseen, ("drop", "smooth", "raise"))
+        self._check_exponent()
         if isinstance(self.scale, str):
-            check_choice("scale", self.scale, ("max",))
+            check_choice("scale", self.scale, ("max", "calibrated"))
         elif self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
-            raise InputError(f"scale must be None, 'max' or a number > 0; got {self.scale!r}.")
+            raise InputError(f"scale must be None, 'max', 'calibrated' or a number > 0; got {self.scale!r}.")
+        if self.scale == "calibrated" and self.exposure is None and self._given_scale() is None:
+            raise InputError(
+                "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
+                "fit_gamma_from_exposure(…, n_users=…)."
+            )
         if not self.smoothing > 0:
             raise InputError(f"smoothing must be > 0; got {self.smoothing!r}.")
+
+    def _check_exponent(self) -> None:
+        n_sources = (self.recommendations is not None) + (self.exposure is not None)
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("fit",))
+            if n_sources != 1:
+                raise InputError(
+                    "gamma='fit' needs either exposure= (a random-exposure sample) or recommendations= "
+                    f"(lists or a scorer of the recommender that made the log).\n{NOT_IDENTIFIED}"
+                )
+            return
+        if n_sources:
+            raise InputError("recommendations= and exposure= are read with gamma='fit' only.")
+        if isinstance(self.gamma, GammaFit):
+            return
+        exponent = self.gamma if self.gamma is not None else self.eta
+        number = isinstance(exponent, (int, float, np.number)) and not isinstance(exponent, bool)
+        if not number or not np.isfinite(exponent):  # type: ignore[arg-type]  # a number, by the test before
+            raise InputError(f"gamma and eta must be finite numbers; got {exponent!r}.")
+
+    def _given_scale(self) -> float | None:
+        return self.gamma.scale if isinstance(self.gamma, GammaFit) else None
 
     def fit(
         self, train: Interactions | None = None, *, popularity: npt.ArrayLike | None = None
@@ -75,29 +119,48 @@ class PowerLawPropensity:
         ------
         PropensityError
             When a scaled propensity exceeds 1, or an item is unseen under `unseen="raise"`.
+        InputError
+            When γ is to be fitted and there are no training interactions, or the exposure is of another id
+            space.
         """
         if (train is None) == (popularity is None):
             raise InputError("fit takes either training interactions or popularity=.")
         counts = check_counts("popularity", train.popularity if train is not None else popularity)  # type: ignore[arg-type]  # exactly one is None
-        gamma = float(self.gamma) if self.gamma is not None else 2 * float(self.eta) - 1  # type: ignore[arg-type]  # exactly one is None
+        gamma, fitted = self._exponent(counts, train)
         eta = (gamma + 1) / 2
-        if gamma > 1:
-            warnings.warn(
-                f"gamma = {gamma:g} > 1 says that true popularity falls as observed popularity rises "
-                f"(n_i ∝ n*_i^{(1 - gamma) / 2:g}). Check it on a random-exposure sample if there is one.",
-                IdentificationWarning,
-                stacklevel=2,
-            )
-        item, is_probability = self._scaled(self._raw(counts, eta))
+        if gamma > 1 and self.gamma != "fit":  # a fit has warned already
+            warnings.warn(gamma_above_one(gamma), IdentificationWarning, stacklevel=2)
+        scale = fitted.scale if self.scale == "calibrated" and fitted is not None else self.scale
+        item, is_probability, n_capped = self._scaled(self._raw(counts, eta), scale)
         return Propensity(
             item,
             is_probability,
-            f"power law, gamma = {gamma:g}",
+            f"power law, gamma = {gamma:.4g}" + ("" if fitted is None else f" ({fitted.method})"),
             counts.size,
             gamma=gamma,
             eta=eta,
             popularity=counts + self.smoothing if self.unseen == "smooth" else counts,
+            fit=fitted,
+            n_capped=n_capped,
         )
+
+    def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
+        """Return γ and, where there is one, its fit."""
+        if isinstance(self.gamma, GammaFit):
+            return self.gamma.gamma, self.gamma
+        if not isinstance(self.gamma, str):
+            return (float(self.gamma) if self.gamma is not None else 2 * float(self.eta) - 1), None  # type: ignore[arg-type]  # exactly one is None
+        if train is None:
+            raise InputError("gamma='fit' needs training interactions: call fit(split.train).")
+        if self.exposure is None:
+            shown = count_recommendations(self.recommendations, train)
+            fitted = fit_gamma(counts, shown, method=self.method, source=self.source)
+        else:
+            check_same_ids(self.exposure, train)
+            fitted = fit_gamma_from_exposure(
+                counts, self.exposure.n_exposed, self.exposure.n_positive, n_users=train.n_users
+            )
+        return fitted.gamma, fitted
 
     def _raw(self, counts: FloatArray, eta: float) -> FloatArray:
         """Return (n*_i)^η, NaN for items left out."""
@@ -114,16 +177,20 @@ class PowerLawPropensity:
         seen = np.where(counts > 0, counts, np.nan)
         return np.asarray(seen**eta, dtype=np.float64)
 
-    def _scaled(self, raw: FloatArray) -> tuple[FloatArray, bool]:
-        if self.scale is None:
-            return raw, False
-        if isinstance(self.scale, str):
-            return raw / np.nanmax(raw), True
-        scaled = raw * float(self.scale)
+    def _scaled(self, raw: FloatArray, scale: str | float | None) -> tuple[FloatArray, bool, int]:
+        """Return the propensity, whether it is a probability, and how many values were set to 1."""
+        if scale is None:
+            return raw, False, 0
+        if isinstance(scale, str):
+            return raw / np.nanmax(raw), True, 0
+        if self.scale == "calibrated":
+            scaled, n_capped = cap(raw * float(scale))
+            return scaled, True, n_capped
+        scaled = raw * float(scale)
         n_above = int((scaled > 1).sum())
         if n_above:
             raise PropensityError(
-                f"scale = {self.scale:g} gives {n_above} of {raw.size} items a propensity above 1; "
+                f"scale = {scale:g} gives {n_above} of {raw.size} items a propensity above 1; "
                 f"the largest scale that keeps all in (0, 1] is {1 / np.nanmax(raw):.6g}."
             )
-        return scaled, True
+        return scaled, True, 0

@@ -1,0 +1,206 @@
+"""Count models with one covariate, log n*: the equations behind every γ fit.
+
+statsmodels fits and reports; this file groups equal rows, which is exact and keeps a million items cheap,
+finds the dispersion of the negative binomial, and repeats a fit for many resamples at once. statsmodels and
+scipy.optimize are imported when a fit is made: they take longer to import than the rest of the package.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import digamma
+
+from ipseval._types import FloatArray
+
+SMALLEST_DISPERSION = 1e-6
+MAX_ITERATIONS = 100
+
+
+def group_rows(*columns: FloatArray) -> tuple[list[FloatArray], FloatArray]:
+    """Return the distinct rows of some columns, and how often each occurs, in sorted order.
+
+    Examples
+    --------
+    >>> group_rows(np.array([2.0, 1.0, 2.0]), np.array([5.0, 5.0, 5.0]))
+    ([array([1., 2.]), array([5., 5.])], array([1., 2.]))
+    """
+    order = np.lexsort(columns[::-1])
+    new = np.zeros(order.size, dtype=bool)
+    new[0] = True
+    for column in columns:
+        new[1:] |= np.diff(column[order]) != 0
+    first = np.flatnonzero(new)
+    frequency = np.diff(np.append(first, order.size)).astype(np.float64)
+    return [column[order[first]] for column in columns], frequency
+
+
+def fit_glm(
+    endog: FloatArray,
+    x: FloatArray,
+    frequency: FloatArray,
+    family: Literal["poisson", "negative-binomial", "binomial", "cloglog"],
+    *,
+    dispersion: float = 0.0,
+    offset: FloatArray | None = None,
+    start: FloatArray | None = None,
+) -> Any:
+    """Return the statsmodels GLM result of grouped rows on (1, x), with a sandwich covariance (HC0).
+
+    A frequency of f counts as f equal rows, in the likelihood and in the sandwich. All links are logarithms
+    of the mean, but that of "cloglog". The caller reports what did not converge, from `result.converged`.
+    """
+    import statsmodels.api as sm
+    from statsmodels.tools import sm_exceptions
+
+    families = sm.families
+    if family == "cloglog":
+        chosen = families.Binomial(link=families.links.CLogLog())
+    elif family == "binomial":
+        chosen = families.Binomial(link=families.links.Log())
+    elif family == "negative-binomial" and dispersion > 0:
+        chosen = families.NegativeBinomial(alpha=dispersion)
+    else:
+        chosen = families.Poisson()
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", sm_exceptions.ConvergenceWarning)
+        warnings.simplefilter("ignore", sm_exceptions.PerfectSeparationWarning)
+        warnings.simplefilter("ignore", sm_exceptions.DomainWarning)  # log of a share: what the model says
+        design = sm.add_constant(x, has_constant="add")
+        model = sm.GLM(endog, design, family=chosen, freq_weights=frequency, offset=offset)
+        return model.fit(start_params=start, maxiter=MAX_ITERATIONS, cov_type="HC0")
+
+
+def fit_line(y: FloatArray, x: FloatArray) -> Any:
+    """Return the statsmodels OLS result of y on (1, x), with a sandwich covariance (HC1)."""
+    import statsmodels.api as sm
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return sm.OLS(y, sm.add_constant(x, has_constant="add")).fit(cov_type="HC1")
+
+
+@dataclass(frozen=True)
+class NegativeBinomialFit:
+    """Intercept and slope of log μ, dispersion α of Var = μ + αμ², and whether the search ended."""
+
+    params: FloatArray
+    dispersion: float
+    converged: bool
+
+
+def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -> NegativeBinomialFit:
+    """Return the joint maximum-likelihood fit of μ = exp(a + b x) and α, by turns until neither moves.
+
+    α = 0, the Poisson limit, is returned when the counts vary no more than a Poisson count.
+    """
+    mean = np.average(y, weights=frequency)
+    mu = (y + mean) / 2
+    eta = np.log(mu)
+    params = _weighted_line(x, eta + (y - mu) / mu, frequency * mu / (1 + mu))
+    alpha = 1.0
+    for _ in range(MAX_ITERATIONS):
+        params, inner = _scoring(x, y, frequency, alpha, params)
+        before, alpha = alpha, _dispersion(y, np.exp(params[0] + params[1] * x), frequency, alpha)
+        if abs(alpha - before) <= 1e-9 * max(alpha, 1e-3):
+            return NegativeBinomialFit(params, alpha, inner)
+    return NegativeBinomialFit(params, alpha, False)
+
+
+def _scoring(
+    x: FloatArray, y: FloatArray, frequency: FloatArray, alpha: float, params: FloatArray
+) -> tuple[FloatArray, bool]:
+    """Return intercept and slope at a fixed dispersion by Fisher scoring."""
+    for _ in range(MAX_ITERATIONS):
+        eta = np.clip(params[0] + params[1] * x, -50, 50)
+        mu = np.exp(eta)
+        new = _weighted_line(x, eta + (y - mu) / mu, frequency * mu / (1 + alpha * mu))
+        step = float(np.abs(new - params).max())
+        params = new
+        if step < 1e-10:
+            return params, True
+    return params, False
+
+
+def _weighted_line(x: FloatArray, z: FloatArray, weight: FloatArray) -> FloatArray:
+    total = weight.sum()
+    x_mean, z_mean = (weight * x).sum() / total, (weight * z).sum() / total
+    slope = (weight * (x - x_mean) * (z - z_mean)).sum() / (weight * (x - x_mean) ** 2).sum()
+    return np.array([z_mean - slope * x_mean, slope])
+
+
+def _dispersion(y: FloatArray, mu: FloatArray, frequency: FloatArray, start: float) -> float:
+    """Return the maximum-likelihood α at fixed means; 0 when the likelihood falls from there."""
+    from scipy.optimize import brentq
+
+    if (frequency * ((y - mu) ** 2 - y)).sum() <= 0:
+        return 0.0
+
+    def score(log_alpha: float) -> float:
+        alpha = np.exp(log_alpha)
+        shape = 1 / alpha
+        growth = np.log1p(alpha * mu) - (digamma(y + shape) - digamma(shape))
+        return float((frequency * (growth * shape**2 + (y - mu) * shape / (1 + alpha * mu))).sum())
+
+    centre = np.log(min(max(start, 1e-5), 1e4))
+    low, high = centre - 0.5, centre + 0.5
+    while score(low) < 0:
+        low -= 2.0
+        if low < np.log(SMALLEST_DISPERSION):
+            return 0.0
+    while score(high) > 0:
+        high += 2.0
+        if high > 20:
+            return float(np.exp(high))
+    return float(np.exp(brentq(score, low, high, xtol=1e-10)))
+
+
+def refit_levels(
+    x: FloatArray,
+    totals: FloatArray,
+    size: FloatArray,
+    start: FloatArray,
+    *,
+    dispersion: float = 0.0,
+    n_lists: float | None = None,
+) -> FloatArray:
+    """Return the slopes of many resamples at once, (n_resamples,); NaN where the search does not end.
+
+    Items of one level share their mean, so that a level's total is all that the slope's equation reads.
+
+    Parameters
+    ----------
+    x : (n_levels,) log n* of each level.
+    totals : (n_resamples, n_levels) recommendations of all items of the level.
+    size : (n_levels,) number of items of the level.
+    start : (2,) intercept and slope of the full fit.
+    dispersion : α of the negative binomial; 0 for Poisson.
+    n_lists : number of lists: Binomial(n_lists) with a complementary log-log link in place of counts.
+    """
+    params = np.tile(start, (totals.shape[0], 1))
+    active = np.arange(totals.shape[0])
+    slopes = np.full(totals.shape[0], np.nan)
+    for _ in range(MAX_ITERATIONS):
+        eta = np.clip(params[active, :1] + params[active, 1:] * x, -50, 50)
+        mu = np.exp(eta)
+        if n_lists is None:
+            weight = size * mu / (1 + dispersion * mu)
+            score = (totals[active] - size * mu) / (1 + dispersion * mu)
+        else:
+            share = -np.expm1(-mu)
+            score = (totals[active] - size * n_lists * share) * mu / share
+            weight = size * n_lists * mu**2 * np.exp(-mu) / share
+        s0, s1, s2 = weight.sum(1), weight @ x, weight @ x**2
+        g0, g1 = score.sum(1), score @ x
+        with np.errstate(invalid="ignore", divide="ignore"):
+            determinant = s0 * s2 - s1**2
+            step = np.stack([s2 * g0 - s1 * g1, s0 * g1 - s1 * g0], axis=1) / determinant[:, None]
+        params[active] += step
+        done = np.abs(step).max(axis=1) < 1e-8
+        slopes[active[done]] = params[active[done], 1]
+        active = active[~done & np.isfinite(step).all(axis=1)]
+        if active.size == 0:
+            break
+    return slopes

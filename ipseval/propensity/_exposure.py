@@ -1,0 +1,310 @@
+"""Random exposure: items shown to users by chance, and γ calibrated on what they liked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ipseval._checks import check_choice, check_counts, check_positive_int
+from ipseval._types import BoolArray, FloatArray, IntArray, readonly
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.propensity._count_models import fit_glm, group_rows
+from ipseval.propensity._gamma import (
+    FEW_LEVELS,
+    gamma_above_one,
+    pearson_dispersion,
+    select_items,
+    too_few_levels,
+    warn_all,
+)
+from ipseval.propensity._gamma_fit import GammaFit
+from ipseval.propensity._known import HasIds
+
+# Share of the variance of log n* that is counting noise, above which the slope is visibly too flat.
+ATTENUATION_LIMIT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """Random-exposure log: pairs that were shown by chance, and whether the user liked the item.
+
+    Attributes
+    ----------
+    user, item : (n,) int arrays
+        Codes in the id space of the split it goes with. No pair occurs twice.
+    positive : (n,) bool array
+        Whether the pair is positive by the rule that also defines the positives of the log.
+    n_users, n_items : int
+        Size of the id space.
+    n_dropped : int
+        Pairs left out because they are also in the biased log (`without`).
+    """
+
+    user: IntArray
+    item: IntArray
+    positive: BoolArray
+    n_users: int
+    n_items: int
+    n_dropped: int = 0
+
+    def __post_init__(self) -> None:
+        for name, size in (("user", self.n_users), ("item", self.n_items)):
+            codes = np.asarray(getattr(self, name))
+            if codes.dtype.kind not in "iu" or codes.ndim != 1:
+                raise InputError(
+                    f"{name} must be one-dimensional int codes; got {codes.dtype} {codes.shape}."
+                )
+            bad = (codes < 0) | (codes >= size)
+            if bad.any():
+                raise InputError(
+                    f"{name} codes must be in 0 … {size - 1}; {int(bad.sum())} of {codes.size} are not."
+                )
+            object.__setattr__(self, name, readonly(codes.astype(np.int64)))
+        positive = np.asarray(self.positive)
+        if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
+            raise InputError("user, item and positive must have one length, and positive must be bool.")
+        object.__setattr__(self, "positive", readonly(positive))
+        n_repeated = self.user.size - np.unique(self.pair_key).size
+        if n_repeated:
+            raise InputError(f"{n_repeated} of {self.user.size} exposures repeat a user–item pair.")
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, ids: HasIds, *, user: str = "user", item: str = "item", positive: str = "positive"
+    ) -> Exposure:
+        """Return the exposures of a data frame, in the id space of a split or log.
+
+        Parameters
+        ----------
+        frame : data frame
+            One row per pair that was shown at random; `positive` holds True/False or 1/0.
+        ids : Split, Interactions or anything with user_ids and item_ids
+            The universe of ids.
+
+        Raises
+        ------
+        InputError
+            For unknown ids, repeated pairs, missing entries, or `positive` other than 0 and 1.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> shown = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "positive": [1, 0, 1]})
+        >>> exposure = Exposure.from_frame(shown, Interactions.from_frame(shown))
+        >>> exposure.n_exposed, exposure.n_positive
+        (array([1, 2]), array([1, 1]))
+        """
+        log = Interactions.from_frame(
+            frame, user=user, item=item, value=positive, users=ids.user_ids, items=ids.item_ids
+        )
+        assert log.value is not None
+        bad = ~np.isin(log.value, (0, 1))
+        if bad.any():
+            raise InputError(
+                f"column {positive!r} must hold 0/1 or False/True; {int(bad.sum())} of {bad.size} rows do "
+                f"not (e.g. {log.value[bad][0]}). Compare ratings with a threshold first."
+            )
+        return cls(log.user, log.item, log.value.astype(bool), log.n_users, log.n_items)
+
+    @classmethod
+    def from_ratings(cls, log: Interactions, *, threshold: float) -> Exposure:
+        """Return the exposures of a log of randomly shown and rated items; positive from `threshold`.
+
+        Raises
+        ------
+        InputError
+            When the log has no ratings as `value`.
+        """
+        if log.value is None:
+            raise InputError("the random-exposure log needs ratings as value.")
+        return cls(log.user, log.item, np.asarray(log.value >= threshold), log.n_users, log.n_items)
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    def __repr__(self) -> str:
+        return (
+            f"Exposure({len(self):,} pairs, {int(self.positive.sum()):,} positive; "
+            f"{np.unique(self.user).size:,} of {self.n_users:,} users)"
+        )
+
+    @cached_property
+    def pair_key(self) -> IntArray:
+        """`user * n_items + item`, (n,)."""
+        return readonly(self.user * np.int64(self.n_items) + self.item)
+
+    @cached_property
+    def n_exposed(self) -> IntArray:
+        """How often each item was shown, (n_items,)."""
+        return readonly(np.bincount(self.item, minlength=self.n_items))
+
+    @cached_property
+    def n_positive(self) -> IntArray:
+        """How often each item was shown and liked, (n_items,)."""
+        return readonly(np.bincount(self.item[self.positive], minlength=self.n_items))
+
+    def select(self, keep: BoolArray | IntArray) -> Exposure:
+        """Return the chosen rows (a mask or row numbers) in the same id space."""
+        return replace(self, user=self.user[keep], item=self.item[keep], positive=self.positive[keep])
+
+    def without(self, log: Interactions) -> Exposure:
+        """Return the exposures that are not pairs of `log`; the others are counted in `n_dropped`."""
+        keep = ~np.isin(self.pair_key, log.pair_key)
+        return replace(self.select(keep), n_dropped=self.n_dropped + int((~keep).sum()))
+
+
+def fit_gamma_from_exposure(
+    popularity: npt.ArrayLike,
+    n_exposed: npt.ArrayLike,
+    n_positive: npt.ArrayLike,
+    *,
+    n_users: int | None = None,
+    held_out: npt.ArrayLike | None = None,
+    family: Literal["poisson", "binomial"] = "poisson",
+    min_popularity: float = 0.0,
+    drop_top: float = 0.0,
+) -> GammaFit:
+    """Return γ calibrated on a random-exposure sample, and the scale κ where the number of users is given.
+
+    The share q_i of users who like item i is seen without selection: n_positive_i has mean
+    n_exposed_i q_i. With q_i = e^a (n*_i)^b, a generalised linear model with log link and offset
+    log n_exposed gives b, and n*_i = |U| q_i P_i gives P_i = κ (n*_i)^η with η = 1 − b, γ = 1 − 2b,
+    SE(γ) = 2 SE(b), κ = e^{−a}/|U|.
+
+    Counting noise in small n* flattens the slope b and so raises γ: it warns, with the size of the effect.
+    `held_out` calibrates the weights of given positives instead: their counts h_i have mean ∝ (n*_i)^d, and
+    η = d − b, free of the assumption d = 1.
+
+    Parameters
+    ----------
+    popularity : (n_items,) array-like
+        n*_i, training interactions, >= 0; items with 0 are left out, and counted.
+    n_exposed, n_positive : (n_items,) array-like
+        How often the item was shown at random, and liked; n_positive <= n_exposed.
+    n_users : int, optional
+        Users of the training log, for κ.
+    held_out : (n_items,) array-like, optional
+        Counts of the held-out positives that are to be weighted; disjoint from the exposures.
+    family : {"poisson", "binomial"}
+        Both with log link and sandwich errors; they agree while q is small.
+    min_popularity : float
+        Items with a smaller n* are left out.
+    drop_top : float
+        Share of the items with the highest n* that is left out.
+
+    Raises
+    ------
+    InputError
+        For counts that are negative or not finite, n_positive > n_exposed, no positive at all, or fewer than
+        two levels of n*.
+
+    Warns
+    -----
+    IdentificationWarning
+        γ > 1; fewer than five levels of n*; noise of small n*.
+    DataWarning
+        The fit did not converge.
+
+    Examples
+    --------
+    Ten times the popularity, ten times the share of users who like it (b = 1): γ = −1, nothing to correct.
+
+    >>> popularity = [100, 200, 300, 500, 1000]
+    >>> fit = fit_gamma_from_exposure(popularity, [500] * 5, [5, 10, 15, 25, 50], n_users=20_000)
+    >>> bool(abs(fit.gamma + 1) < 1e-6), round(fit.scale, 6)  # P = 100 / (20,000 × 5/500) = 0.5
+    (True, 0.5)
+    """
+    check_choice("family", family, ("poisson", "binomial"))
+    counts = check_counts("popularity", popularity)
+    shown = check_counts("n_exposed", n_exposed, size=counts.size)
+    liked = check_counts("n_positive", n_positive, size=counts.size)
+    n_above = int((liked > shown).sum())
+    if n_above:
+        raise InputError(
+            f"n_positive must not exceed n_exposed; it does for {n_above} of {counts.size} items. "
+            "Count positives among the random exposures only."
+        )
+    rows = select_items(counts, drop_top=drop_top, min_popularity=min_popularity, extra=shown > 0)
+    if liked[rows.keep].sum() == 0:
+        raise InputError(f"none of the exposures of the {rows.n_items:,} items kept is positive.")
+    result = _fit_rate(counts[rows.keep], shown[rows.keep], liked[rows.keep], family)
+    intercept, slope = (float(value) for value in result.params)
+    level, variance, scale_log, converged = 1.0, float(result.bse[1]) ** 2, -intercept, bool(result.converged)
+    if held_out is not None:
+        held = check_counts("held_out", held_out, size=counts.size)[rows.keep]
+        other = _fit_rate(counts[rows.keep], np.ones_like(held), held, "poisson")
+        level, scale_log = float(other.params[1]), scale_log + float(other.params[0])
+        variance += float(other.bse[1]) ** 2
+        converged = converged and bool(other.converged)
+    gamma = 2 * (level - slope) - 1
+    if n_users is not None:
+        check_positive_int("n_users", n_users)
+    notes = _warnings(
+        gamma, slope, rows.n_levels, counts[rows.keep], shown[rows.keep], converged, held_out is None
+    )
+    return GammaFit(
+        gamma=gamma,
+        standard_error=2 * float(np.sqrt(variance)),
+        method=f"random exposure, {family}" + ("" if held_out is None else ", against held-out positives"),
+        result=result,
+        slope=np.asarray(result.params),
+        n_items=rows.n_items,
+        n_levels=rows.n_levels,
+        n_unseen=rows.n_unseen,
+        n_top_dropped=rows.n_top_dropped,
+        n_rare_dropped=rows.n_rare_dropped,
+        dispersion=pearson_dispersion(result),
+        scale=None if n_users is None else float(np.exp(scale_log)) / n_users,
+        warnings=notes,
+    )
+
+
+def _fit_rate(popular: FloatArray, shown: FloatArray, liked: FloatArray, family: str) -> Any:
+    (level, exposed, y), frequency = group_rows(popular, shown, liked)
+    x = np.log(level)
+    if family == "binomial":
+        # Start at the overall rate: with a log link the first step may otherwise leave the unit interval.
+        start = np.array([np.log((frequency * y).sum() / (frequency * exposed).sum()), 0.0])
+        return fit_glm(np.column_stack([y, exposed - y]), x, frequency, "binomial", start=start)
+    return fit_glm(y, x, frequency, "poisson", offset=np.log(exposed))
+
+
+def _warnings(
+    gamma: float,
+    slope: float,
+    n_levels: int,
+    popular: FloatArray,
+    shown: FloatArray,
+    converged: bool,
+    assumes_unit_level: bool,
+) -> tuple[str, ...]:
+    identification = []
+    if gamma > 1:
+        identification.append(gamma_above_one(gamma))
+    if n_levels < FEW_LEVELS:
+        identification.append(too_few_levels(n_levels))
+    noise = noise_share(popular, shown)
+    if assumes_unit_level and slope > 0 and noise > ATTENUATION_LIMIT:
+        repaired = f"about {1 - 2 * slope / (1 - noise):.2f}" if noise < 0.9 else "far lower"
+        identification.append(
+            f"{noise:.0%} of the variance of log n* is counting noise of small counts (median n* "
+            f"{np.median(popular):g}), which flattens the slope: γ without it would be {repaired}.\n"
+            "Pass held_out= to calibrate the positives that are weighted; min_popularity= shows how γ moves."
+        )
+    return warn_all(identification, [] if converged else ["the fit of γ did not converge; do not use it."])
+
+
+def noise_share(popular: FloatArray, shown: FloatArray) -> float:
+    """Return the share of the variance of log n* that Poisson noise of n* explains, in [0, 1].
+
+    Var(log n*) of a Poisson count is about 1/n*; items are weighted by their exposures.
+    """
+    x = np.log(popular)
+    centre = np.average(x, weights=shown)
+    spread = float(np.average((x - centre) ** 2, weights=shown))
+    return min(1.0, float(np.average(1 / popular, weights=shown)) / spread)

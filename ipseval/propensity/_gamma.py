@@ -1,0 +1,272 @@
+"""γ from recommended lists: how steeply the chance to be shown rises with observed popularity."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ipseval._checks import check_choice, check_counts, check_fraction, check_positive_int
+from ipseval._types import BoolArray, FloatArray
+from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.propensity._count_models import fit_glm, fit_line, fit_negative_binomial, group_rows
+from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit, ListLevels
+from ipseval.propensity._recommendations import RecommendationCounts
+
+Method = Literal["negative-binomial", "poisson", "cloglog", "level-ols"]
+Source = Literal["logger", "evaluated", "unknown"]
+METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
+FEW_LEVELS = 5
+
+
+def fit_gamma(
+    popularity: npt.ArrayLike,
+    recommended: npt.ArrayLike | RecommendationCounts,
+    n_lists: int | None = None,
+    method: Method = "negative-binomial",
+    *,
+    drop_top: float = 0.005,
+    source: Source = "unknown",
+) -> GammaFit:
+    """Return γ of E[times item i is recommended] ∝ (n*_i)^γ, with a standard error.
+
+    Every item with n* > 0 is a row, whether it was recommended or not.
+
+    ===================  ====================================================================
+    "negative-binomial"  maximum likelihood, Var = μ + αμ²
+    "poisson"            Poisson likelihood, for its mean only (quasi-Poisson)
+    "cloglog"            lists holding i ~ Binomial(n_lists, 1 − exp(−τ (n*_i)^γ)): exact, up to the
+                         variation of τ between lists, for lists drawn without replacement, however full
+    "level-ols"          unweighted line through the log mean count of each popularity level, levels
+                         without any recommendation left out: Yang et al. It is biased towards 0
+    ===================  ====================================================================
+
+    γ describes the recommender that made the lists. It is the γ of the log only if that recommender decided
+    what the users of the log were shown.
+
+    Parameters
+    ----------
+    popularity : (n_items,) array-like
+        n*_i, training interactions of each item, >= 0. Items with 0 are left out, and counted.
+    recommended : (n_items,) array-like, or (n_lists, k) int array, or RecommendationCounts
+        How many lists hold each item; or the lists themselves, as item codes, which allow a bootstrap.
+    n_lists : int
+        Number of lists; not needed with lists or `RecommendationCounts`.
+    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
+        See the table.
+    drop_top : float
+        Share in [0, 1) of the items with the highest n* that is left out: items above its quantile.
+    source : {"logger", "evaluated", "unknown"}
+        Whose lists these are: of the recommender that produced the log, or of the one to be evaluated, which
+        warns.
+
+    Raises
+    ------
+    InputError
+        For counts that are negative, not finite, all 0, or above `n_lists`; for fewer than two levels of n*.
+
+    Warns
+    -----
+    IdentificationWarning
+        γ > 1; lists of the evaluated recommender; fewer than five levels of n*.
+    DataWarning
+        The fit did not converge.
+
+    References
+    ----------
+    Yang et al., RecSys 2018, doi 10.1145/3240323.3240355.
+
+    Examples
+    --------
+    Twice the popularity, twice the recommendations: γ = 1.
+
+    >>> fit = fit_gamma([1, 2, 4, 8, 16], [2, 4, 8, 16, 32], 100, method="poisson", source="logger")
+    >>> round(fit.gamma, 6), round(fit.eta, 6)
+    (1.0, 1.0)
+    """
+    check_choice("method", method, METHODS)
+    check_choice("source", source, ("logger", "evaluated", "unknown"))
+    counts = check_counts("popularity", popularity)
+    shown = _as_counts(recommended, n_lists, counts.size)
+    rows = select_items(counts, drop_top=drop_top)
+    total = shown.item[rows.keep]
+    if total.sum() == 0:
+        raise InputError(
+            f"none of the {rows.n_items:,} items with n* > 0 that are kept was ever recommended."
+        )
+    popular = counts[rows.keep]
+    result, slope, dispersion = _fit(method, popular, total, shown.n_lists)
+    notes = _warnings(float(slope[1]), rows, result, source)
+    return GammaFit(
+        gamma=float(slope[1]),
+        standard_error=float(result.bse[1]),
+        method=method,
+        result=result,
+        slope=slope,
+        n_items=rows.n_items,
+        n_levels=rows.n_levels,
+        n_unseen=rows.n_unseen,
+        n_top_dropped=rows.n_top_dropped,
+        dispersion=dispersion,
+        warnings=notes,
+        lists=None if shown.lists is None else _list_levels(popular, rows.keep, shown),
+    )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Items that enter a fit, (n_items,) mask, and counts of those that do not."""
+
+    keep: BoolArray
+    n_items: int
+    n_levels: int
+    n_unseen: int
+    n_top_dropped: int
+    n_rare_dropped: int
+
+
+def select_items(
+    popularity: FloatArray, *, drop_top: float, min_popularity: float = 0.0, extra: BoolArray | None = None
+) -> Selection:
+    """Return the items with n* > 0, not among the top share, not below a minimum, and `extra` where given."""
+    share = check_fraction("drop_top", drop_top, low_open=False)
+    seen = popularity > 0
+    if not seen.any():
+        raise InputError(f"all {popularity.size:,} popularity counts are 0; γ needs observed interactions.")
+    if extra is not None:
+        seen &= extra
+    if not seen.any():
+        raise InputError("no item has both n* > 0 and an exposure; γ cannot be fitted.")
+    # Above the quantile, not the first so many: which of several equal items is left out must not matter.
+    limit = np.quantile(popularity[seen], 1 - share, method="higher")
+    below_top = seen & (popularity <= limit)
+    keep = below_top & (popularity >= min_popularity)
+    n_levels = int(np.unique(popularity[keep]).size)
+    if n_levels < 2:
+        raise InputError(
+            f"γ is a slope over n*, and the {int(keep.sum()):,} items kept have {n_levels} distinct value of "
+            f"n*; at least 2 are needed ({FEW_LEVELS} for a usable fit)."
+        )
+    return Selection(
+        keep,
+        n_items=int(keep.sum()),
+        n_levels=n_levels,
+        n_unseen=int((popularity == 0).sum()),
+        n_top_dropped=int(seen.sum() - below_top.sum()),
+        n_rare_dropped=int(below_top.sum() - keep.sum()),
+    )
+
+
+def warn_all(identification: list[str], data: list[str]) -> tuple[str, ...]:
+    """Issue each text as a warning and return them; the caller of the public function is named."""
+    for text in identification:
+        warnings.warn(text, IdentificationWarning, stacklevel=4)
+    for text in data:
+        warnings.warn(text, DataWarning, stacklevel=4)
+    return (*identification, *data)
+
+
+def gamma_above_one(gamma: float) -> str:
+    """Return the text of the warning about γ > 1."""
+    return (
+        f"gamma = {gamma:.3g} > 1 says that true popularity falls as observed popularity rises "
+        f"(n_i ∝ n*_i^{(1 - gamma) / 2:.3g}).\nCheck it against a random-exposure sample if there is one."
+    )
+
+
+def too_few_levels(n_levels: int) -> str:
+    """Return the text of the warning about few popularity levels."""
+    return f"n* has {n_levels} levels only: γ rests on too few points for its standard error to mean much."
+
+
+def _as_counts(
+    recommended: npt.ArrayLike | RecommendationCounts, n_lists: int | None, n_items: int
+) -> RecommendationCounts:
+    if isinstance(recommended, RecommendationCounts):
+        if recommended.item.size != n_items:
+            raise InputError(
+                f"recommended counts {recommended.item.size} items, popularity {n_items}; they must agree."
+            )
+        return recommended
+    array = np.asarray(recommended)
+    if array.ndim == 2:
+        return RecommendationCounts.from_lists(array, n_items)
+    counts = check_counts("recommended", recommended, size=n_items)
+    if n_lists is None:
+        raise InputError("n_lists is needed with counts: the number of lists that were counted.")
+    check_positive_int("n_lists", n_lists)
+    n_above = int((counts > n_lists).sum())
+    if n_above:
+        raise InputError(
+            f"a list holds an item at most once, so that recommended <= n_lists = {n_lists}; "
+            f"{n_above} of {counts.size} items have more."
+        )
+    return RecommendationCounts(counts, int(n_lists))
+
+
+def _fit(
+    method: Method, popular: FloatArray, total: FloatArray, n_lists: int
+) -> tuple[Any, FloatArray, float | None]:
+    """Return the statsmodels result, its (intercept, slope), and the dispersion."""
+    if method == "level-ols":
+        level, place = np.unique(popular, return_inverse=True)
+        mean = np.bincount(place, total) / np.bincount(place)
+        used = mean > 0
+        if used.sum() < 2:
+            raise InputError("fewer than 2 popularity levels were ever recommended; a line needs 2.")
+        result = fit_line(np.log(mean[used]), np.log(level[used]))
+        return result, np.asarray(result.params), None
+    (level, y), frequency = group_rows(popular, total)
+    x = np.log(level)
+    if method == "negative-binomial":
+        first = fit_negative_binomial(x, y, frequency)
+        result = fit_glm(y, x, frequency, method, dispersion=first.dispersion, start=first.params)
+        result.converged = bool(result.converged and first.converged)
+        return result, np.asarray(result.params), first.dispersion
+    if method == "cloglog":
+        result = fit_glm(np.column_stack([y, n_lists - y]), x, frequency, "cloglog")
+    else:
+        result = fit_glm(y, x, frequency, "poisson")
+    return result, np.asarray(result.params), pearson_dispersion(result)
+
+
+def pearson_dispersion(result: Any) -> float | None:
+    """Return Pearson χ² per degree of freedom; None where none is left."""
+    return float(result.pearson_chi2 / result.df_resid) if result.df_resid > 0 else None
+
+
+def _warnings(gamma: float, rows: Selection, result: Any, source: str) -> tuple[str, ...]:
+    identification = []
+    if gamma > 1:
+        identification.append(gamma_above_one(gamma))
+    if source == "evaluated":
+        identification.append(
+            "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
+            + NOT_IDENTIFIED
+        )
+    if rows.n_levels < FEW_LEVELS:
+        identification.append(too_few_levels(rows.n_levels))
+    data = [] if getattr(result, "converged", True) else ["the fit of γ did not converge; do not use it."]
+    notes = warn_all(identification, data)
+    if source == "unknown":
+        notes = (*notes, "γ describes whoever made the lists; say source='logger' if that produced the log.")
+    return notes
+
+
+def _list_levels(popular: FloatArray, keep: BoolArray, shown: RecommendationCounts) -> ListLevels:
+    """Return how often each list holds items of each level."""
+    level, place = np.unique(popular, return_inverse=True)
+    of_item = np.full(keep.size, -1, dtype=np.int64)
+    of_item[keep] = place
+    assert shown.lists is not None
+    row, item = shown.lists
+    column = of_item[item]
+    used = column >= 0
+    counts = sparse.csr_array(
+        (np.ones(int(used.sum())), (row[used], column[used])), shape=(shown.n_lists, level.size)
+    )
+    return ListLevels(np.log(level), np.bincount(place).astype(np.float64), counts)

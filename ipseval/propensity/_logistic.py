@@ -1,0 +1,69 @@
+"""Weighted logistic regression on standardised features, through statsmodels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ipseval._types import BoolArray, FloatArray, IntArray
+
+RIDGE = 1e-3
+LARGE_LOG_ODDS = 25.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A fitted logistic regression with the centre and scale of its features."""
+
+    result: Any
+    params: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    penalty: float
+    limit: float = np.inf
+
+    def log_odds(self, x: FloatArray) -> FloatArray:
+        """Return the log odds of each row, (n,), at most `limit`."""
+        standard = (x - self.centre) / self.scale
+        return np.asarray(np.minimum(self.params[0] + standard @ self.params[1:], self.limit))
+
+
+def fit_logistic(
+    x: FloatArray,
+    y: BoolArray,
+    weight: FloatArray,
+    cluster: IntArray,
+    names: tuple[str, ...],
+    limit: float | None,
+) -> LogisticFit:
+    """Return the fit of y on x with clustered errors; with a small ridge penalty where y is separable.
+
+    `limit` is the quantile of the log odds of the rows with y = 1 beyond which predictions are held: a
+    quadratic that follows the middle of the data says nothing about its edge.
+    """
+    import statsmodels.api as sm
+    from statsmodels.tools import sm_exceptions
+
+    centre = np.average(x, axis=0, weights=weight)
+    spread = np.sqrt(np.average((x - centre) ** 2, axis=0, weights=weight))
+    scale = np.where(spread > 0, spread, 1.0)
+    design = sm.add_constant((x - centre) / scale, has_constant="add")
+    model = sm.GLM(y.astype(np.float64), design, family=sm.families.Binomial(), freq_weights=weight)
+    model.exog_names[:] = ["const", *names]
+    with warnings.catch_warnings():
+        for kind in ("PerfectSeparationWarning", "ConvergenceWarning", "SpecificationWarning"):
+            warnings.simplefilter("ignore", getattr(sm_exceptions, kind))
+        result = model.fit(maxiter=100, cov_type="cluster", cov_kwds={"groups": cluster})
+        params, penalty = np.asarray(result.params, dtype=np.float64), 0.0
+        separable = not result.converged or np.abs(design @ params).max() > LARGE_LOG_ODDS
+        if separable:
+            penalty = RIDGE
+            result = model.fit_regularized(alpha=RIDGE, L1_wt=0.0)
+            params = np.asarray(result.params, dtype=np.float64)
+    free = LogisticFit(result, params, centre, scale, penalty)
+    if limit is None:
+        return free
+    return replace(free, limit=float(np.quantile(free.log_odds(x[y]), limit)))
