@@ -164,7 +164,8 @@ def order_agreement(
         )
     replicates = _resampled_means(first, second, paired, n_resamples, np.random.default_rng(rng))
     n_users = min(first.shape[1], second.shape[1])
-    return with_intervals(result, *replicates, unit="users", n_units=n_users, level=confidence_level)
+    draws = measures(*replicates, list(result.overlap))
+    return with_intervals(result, draws, unit="users", n_units=n_users, level=confidence_level)
 
 
 def mean_agreement(
@@ -220,15 +221,14 @@ def mean_agreement(
 
 
 def with_intervals(
-    result: OrderAgreement, a: FloatArray, b: FloatArray, *, unit: str, n_units: int, level: float
+    result: OrderAgreement, draws: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
 ) -> OrderAgreement:
-    """Return `result` with percentile intervals from replicates a and b, (n_resamples, n_recommenders)."""
-    values = measures(a, b, list(result.overlap))
-    undefined = np.isnan(values["src"]).mean()
+    """Return `result` with percentile intervals from the values of each measure in the replicates."""
+    undefined = np.isnan(draws["src"]).mean()
     note = f"src and tau_b undefined in {undefined:.1%} of the replicates" if undefined else ""
     return replace(
         result,
-        intervals={name: _percentiles(column, level) for name, column in values.items()},
+        intervals={name: _percentiles(values, level) for name, values in draws.items()},
         unit=unit,
         n_units=n_units,
         confidence_level=level,
