@@ -33,6 +33,8 @@ class Interactions:
         Time of the pair; dates are stored as nanoseconds since 1970.
     n_duplicates_dropped : int
         Pairs left out because they occurred before (only with `duplicates="drop"`).
+    n_users_removed, n_items_removed, n_pairs_removed : int
+        What a filter such as `k_core` took away.
     """
 
     user: IntArray
@@ -42,6 +44,9 @@ class Interactions:
     value: AnyArray | None = None
     timestamp: AnyArray | None = None
     n_duplicates_dropped: int = 0
+    n_users_removed: int = 0
+    n_items_removed: int = 0
+    n_pairs_removed: int = 0
 
     @classmethod
     def from_frame(

@@ -1,17 +1,18 @@
-"""Splits of a log into training, validation and test interactions over one universe of ids."""
+"""Split: training, validation and test interactions over one universe of ids."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, check_fraction, examples
-from ipseval._types import AnyArray, IntArray, RngLike
+from ipseval._checks import check_choice, examples
+from ipseval._types import AnyArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.interactions import Duplicates, Interactions
+from ipseval.interactions import Duplicates, Interactions, encode
 
 Overlap = Literal["raise", "drop"]
 
@@ -27,7 +28,10 @@ class Split:
     description : str
         How the split was made, for the report.
     n_overlap_dropped : int
-        Test pairs left out because they were also training pairs (only with `overlap="drop"`).
+        Test pairs left out because they were also training or validation pairs (only with
+        `overlap="drop"`).
+    n_tied_users : int
+        Users with interactions of the same time on both sides of a cut by time, broken by row order.
     """
 
     train: Interactions
@@ -35,6 +39,7 @@ class Split:
     validation: Interactions | None = None
     description: str = ""
     n_overlap_dropped: int = 0
+    n_tied_users: int = 0
 
     def __post_init__(self) -> None:
         parts = [self.train, self.test] + ([] if self.validation is None else [self.validation])
@@ -47,19 +52,27 @@ class Split:
                 )
         if len(self.test) == 0:
             raise InputError("the test part is empty: there is no positive to rank.")
-        keys = np.concatenate([part.pair_key for part in parts])
-        n_overlap = keys.size - np.unique(keys).size
+        # A sort costs a tenth of np.unique on many distinct keys.
+        keys = np.sort(np.concatenate([part.pair_key for part in parts]))
+        n_overlap = int((keys[1:] == keys[:-1]).sum())
         if n_overlap:
             raise InputError(
-                f"{n_overlap} of {len(self.test)} test pairs are also in another part of the split; a "
-                "training item is no candidate. Remove them, or pass overlap='drop' to Split.from_frames."
+                f"{n_overlap} user–item pairs are in more than one part of the split; an item that was "
+                "trained on is never a candidate. Remove them, or, for test pairs, pass overlap='drop' to "
+                "Split.from_frames."
             )
 
     def __repr__(self) -> str:
         sizes = f"{len(self.train):,} train, {len(self.test):,} test"
         if self.validation is not None:
             sizes += f", {len(self.validation):,} validation"
-        return f"Split({sizes}; {self.n_users:,} users, {self.n_items:,} items; {self.description})"
+        universe = f"{self.n_users:,} users, {self.n_items:,} items"
+        cold = [
+            f"{count:,} cold {what}"
+            for count, what in ((self.n_cold_users, "users"), (self.n_cold_items, "items"))
+            if count
+        ]
+        return f"Split({'; '.join([sizes, universe, *cold, self.description])})"
 
     @property
     def user_ids(self) -> AnyArray:
@@ -80,6 +93,38 @@ class Split:
     def n_items(self) -> int:
         """Number of items in the catalogue."""
         return self.train.n_items
+
+    @cached_property
+    def cold_users(self) -> IntArray:
+        """Codes of the users with test positives and no training interaction, ascending."""
+        return readonly(np.flatnonzero((self.test.activity > 0) & (self.train.activity == 0)))
+
+    @cached_property
+    def cold_items(self) -> IntArray:
+        """Codes of the items with test positives and no training interaction, ascending."""
+        return readonly(np.flatnonzero((self.test.popularity > 0) & (self.train.popularity == 0)))
+
+    @property
+    def n_cold_users(self) -> int:
+        """Number of users with test positives and no training interaction."""
+        return int(self.cold_users.size)
+
+    @property
+    def n_cold_items(self) -> int:
+        """Number of items with test positives and no training interaction: a power law gives them P = 0."""
+        return int(self.cold_items.size)
+
+    @cached_property
+    def n_cold_positives(self) -> int:
+        """Number of test pairs whose user or item has no training interaction."""
+        cold_user = self.train.activity[self.test.user] == 0
+        return int((cold_user | (self.train.popularity[self.test.item] == 0)).sum())
+
+    @cached_property
+    def n_users_without_test(self) -> int:
+        """Number of users with interactions in some part but none in test: they are not evaluated."""
+        activity = self.train.activity + (0 if self.validation is None else self.validation.activity)
+        return int(((activity > 0) & (self.test.activity == 0)).sum())
 
     @classmethod
     def from_frames(
@@ -124,19 +169,11 @@ class Split:
         ]
         users = _union([log.user_ids for log in logs], user) if users is None else users
         items = _union([log.item_ids for log in logs], item) if items is None else items
-        recoded = [
-            replace(
-                Interactions.from_frame(log.to_frame(), users=users, items=items),
-                value=log.value,
-                timestamp=log.timestamp,
-                n_duplicates_dropped=log.n_duplicates_dropped,
-            )
-            for log in logs
-        ]
+        recoded = [_recode(log, users, items, user, item) for log in logs]
         n_dropped = 0
         if overlap == "drop":
             others = np.concatenate([log.pair_key for log in (recoded[0], *recoded[2:])])
-            keep = ~np.isin(recoded[1].pair_key, others)
+            keep = ~np.isin(recoded[1].pair_key, others, kind="sort")
             n_dropped = int((~keep).sum())
             recoded[1] = recoded[1].select(keep)
         return cls(
@@ -148,63 +185,17 @@ class Split:
         )
 
 
-def split_random(
-    log: Interactions,
-    *,
-    test_fraction: float = 0.2,
-    validation_fraction: float = 0.0,
-    rng: RngLike = None,
-) -> Split:
-    """Return a split that sends a random share of each user's interactions to test (and validation).
-
-    A user with m interactions gets ⌊m·test_fraction + ½⌋ test and ⌊m·validation_fraction + ½⌋ validation
-    pairs (test first, while any are left); users with few interactions may get none.
-
-    Parameters
-    ----------
-    test_fraction, validation_fraction : float
-        Shares in (0, 1) and [0, 1); their sum must stay below 1.
-    rng : int, Generator or None
-        Source of randomness; the same seed and the same rows in the same order give the same split.
-
-    Raises
-    ------
-    InputError
-        When a share is out of range, or no user has enough interactions to give one to test.
-    """
-    check_fraction("test_fraction", test_fraction)
-    check_fraction("validation_fraction", validation_fraction, low_open=False)
-    check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
-    order_key = np.random.default_rng(rng).random(len(log))
-    position = position_within_user(log, order_key)
-    n_test = np.floor(log.activity * test_fraction + 0.5).astype(np.int64)[log.user]
-    n_validation = np.floor(log.activity * validation_fraction + 0.5).astype(np.int64)[log.user]
-    in_test = position < n_test
-    in_validation = ~in_test & (position < n_test + n_validation)
-    if not in_test.any():
-        most = int(log.activity.max())
-        raise InputError(
-            f"no user has enough interactions to give {test_fraction:.0%} of them to test (at most {most} "
-            "per user); use a larger test_fraction or leave-one-out."
-        )
-    shares = f"{test_fraction:g} test" + (
-        f", {validation_fraction:g} validation" if validation_fraction else ""
+def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> Interactions:
+    """Return `log` over another universe: only its distinct ids are looked up, not its rows."""
+    user_codes, user_ids = encode(log.user_ids, users, f"column {user!r}")
+    item_codes, item_ids = encode(log.item_ids, items, f"column {item!r}")
+    return replace(
+        log,
+        user=user_codes[log.user],
+        item=item_codes[log.item],
+        user_ids=user_ids,
+        item_ids=item_ids,
     )
-    return Split(
-        log.select(~(in_test | in_validation)),
-        log.select(in_test),
-        validation=log.select(in_validation) if validation_fraction else None,
-        description=f"random per user, {shares}",
-    )
-
-
-def position_within_user(log: Interactions, key: AnyArray) -> IntArray:
-    """Return the 0-based position of each row among its user's rows in the order of `key`, (n,)."""
-    order = np.lexsort((key, log.user))
-    start = np.concatenate([[0], np.cumsum(log.activity)[:-1]])
-    position = np.empty(len(log), dtype=np.int64)
-    position[order] = np.arange(len(log)) - start[log.user[order]]
-    return position
 
 
 def _union(id_arrays: list[AnyArray], name: str) -> AnyArray:

@@ -1,0 +1,21 @@
+"""Splits: which interactions train, which are held out, over one universe of ids."""
+
+from __future__ import annotations
+
+from ipseval.splits._base import Split
+from ipseval.splits._core import k_core
+from ipseval.splits._global import split_global_time
+from ipseval.splits._order import position_within_user
+from ipseval.splits._per_user import split_leave_one_out, split_random, split_temporal
+from ipseval.splits._repeated import repeated_splits
+
+__all__ = [
+    "Split",
+    "k_core",
+    "position_within_user",
+    "repeated_splits",
+    "split_global_time",
+    "split_leave_one_out",
+    "split_random",
+    "split_temporal",
+]

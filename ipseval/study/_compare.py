@@ -1,0 +1,213 @@
+"""Comparisons of settings: agreement of orders, and which recommenders swap beyond their uncertainty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+from ipseval._types import FloatArray
+from ipseval.agreement import OrderAgreement, mean_agreement, measures, order_agreement, with_intervals
+from ipseval.study._evaluate import Result, Setting
+
+FACTORS = ("split", "k_core", "candidates", "estimator", "log")
+
+
+@dataclass(frozen=True, eq=False)
+class Inversion:
+    """Two models in opposite order under two settings.
+
+    `p_value` is adjusted (Holm) over all pairs of models of the comparison.
+    """
+
+    better_in_a: str
+    better_in_b: str
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two settings that differ in one factor only.
+
+    Attributes
+    ----------
+    factor, level_a, level_b : str
+        What differs, and how.
+    setting : Setting
+        All factors of the first of the two.
+    metric : str
+    agreement : OrderAgreement or None
+        None: an estimate is undefined, the note says which.
+    inversions : tuple of Inversion
+        Pairs of models in opposite order.
+    draws : mapping
+        Measure → its value in each bootstrap replicate, (n_resamples,).
+    note : str
+    """
+
+    factor: str
+    level_a: str
+    level_b: str
+    setting: Setting
+    metric: str
+    agreement: OrderAgreement | None
+    inversions: tuple[Inversion, ...]
+    draws: Mapping[str, FloatArray]
+    note: str
+
+    def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
+        """Return the inversions that the noise between users does not explain."""
+        return [one for one in self.inversions if one.p_value < significance_level]
+
+
+def level(setting: Setting, factor: str) -> str:
+    """Return the level of a factor; the estimator counts with its γ."""
+    if factor == "estimator":
+        gamma = "" if setting.gamma is None else f" (γ = {setting.gamma:g})"
+        return f"{setting.estimator}{gamma}"
+    value = getattr(setting, factor)
+    assert isinstance(value, str)
+    return value
+
+
+def compare(
+    results: Sequence[Result],
+    models: Sequence[str],
+    factor: str,
+    *,
+    k: Iterable[int] | None,
+    confidence_level: float,
+    reference: str | None = None,
+) -> list[Comparison]:
+    """Return the comparison of every two results that differ in `factor` only, in order.
+
+    With a `reference`, only the pairs with that level, which comes first.
+    """
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        others = tuple(level(result.setting, other) for other in FACTORS if other != factor)
+        groups.setdefault((result.metric, *others), []).append(result)
+    comparisons = []
+    for group in groups.values():
+        for a, b in combinations(group, 2):
+            levels = level(a.setting, factor), level(b.setting, factor)
+            if reference is not None and reference not in levels:
+                continue
+            pair = (b, a) if reference is not None and levels[1] == reference else (a, b)
+            comparisons.append(_compare(*pair, models, factor, k, confidence_level))
+    return comparisons
+
+
+def _compare(
+    a: Result,
+    b: Result,
+    models: Sequence[str],
+    factor: str,
+    k: Iterable[int] | None,
+    confidence_level: float,
+) -> Comparison:
+    levels = level(a.setting, factor), level(b.setting, factor)
+    undefined = [
+        model
+        for model, *values in zip(models, a.estimates, b.estimates, strict=True)
+        if np.isnan(values).any()
+    ]
+    agreement, notes = None, [note for note in dict.fromkeys((a.note, b.note)) if note]
+    draws: dict[str, FloatArray] = {}
+    if undefined:
+        notes.insert(0, f"no agreement: the estimate of {', '.join(undefined)} is undefined")
+    else:
+        point = order_agreement(a.estimates, b.estimates, k=k)
+        draws = measures(a.replicates, b.replicates, list(point.overlap))
+        agreement = with_intervals(
+            point, draws, unit="users", n_units=min(a.n_users, b.n_users), level=confidence_level
+        )
+        notes = [agreement.note, *notes] if agreement.note else notes
+    return Comparison(
+        factor,
+        *levels,
+        a.setting,
+        a.metric,
+        agreement,
+        tuple(_inversions(a, b, models)),
+        draws,
+        "; ".join(notes),
+    )
+
+
+def mean_of_comparisons(
+    group: Sequence[Comparison], *, over: Literal["users", "logs"], confidence_level: float
+) -> OrderAgreement | None:
+    """Return the mean agreement of comparisons on different logs, without those that have none.
+
+    Over "users", the logs are taken as given and the intervals come from the replicates of each; over "logs",
+    from a bootstrap over the logs.
+    """
+    known = [one for one in group if one.agreement is not None]
+    agreements = [one.agreement for one in known if one.agreement is not None]
+    if not known:
+        return None
+    if len(known) == 1:
+        return agreements[0]
+    mean = mean_agreement(agreements, confidence_level=confidence_level)
+    if over == "logs":
+        return mean
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # nanmean of a replicate undefined on every log
+        draws = {
+            name: np.nanmean(np.stack([one.draws[name] for one in known]), axis=0) for name in mean.values
+        }
+    n_users = sum(one.n_units for one in agreements)
+    return with_intervals(mean, draws, unit="users", n_units=n_users, level=confidence_level)
+
+
+def _inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
+    """Return the pairs of models in opposite order, with the p-value of Gail and Simon for two groups.
+
+    H0: the two differences do not have opposite signs. p = 1 − Φ(min |z|): both differences must be clear
+    of zero, in opposite directions. It holds for dependent groups too, as both one-sided tests must reject.
+    """
+    pairs = list(combinations(range(len(models)), 2))
+    signs, z = zip(*(_differences(one, pairs) for one in (a, b)), strict=True)
+    opposite = signs[0] * signs[1] < 0
+    smallest = np.minimum(np.abs(z[0]), np.abs(z[1]))
+    p_values = np.where(opposite & ~np.isnan(smallest), stats.norm.sf(smallest), 1.0)
+    adjusted = holm(p_values)
+    found = []
+    for place in np.flatnonzero(opposite):
+        first, second = pairs[place] if signs[0][place] > 0 else pairs[place][::-1]
+        found.append(Inversion(models[first], models[second], float(adjusted[place])))
+    return found
+
+
+def _differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[FloatArray, FloatArray]:
+    """Return the sign and z-value of the difference of each pair of models, (n_pairs,) each."""
+    first, second = np.array(pairs).T
+    difference = result.estimates[first] - result.estimates[second]
+    covariance = result.covariance
+    variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
+    error = np.sqrt(np.maximum(variance, 0))
+    z = np.divide(difference, error, out=np.full(difference.shape, np.nan), where=error > 0)
+    # Two models whose users all differ by the same amount: the difference is certain.
+    z[(error == 0) & (difference != 0)] = np.inf
+    return np.sign(difference), z
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """Return Holm's adjusted p-values: the chance of any false rejection stays below the level.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, 0.03]))
+    array([0.03, 0.06, 0.06])
+    """
+    order = np.argsort(p_values, kind="stable")
+    steps = (p_values.size - np.arange(p_values.size)) * p_values[order]
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted

@@ -1,0 +1,162 @@
+"""A study from a TOML file: `ipseval study config.toml`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ipseval import datasets
+from ipseval._checks import examples
+from ipseval._files import read_table
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.interactions import Interactions
+from ipseval.study._main import study_protocols
+from ipseval.study._protocol import Protocol, protocol_grid
+from ipseval.study._study import ProtocolStudy
+
+_TOP = ("path", "logs", "models", "protocols", "study")
+_STUDY = ("metrics", "estimators", "gammas", "k", "confidence_level", "n_resamples", "rng")
+_PROTOCOLS = (
+    *("order", "holdout", "k_core", "candidates", "n_repeats"),
+    *("test_fraction", "validation_fraction", "n_validation"),
+)
+_LOG_OPTIONS = ("user", "item", "value", "timestamp", "duplicates")
+
+
+def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) -> ProtocolStudy:
+    """Return the study that a TOML file describes, after writing its tables and report into its folder.
+
+    ::
+
+        path = "results"                    # folder for ranks, tables and report.md, relative to this file
+
+        [logs.shop]                         # a table of interactions …
+        file = "shop.parquet"               # CSV, TSV or Parquet, relative to this file
+        timestamp = "time"                  # columns; user and item are the default of these two
+        [logs.articles]                     # … or a data set by its loader
+        dataset = "citeulike_a"             # ipseval.datasets.load_citeulike_a
+        file = "citeulike-a"
+
+        [models.popularity]
+        function = "ipseval.baselines:popularity"    # module:function, train -> scorer
+        [models.knn]
+        function = "ipseval.baselines:item_knn"
+        options = {n_neighbors = 50}
+
+        [protocols]                         # as protocol_grid; k_core 0: no filter
+        order = ["random", "temporal"]
+        holdout = ["ratio", "leave-one-out", "global-time"]
+        k_core = [5]
+        candidates = ["all", {n_sampled = 100, distribution = "uniform", rng = 0}]
+
+        [study]                             # as study_protocols
+        metrics = ["auc", "recall@10"]
+        gammas = [0.0, 1.0]
+
+    Functions are imported, with the folder of the file on the path: use files that you trust.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, and for an unknown or missing entry.
+    """
+    source = Path(path)
+    try:
+        config = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"cannot read {source}: {error}") from None
+    _check_entries("the file", config, _TOP)
+    for name in ("logs", "models"):
+        if not isinstance(config.get(name), dict) or not config[name]:
+            raise InputError(f"{source} needs at least one [{name}.<name>].")
+    folder = source.parent
+    target = folder / config.get("path", f"{source.stem}-results")
+    _check_entries("[study]", config.get("study", {}), _STUDY)
+    study = study_protocols(
+        {name: _model(name, entry, folder) for name, entry in config["models"].items()},
+        {name: _log(name, entry, folder) for name, entry in config["logs"].items()},
+        _protocols(config.get("protocols", {})),
+        path=target,
+        progress=progress,
+        **config.get("study", {}),
+    )
+    study.save(target)
+    return study
+
+
+def _log(name: str, entry: Any, folder: Path) -> Interactions:
+    where = f"[logs.{name}]"
+    _check_entries(where, entry, ("file", "dataset", *_LOG_OPTIONS))
+    if "file" not in entry:
+        raise InputError(f"{where} needs file = '<path>'.")
+    file = folder / entry["file"]
+    columns = {key: entry[key] for key in _LOG_OPTIONS if key in entry}
+    if "dataset" not in entry:
+        return Interactions.from_frame(read_table(file), **columns)
+    if columns:
+        raise InputError(f"{where}: a dataset is read by its loader; remove {', '.join(columns)}.")
+    loader = getattr(datasets, f"load_{entry['dataset']}", None)
+    if loader is None:
+        known = [one.removeprefix("load_") for one in dir(datasets) if one.startswith("load_")]
+        raise UnknownNameError(f"dataset in {where}:", entry["dataset"], known)
+    loaded = loader(file)
+    if isinstance(loaded, datasets.Study):
+        # Of biased against random exposure, the self-selected positives are the log.
+        return loaded.positives().biased
+    if not isinstance(loaded, Interactions):
+        raise InputError(f"{where}: {entry['dataset']} is no log of interactions.")
+    return loaded
+
+
+def _model(name: str, entry: Any, folder: Path) -> Callable[[Interactions], Any]:
+    where = f"[models.{name}]"
+    _check_entries(where, entry, ("function", "options"))
+    module_name, colon, attribute = str(entry.get("function", "")).partition(":")
+    if not (module_name and colon and attribute):
+        raise InputError(f"{where} needs function = 'module:function'; got {entry.get('function')!r}.")
+    if str(folder.resolve()) not in sys.path:
+        sys.path.insert(0, str(folder.resolve()))
+    try:
+        function = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{where}: {error}.") from error
+    options = entry.get("options", {})
+    return functools.partial(function, **options) if options else function
+
+
+def _protocols(entry: Any) -> list[Protocol]:
+    _check_entries("[protocols]", entry, _PROTOCOLS)
+    options = dict(entry)
+    if "k_core" in options:
+        options["k_core"] = [core or None for core in options["k_core"]]
+    if "candidates" in options:
+        options["candidates"] = [_candidates(one) for one in options["candidates"]]
+    return protocol_grid(**options)
+
+
+def _candidates(entry: Any) -> Any:
+    """Return "all", or sampled candidates from a table of their options."""
+    if not isinstance(entry, dict):
+        return entry
+    from ipseval import ranking
+
+    sampled = getattr(ranking, "SampledCandidates", None)
+    if sampled is None:
+        raise InputError("candidates: sampled candidates are not available in this version.")
+    if "rng" not in entry:
+        raise InputError(f"candidates {entry}: give a seed (rng = 0), so that the study can be resumed.")
+    return sampled(**entry)
+
+
+def _check_entries(where: str, entry: Any, known: tuple[str, ...]) -> None:
+    if not isinstance(entry, dict):
+        raise InputError(f"{where} must be a table; got {entry!r}.")
+    unknown = [name for name in entry if name not in known]
+    if unknown:
+        raise InputError(f"{where} has unknown entries {examples(unknown)}; known: {', '.join(known)}.")

@@ -1,0 +1,168 @@
+"""study_protocols(): models, logs and protocols in; how far the protocol changes the order out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from ipseval._checks import check_fraction, check_positive_int
+from ipseval.errors import DataWarning, InputError
+from ipseval.estimators import resolve_estimator
+from ipseval.interactions import Interactions
+from ipseval.metrics import metric
+from ipseval.study._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
+from ipseval.study._protocol import Protocol, protocol_grid
+from ipseval.study._run import FitFunction, Plan, Ranked, check_inputs, run
+from ipseval.study._store import Store
+from ipseval.study._study import ProtocolStudy
+
+
+def study_protocols(
+    models: Mapping[str, FitFunction],
+    logs: Mapping[str, Interactions],
+    protocols: Sequence[Protocol] | None = None,
+    *,
+    path: str | os.PathLike[str],
+    metrics: Iterable[str] = ("auc", "recall@10", "ndcg@10"),
+    estimators: Iterable[str] = ("aoa", "snips", "snips-global"),
+    gammas: Iterable[float] = (0.0, 1.0),
+    k: Iterable[int] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int = 0,
+    progress: bool | None = None,
+) -> ProtocolStudy:
+    """Return how far the order of recommenders changes with the way they are evaluated.
+
+    Every model is trained once per log, filter and split, and ranked once per choice of candidates; metrics,
+    estimators and γ are computed from the stored ranks. Each ranking is a Parquet file in `path`, written
+    whole or not at all: a study that was interrupted, at any moment, goes on where it stopped and gives the
+    same tables, bit for bit, provided that the fit functions give the same scorer for the same training data.
+
+    Parameters
+    ----------
+    models : mapping
+        Name → fit function: takes training `Interactions`, returns a scorer (see `rank_positives`). The
+        stored ranks are found again by the source of the function, its defaults, what it captured and, for
+        `functools.partial`, its arguments; what it calls is not looked at, so after a change there use
+        another name or folder.
+    logs : mapping
+        Name → `Interactions`. Protocols in time are left out, with a warning, for a log without timestamps.
+    protocols : list of Protocol, optional
+        Default: `protocol_grid()`, the four splits of Zhao et al. over the 5-core and the full catalogue.
+    path : path
+        Folder for the ranks; made if needed.
+    metrics, estimators : labels
+        As in `evaluate`.
+    gammas : floats
+        Exponents of the power-law propensity P_i ∝ (n*_i)^((γ+1)/2) for the weighted estimators, n* counted
+        in the training part. Positives of items with n* = 0 are then left out everywhere.
+    k : ints, optional
+        Of OR@k; see `order_agreement`.
+    confidence_level, n_resamples
+        Of the intervals, from a bootstrap over users of the trained and ranked models: what another training
+        set would have given is not in them.
+    rng : int
+        Seed of the random splits and of the bootstrap.
+    progress : bool, optional
+        Show a progress bar; default: when the error stream is a terminal.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        For input that cannot be used. An error of a fit function passes through, with a note that says where.
+
+    References
+    ----------
+    Zhao, Chen, Wang, Gu and Wen, "Revisiting Alternative Experimental Settings for Evaluating Top-N Item
+    Recommendation Algorithms", CIKM 2020, https://doi.org/10.48550/arXiv.2010.04484
+    """
+    protocols = protocol_grid() if protocols is None else list(protocols)
+    check_inputs(models, logs, protocols, rng)
+    options = _options(metrics, estimators, gammas, n_resamples, rng)
+    check_fraction("confidence_level", confidence_level)
+    plan = Plan.make(models, logs, protocols, rng, Store.at(path))
+    left_out = _without_time(plan)
+    for text in left_out:
+        warnings.warn(text, DataWarning, stacklevel=2)
+    total = plan.n_ranks()
+    if total == 0:
+        raise InputError("no protocol can be applied to any log: all need timestamps, and no log has them.")
+    results, rows, notes = _evaluate_all(plan, options, total, progress)
+    return ProtocolStudy(
+        pd.DataFrame(rows, columns=list(FRAME_COLUMNS)),
+        tuple(results),
+        tuple(models),
+        (*left_out, *notes),
+        confidence_level,
+        None if k is None else tuple(k),
+    )
+
+
+def _evaluate_all(
+    plan: Plan, options: Options, total: int, progress: bool | None
+) -> tuple[list[Result], list[Any], list[str]]:
+    """Return results, rows and notes of all protocols, in the order of logs and protocols as given."""
+    found = {}
+    waiting: dict[tuple[str, str], list[Ranked]] = {}
+    with tqdm(
+        total=total, desc="study", unit="ranking", disable=None if progress is None else not progress
+    ) as bar:
+        for ranked in run(plan, bar.update):
+            key = (ranked.log, ranked.protocol.label)
+            repeats = waiting.setdefault(key, [])
+            repeats.append(ranked)
+            if len(repeats) == ranked.protocol.n_repeats:
+                found[key] = evaluate_protocol(waiting.pop(key), plan.logs[ranked.log], options)
+    parts = [
+        found[name, protocol.label] for name, log in plan.logs.items() for protocol in plan.protocols_of(log)
+    ]
+    return (
+        [result for part in parts for result in part[0]],
+        [row for part in parts for row in part[1]],
+        [note for part in parts for note in part[2]],
+    )
+
+
+def _options(
+    metrics: Iterable[str],
+    estimators: Iterable[str],
+    gammas: Iterable[float],
+    n_resamples: int,
+    rng: int,
+) -> Options:
+    for name, labels in (("metrics", metrics), ("estimators", estimators)):
+        if isinstance(labels, str):
+            raise InputError(f"{name} must be a list of labels; got {labels!r}. Write [{labels!r}].")
+    chosen = Options(
+        tuple(metric(label).label for label in metrics),
+        tuple(resolve_estimator(label).label for label in estimators),
+        tuple(float(gamma) for gamma in gammas),
+        check_positive_int("n_resamples", n_resamples),
+        rng,
+    )
+    for name in ("metrics", "estimators"):
+        if not getattr(chosen, name):
+            raise InputError(f"{name} is empty; name at least one.")
+    weighted = [label for label in chosen.estimators if resolve_estimator(label).weighted]
+    if weighted and not chosen.gammas:
+        raise InputError(f"{', '.join(weighted)} need gammas, for example gammas=[0.0, 1.0].")
+    return chosen
+
+
+def _without_time(plan: Plan) -> list[str]:
+    """Return a sentence for each log that has no timestamps where protocols need them."""
+    texts = []
+    for name, log in plan.logs.items():
+        labels = [one.label for one in plan.protocols if one not in plan.protocols_of(log)]
+        if labels:
+            texts.append(
+                f"log {name!r} has no timestamps: {len(labels)} of {len(plan.protocols)} protocols are left "
+                f"out for it ({'; '.join(labels)})."
+            )
+    return texts

@@ -1,0 +1,211 @@
+"""Protocol: one way to filter, order, split and rank; and grids of protocols."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.splits import (
+    Split,
+    repeated_splits,
+    split_global_time,
+    split_leave_one_out,
+    split_random,
+    split_temporal,
+)
+
+Order = Literal["random", "temporal"]
+Holdout = Literal["ratio", "leave-one-out", "global-time"]
+
+# The abbreviations of Zhao et al. (CIKM 2020), and GT for what they did not study.
+SPLIT_LABELS = {
+    ("random", "ratio"): "RO_RS",
+    ("temporal", "ratio"): "TO_RS",
+    ("random", "leave-one-out"): "RO_LS",
+    ("temporal", "leave-one-out"): "TO_LS",
+    ("temporal", "global-time"): "GT",
+}
+LEGEND = (
+    "RO random order, TO order in time; RS ratio, LS leave-one-out; GT one point in time for all users; "
+    "full: the catalogue minus the user's training items competes."
+)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One way to evaluate: filter, order, hold out, and choose what competes.
+
+    Attributes
+    ----------
+    order : {"random", "temporal"}
+        Which interactions of a user are held out: random ones or the latest.
+    holdout : {"ratio", "leave-one-out", "global-time"}
+        A share of each user's interactions, one of each user, or everything after one point in time
+        (temporal order only).
+    k_core : int or None
+        Users and items with fewer interactions are removed first, until stable; None: no filter.
+    candidates : "all" or a sampling scheme
+        Passed on to `rank_positives` as it is. A scheme needs a seed of its own.
+    candidates_name : str
+        What tables call it. Default: ``"full"``, ``"uniform-100"``, or its text.
+    test_fraction, validation_fraction : float
+        Of "ratio" and "global-time". The validation part is held out and not used, as models come with
+        their settings.
+    n_validation : int
+        Of "leave-one-out".
+    n_repeats : int
+        Independent random splits to average over; 1 in temporal order.
+    """
+
+    order: Order = "random"
+    holdout: Holdout = "ratio"
+    k_core: int | None = 5
+    candidates: Any = "all"
+    candidates_name: str = ""
+    test_fraction: float = 0.1
+    validation_fraction: float = 0.1
+    n_validation: int = 1
+    n_repeats: int = 1
+
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, ("random", "temporal"))
+        check_choice("holdout", self.holdout, ("ratio", "leave-one-out", "global-time"))
+        check_fraction("test_fraction", self.test_fraction)
+        check_fraction("validation_fraction", self.validation_fraction, low_open=False)
+        check_positive_int("n_validation", self.n_validation, minimum=0)
+        check_positive_int("n_repeats", self.n_repeats)
+        if self.k_core is not None:
+            check_positive_int("k_core", self.k_core)
+        if self.holdout == "global-time" and self.order == "random":
+            raise InputError("holdout='global-time' is an order in time; use order='temporal'.")
+        if self.order == "temporal" and self.n_repeats > 1:
+            raise InputError(f"n_repeats={self.n_repeats} has no effect in temporal order; use 1.")
+
+    @property
+    def split_label(self) -> str:
+        """RO_RS, TO_RS, RO_LS, TO_LS or GT."""
+        return SPLIT_LABELS[self.order, self.holdout]
+
+    @property
+    def core_label(self) -> str:
+        """``"5-core"``, or ``"no filter"``."""
+        return "no filter" if self.k_core is None else f"{self.k_core}-core"
+
+    @property
+    def candidates_label(self) -> str:
+        """``"full"``, or the name of the sampling scheme."""
+        pool = self.candidates
+        if self.candidates_name:
+            return self.candidates_name
+        if isinstance(pool, str):
+            return "full" if pool == "all" else pool
+        distribution = getattr(pool, "distribution", None)
+        if isinstance(distribution, str) and hasattr(pool, "n_sampled"):
+            return f"{distribution}-{pool.n_sampled}"
+        return str(pool)
+
+    @property
+    def label(self) -> str:
+        """All of it, for tables: split, filter, candidates."""
+        return f"{self.split_label}, {self.core_label}, {self.candidates_label}"
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether the log must have timestamps."""
+        return self.order == "temporal"
+
+    @property
+    def split_key(self) -> dict[str, Any]:
+        """What determines each split: protocols with the same key share them and the trained models."""
+        key: dict[str, Any] = {"order": self.order, "holdout": self.holdout, "k_core": self.k_core}
+        if self.holdout == "leave-one-out":
+            key["n_validation"] = self.n_validation
+        else:
+            key |= {"test_fraction": self.test_fraction, "validation_fraction": self.validation_fraction}
+        return key
+
+    def splits(self, core: Interactions, rng: int) -> Iterator[Split]:
+        """Return the splits of a log that is already filtered, one for each repeat."""
+        shares = {
+            "test_fraction": self.test_fraction,
+            "validation_fraction": self.validation_fraction,
+        }
+        if self.order == "random" and self.holdout == "ratio":
+            return repeated_splits(core, self.n_repeats, method=split_random, rng=rng, **shares)
+        if self.order == "random":
+            return repeated_splits(
+                core, self.n_repeats, method=split_leave_one_out, rng=rng, n_validation=self.n_validation
+            )
+        if self.holdout == "leave-one-out":
+            return iter([split_leave_one_out(core, order="temporal", n_validation=self.n_validation)])
+        by_time = split_temporal if self.holdout == "ratio" else split_global_time
+        return iter([by_time(core, **shares)])
+
+
+def protocol_grid(
+    *,
+    order: Iterable[Order] = ("random", "temporal"),
+    holdout: Iterable[Holdout] = ("ratio", "leave-one-out"),
+    k_core: Iterable[int | None] = (5,),
+    candidates: Iterable[Any] | Mapping[str, Any] = ("all",),
+    n_repeats: int = 1,
+    **options: Any,
+) -> list[Protocol]:
+    """Return every combination of the given options that exists, as protocols.
+
+    "global-time" is combined with temporal order only; `n_repeats` applies to random order.
+
+    Parameters
+    ----------
+    order, holdout, k_core : iterables
+        Values of the fields of `Protocol`.
+    candidates : iterable, or mapping name → value
+        The same; the names are what tables show.
+    n_repeats : int
+        Number of random splits, for protocols in random order.
+    **options
+        Other fields of `Protocol`, the same for all.
+
+    Raises
+    ------
+    InputError
+        For unknown options, and when no combination exists.
+
+    Examples
+    --------
+    >>> [protocol.label for protocol in protocol_grid(holdout=["ratio", "global-time"])]
+    ['RO_RS, 5-core, full', 'TO_RS, 5-core, full', 'GT, 5-core, full']
+    """
+    unknown = sorted(set(options) - set(inspect.signature(Protocol).parameters))
+    if unknown:
+        raise InputError(f"{', '.join(unknown)}: no such field of Protocol.")
+    lists = {"order": order, "holdout": holdout, "k_core": k_core, "candidates": candidates}
+    for name, values in lists.items():
+        if isinstance(values, (str, int)):
+            raise InputError(f"{name} must be a list of values; got {values!r}. Write [{values!r}].")
+    if isinstance(candidates, Mapping):
+        pools = list(candidates.items())
+    else:
+        pools = [("", pool) for pool in candidates]
+    grid = [
+        Protocol(
+            one_order,
+            one_holdout,
+            core,
+            pool,
+            name,
+            n_repeats=n_repeats if one_order == "random" else 1,
+            **options,
+        )
+        for core, one_holdout, one_order, (name, pool) in product(k_core, list(holdout), list(order), pools)
+        if not (one_order == "random" and one_holdout == "global-time")
+    ]
+    if not grid:
+        raise InputError("no protocol is left: 'global-time' goes with temporal order only.")
+    return grid

@@ -1,0 +1,145 @@
+"""Store: ranks on disk, one Parquet file each, whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ipseval.errors import InputError
+from ipseval.ranking import RankedPositives
+from ipseval.splits import Split
+
+FORMAT = "1"
+_META = b"ipseval"
+_PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
+_FROM_SPLIT = ("user_ids", "item_ids")
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of ranks, keyed by content.
+
+    A file is written under another name, flushed to the disk and then renamed, which POSIX does at once: a
+    process that is killed leaves the file whole, or not there.
+    """
+
+    folder: Path
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Store:
+        """Return the store in `path`, which is made if needed; leftovers of killed processes are removed."""
+        folder = Path(path) / "ranks"
+        folder.mkdir(parents=True, exist_ok=True)
+        store = cls(folder)
+        for leftover in folder.glob("*.tmp"):
+            _, host, process, _ = leftover.name.rsplit(".", 3)
+            if host == _host() and not _is_running(int(process)):
+                leftover.unlink(missing_ok=True)
+        return store
+
+    def file(self, key: str) -> Path:
+        """Return where the ranks of `key` are, or would be."""
+        return self.folder / f"{key}.parquet"
+
+    def has(self, key: str) -> bool:
+        """Return whether the ranks of `key` are there."""
+        return self.file(key).exists()
+
+    def write(self, key: str, ranked: RankedPositives, about: dict[str, Any]) -> None:
+        """Store ranks; `about` says in words what they are."""
+        pa, pq = _arrow()
+        columns, scalars = _columns(ranked)
+        meta = {"format": FORMAT, "about": about, "scalars": scalars}
+        table = pa.table(columns).replace_schema_metadata({_META: json.dumps(meta).encode()})
+        target = self.file(key)
+        temporary = target.with_name(f"{key}.{_host()}.{os.getpid()}.tmp")
+        with temporary.open("wb") as stream:
+            pq.write_table(table, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+
+    def read(self, key: str, split: Split) -> RankedPositives:
+        """Return stored ranks over the ids of `split`.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be read, or ranks other positives than those of the split.
+        """
+        pa, pq = _arrow()
+        try:
+            table = pq.read_table(self.file(key))
+            meta = json.loads(table.schema.metadata[_META])
+        except (pa.ArrowException, OSError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.file(key)} cannot be read ({error}); delete it and run the study again."
+            ) from error
+        columns = {name: table.column(name).to_numpy() for name in table.column_names}
+        pair_key = columns["user"] * np.int64(split.n_items) + columns["item"]
+        if not np.array_equal(pair_key, np.sort(split.test.pair_key)):
+            raise InputError(
+                f"{self.file(key)} ranks other positives than this split holds: it was made by another "
+                "version. Delete it, or give the study another folder."
+            )
+        scalars = meta["scalars"]
+        if scalars.pop("has_candidates_by_user"):
+            # |C_u| of every user follows from the split.
+            scalars["candidates_by_user"] = split.n_items - split.train.activity
+        return RankedPositives(**columns, user_ids=split.user_ids, item_ids=split.item_ids, **scalars)
+
+
+def _columns(ranked: RankedPositives) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arrays per positive and the plain values of ranks."""
+    columns, scalars = {}, {}
+    for field in fields(ranked):
+        value = getattr(ranked, field.name)
+        if field.name in _PER_POSITIVE:
+            if value is not None:
+                columns[field.name] = value
+        elif field.name == "candidates_by_user":
+            scalars["has_candidates_by_user"] = value is not None
+        elif field.name not in _FROM_SPLIT and not is_dataclass(value):
+            # A record of how candidates were drawn is not kept: the protocol says it, and metrics do not
+            # read it.
+            scalars[field.name] = value.item() if isinstance(value, np.generic) else value
+    return columns, scalars
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError(
+            "a study keeps its ranks in Parquet files, which needs pyarrow: pip install 'ipseval[parquet]'."
+        ) from None
+    return pa, pq
+
+
+def _host() -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()) or "host"
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file whole or not at all, and return its path."""
+    temporary = path.with_name(f"{path.name}.{_host()}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+    return path

@@ -1,0 +1,207 @@
+"""ProtocolStudy: the estimates of every protocol, and how far their orders agree."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import check_choice
+from ipseval.errors import InputError
+from ipseval.study._compare import FACTORS, Comparison, compare, level, mean_of_comparisons
+from ipseval.study._evaluate import Result
+from ipseval.study._store import write_text
+
+
+@dataclass(frozen=True, eq=False)
+class ProtocolStudy:
+    """The result of `study_protocols`.
+
+    Attributes
+    ----------
+    frame : data frame
+        One row per log, protocol, model, metric and estimator: estimate with its standard error over users;
+        std_repeats between repeated splits (NaN: one split); n_positives summed over repeats; cold users and
+        items of the splits; note.
+    models : tuple of str
+        Names, in the order given.
+    notes : tuple of str
+        What was left out, and the warnings of the evaluations.
+    confidence_level : float
+        Of all intervals; differences are judged at one minus it.
+    k : tuple of int or None
+        The k of OR@k.
+    """
+
+    frame: pd.DataFrame
+    results: tuple[Result, ...] = field(repr=False)
+    models: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    confidence_level: float = 0.95
+    k: tuple[int, ...] | None = None
+
+    @property
+    def metrics(self) -> list[str]:
+        """Labels of the metrics, in the order given."""
+        return list(dict.fromkeys(result.metric for result in self.results))
+
+    def levels(self, factor: str) -> list[str]:
+        """Return the levels of a factor, in the order in which they first occur."""
+        check_choice("factor", factor, FACTORS)
+        return list(dict.fromkeys(level(result.setting, factor) for result in self.results))
+
+    def comparisons(
+        self, factor: str, *, metric: str | None = None, reference: str | None = None
+    ) -> list[Comparison]:
+        """Return every comparison of two results that differ in one factor only.
+
+        Parameters
+        ----------
+        factor : {"split", "k_core", "candidates", "estimator", "log"}
+            The estimator counts with its γ: ``"snips (γ = 1)"``.
+        metric : str, optional
+            One metric; default: all.
+        reference : str, optional
+            Compare with this level only; default: every pair of levels.
+
+        Raises
+        ------
+        UnknownNameError
+            For a factor, metric or level that the study does not have.
+        """
+        levels = self.levels(factor)
+        if metric is not None:
+            check_choice("metric", metric, self.metrics)
+        if reference is not None:
+            check_choice("reference", reference, levels)
+        chosen = [one for one in self.results if metric in (None, one.metric)]
+        return compare(
+            chosen,
+            self.models,
+            factor,
+            k=self.k,
+            confidence_level=self.confidence_level,
+            reference=reference,
+        )
+
+    def between(
+        self, factor: str, *, metric: str | None = None, reference: str | None = None
+    ) -> pd.DataFrame:
+        """Return the agreement of every comparison as a tidy frame; parameters as in `comparisons`.
+
+        Columns: the two levels, the other factors, metric; or@k, src, ipc, tau_b, each with its interval
+        from a bootstrap over users (`_low`, `_high`); n_beyond: pairs of models that swap beyond their
+        uncertainty (Gail–Simon test, Holm over pairs of models); swaps: which ones; note.
+
+        References
+        ----------
+        Gail and Simon, "Testing for qualitative interactions between treatment effects and patient subsets",
+        Biometrics 41 (1985), https://doi.org/10.2307/2530862
+        """
+        rows = []
+        for one in self.comparisons(factor, metric=metric, reference=reference):
+            beyond = one.beyond_uncertainty(1 - self.confidence_level)
+            swaps = "; ".join(
+                f"{swap.better_in_a} > {swap.better_in_b} becomes {swap.better_in_b} > {swap.better_in_a}"
+                for swap in beyond
+            )
+            measures = {} if one.agreement is None else one.agreement.to_dict()
+            tail = {"n_beyond": len(beyond), "swaps": swaps, "note": one.note}
+            rows.append(_where(one) | measures | tail)
+        return pd.DataFrame(rows)
+
+    def table(
+        self,
+        factor: str,
+        *,
+        metric: str | None = None,
+        reference: str | None = None,
+        over: Literal["users", "logs"] = "users",
+    ) -> pd.DataFrame:
+        """Return the agreement averaged over logs, as in Tables 1 and 2 of Zhao et al. (CIKM 2020).
+
+        One row per pair of levels, other factors and metric. n_beyond counts the pairs of models that swap
+        beyond their uncertainty, summed over logs; n_logs the logs with defined estimates.
+
+        Parameters
+        ----------
+        factor, metric, reference
+            As in `comparisons`; not "log".
+        over : {"users", "logs"}
+            What the intervals are over: the users of these logs, or logs like these (which needs many).
+        """
+        check_choice("over", over, ("users", "logs"))
+        if factor == "log":
+            raise InputError("a table averages over logs; for agreement between logs use between or matrix.")
+        groups: dict[tuple[str, ...], list[Comparison]] = {}
+        for one in self.comparisons(factor, metric=metric, reference=reference):
+            where = _where(one)
+            groups.setdefault(tuple(where[name] for name in where if name != "log"), []).append(one)
+        rows = []
+        for group in groups.values():
+            row: dict[str, object] = {
+                name: value for name, value in _where(group[0]).items() if name != "log"
+            }
+            mean = mean_of_comparisons(group, over=over, confidence_level=self.confidence_level)
+            row |= {} if mean is None else mean.to_dict()
+            alpha = 1 - self.confidence_level
+            row["n_beyond"] = sum(len(one.beyond_uncertainty(alpha)) for one in group)
+            row["n_logs"] = sum(one.agreement is not None for one in group)
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def matrix(self, factor: str, measure: str = "src", *, metric: str | None = None) -> pd.DataFrame:
+        """Return a square frame of one measure between the levels of a factor, for a heat map.
+
+        An entry is the mean over all comparisons of the two levels (logs, other factors, and metrics unless
+        one is named); the diagonal is full agreement.
+
+        Raises
+        ------
+        UnknownNameError
+            For an unknown factor, metric or measure.
+        """
+        levels = self.levels(factor)
+        values: dict[tuple[str, str], list[float]] = {}
+        for one in self.comparisons(factor, metric=metric):
+            if one.agreement is not None:
+                check_choice("measure", measure, one.agreement.values)
+                values.setdefault((one.level_a, one.level_b), []).append(one.agreement.values[measure])
+        square = pd.DataFrame(np.nan, index=levels, columns=levels)
+        for name in levels:
+            square.loc[name, name] = 0.0 if measure == "ipc" else 1.0
+        for (a, b), found in values.items():
+            known = [value for value in found if not np.isnan(value)]
+            square.loc[a, b] = square.loc[b, a] = float(np.mean(known)) if known else np.nan
+        return square
+
+    def to_markdown(self) -> str:
+        """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
+        from ipseval.study._report import to_markdown
+
+        return to_markdown(self)
+
+    def save(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Write report.md, estimates.csv and one agreement_<factor>.csv per factor; return the files."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = {"report.md": self.to_markdown(), "estimates.csv": self.frame.to_csv(index=False)}
+        for factor in FACTORS:
+            frame = self.between(factor)
+            if len(frame):
+                texts[f"agreement_{factor}.csv"] = frame.to_csv(index=False)
+        return [write_text(folder / name, text) for name, text in texts.items()]
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+
+def _where(one: Comparison) -> dict[str, str]:
+    """Return the columns that say what a comparison is about."""
+    row = {f"{one.factor}_a": one.level_a, f"{one.factor}_b": one.level_b}
+    row |= {name: level(one.setting, name) for name in FACTORS if name != one.factor}
+    return row | {"metric": one.metric}

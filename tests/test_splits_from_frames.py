@@ -1,0 +1,85 @@
+"""Split.from_frames: splits made elsewhere."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.splits import Split
+
+
+def pairs(part: Interactions) -> set[tuple[object, object]]:
+    return set(zip(part.user_ids[part.user], part.item_ids[part.item], strict=True))
+
+
+def frame(*rows: tuple[object, object]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=["user", "item"])
+
+
+def test_from_frames_codes_all_parts_against_one_universe() -> None:
+    split = Split.from_frames(
+        frame(("b", 2), ("a", 9)), frame(("a", 4), ("c", 2)), validation=frame(("b", 4)), items=[9, 4, 2, 1]
+    )
+    assert split.user_ids.tolist() == ["a", "b", "c"]
+    assert split.item_ids.tolist() == [9, 4, 2, 1]
+    assert pairs(split.train) == {("b", 2), ("a", 9)}
+    assert pairs(split.test) == {("a", 4), ("c", 2)}
+    assert pairs(split.validation) == {("b", 4)}
+    assert split.test.item.tolist() == [1, 2]
+    assert split.n_cold_users == 1
+
+
+def test_from_frames_keeps_values_and_times_in_row_order() -> None:
+    train = pd.DataFrame({"user": [1, 0], "item": [0, 0], "rating": [5.0, 2.0], "when": [3, 1]})
+    test = pd.DataFrame({"user": [0, 1], "item": [1, 1], "rating": [4.0, 1.0], "when": [8, 7]})
+    split = Split.from_frames(train, test, value="rating", timestamp="when")
+    assert split.train.value.tolist() == [5.0, 2.0]
+    assert split.test.timestamp.tolist() == [8, 7]
+
+
+def test_from_frames_drops_overlap_only_when_told_and_counts_it() -> None:
+    train, test = frame((0, 0), (1, 1)), frame((0, 0), (1, 0))
+    with pytest.raises(InputError, match="1 user–item pairs are in more than one part"):
+        Split.from_frames(train, test)
+    split = Split.from_frames(train, test, overlap="drop")
+    assert (pairs(split.test), split.n_overlap_dropped) == ({(1, 0)}, 1)
+
+
+BAD_FRAMES = {
+    "unknown item": (
+        lambda: Split.from_frames(frame((0, 0)), frame((0, 7)), items=[0, 1]),
+        r"column 'item' has 1 ids that are not in the given universe of 2 \(7;",
+    ),
+    "ids of two types": (
+        lambda: Split.from_frames(frame((0, 0)), frame(("0", 1))),
+        "column 'user' has ids of different types",
+    ),
+    "nothing left": (
+        lambda: Split.from_frames(frame((0, 0)), frame((0, 0)), overlap="drop"),
+        "test part is empty",
+    ),
+    "validation in training": (
+        lambda: Split.from_frames(frame((0, 0)), frame((0, 1)), validation=frame((0, 0)), overlap="drop"),
+        "more than one part",
+    ),
+    "unknown overlap": (
+        lambda: Split.from_frames(frame((0, 0)), frame((0, 1)), overlap="keep"),
+        "Choices: drop, raise",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FRAMES)
+def test_bad_frames_say_what_was_expected(name: str) -> None:
+    call, text = BAD_FRAMES[name]
+    with pytest.raises(InputError, match=text):
+        call()
+
+
+def test_parts_of_different_universes_are_refused() -> None:
+    train = Interactions.from_frame(frame((0, 0), (1, 1)))
+    test = Interactions.from_frame(frame((0, 1), (2, 0)))
+    with pytest.raises(InputError, match="share one universe"):
+        Split(train, test)
