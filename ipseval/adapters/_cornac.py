@@ -20,8 +20,8 @@ def describe(model: Any, split: Split) -> ModelScores:
     items = _ids(model.iid_map, model.num_items)
 
     def rows(codes: IntArray) -> AnyArray:
-        # Some models return a view of a buffer that the next call overwrites: each row is copied.
-        return np.stack([np.array(model.score(int(user)))[: items.size] for user in codes])
+        # Some models return a (1, n) matrix, some a buffer that the next call overwrites: each row is copied.
+        return np.stack([np.array(model.score(int(user))).reshape(-1)[: items.size] for user in codes])
 
     return ModelScores(source_of(model), rows=rows, user_ids=users, item_ids=items)
 

@@ -16,9 +16,7 @@ def describe(model: Any, split: Split) -> ModelScores:
     """Return the vectors of a vector model, otherwise the full list of `recommend`, unfiltered."""
     if not isinstance(model, tuple) or len(model) != 2 or not hasattr(model[1], "user_id_map"):
         one = model[0] if isinstance(model, tuple) else model
-        raise InputError(
-            f"{source_of(one)} keeps no ids; pass (model, dataset), as it was fit."
-        )
+        raise InputError(f"{source_of(one)} keeps no ids; pass (model, dataset), as it was fit.")
     recommender, dataset = model
     users = stated_ids(dataset.user_id_map.external_ids, None, "users")
     items = stated_ids(dataset.item_id_map.external_ids, None, "items")

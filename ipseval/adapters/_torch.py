@@ -22,9 +22,7 @@ def describe(model: Any, split: Split) -> ModelScores:
     """
     if isinstance(model, tuple):
         if len(model) not in (2, 3):
-            raise InputError(
-                f"a tuple of tensors must hold user, item[, item bias]; got {len(model)}."
-            )
+            raise InputError(f"a tuple of tensors must hold user, item[, item bias]; got {len(model)}.")
         user, item, *rest = (to_numpy(getattr(part, "weight", part)) for part in model)
         bias = rest[0].reshape(-1) if rest else None
         return ModelScores("torch factors", factors=(user, item, bias))
@@ -33,7 +31,6 @@ def describe(model: Any, split: Split) -> ModelScores:
             f"a {source_of(model)} must be turned into an array first: tensor.numpy(force=True)."
         )
     import torch
-
 
     def rows(users: IntArray) -> AnyArray:
         with evaluating(model):
