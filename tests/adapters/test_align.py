@@ -1,0 +1,146 @@
+"""Bringing a model's rows into the id space of a split: order, unknown ids, mismatches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.adapters import ModelScores, adapt, to_csr, with_ids
+from ipseval.adapters._base import align
+from ipseval.errors import DataWarning, InputError
+from ipseval.ranking import rank_positives
+from ipseval.splits import Split
+
+# Users a, b, c and items 1, 2, 3, 4; item 4 is in no training pair.
+SPLIT = Split.from_frames(
+    pd.DataFrame({"user": ["a", "b", "c"], "item": [1, 2, 3]}),
+    pd.DataFrame({"user": ["a", "b"], "item": [2, 4]}),
+)
+SCORES = np.arange(12.0).reshape(3, 4)  # row a: 0 1 2 3, row b: 4 5 6 7, row c: 8 9 10 11
+USERS, ITEMS = ["c", "a", "b"], [3, 1, 4, 2]  # a model with its own order of rows
+OWN = SCORES[np.ix_([2, 0, 1], [2, 0, 3, 1])]
+
+
+def dense(scorer) -> np.ndarray:
+    if isinstance(scorer, tuple):
+        user, item, *bias = scorer
+        return user @ item.T + (bias[0] if bias else 0)
+    return scorer(np.arange(3)) if callable(scorer) else scorer
+
+
+def function_of(scores: np.ndarray):
+    return lambda rows: scores[rows]
+
+
+def factors_of(scores: np.ndarray):
+    """Return factors whose product is `scores`: the scores themselves and the unit matrix."""
+    return scores, np.eye(scores.shape[1])
+
+
+@pytest.mark.parametrize("form", [np.asarray, function_of, factors_of])
+def test_a_model_with_ids_in_another_order_gets_the_scores_of_the_split(form):
+    scorer = adapt(with_ids(form(OWN), users=USERS, items=ITEMS), SPLIT)
+    np.testing.assert_array_equal(dense(scorer), SCORES)
+
+
+def test_factors_in_the_order_of_the_split_are_passed_on_without_a_copy():
+    user, item, bias = np.ones((3, 2)), np.ones((4, 2)), np.ones(4)
+    scorer = adapt(with_ids((user, item, bias), users=["a", "b", "c"], items=[1, 2, 3, 4]), SPLIT)
+    assert scorer[0] is user
+    assert scorer[1] is item
+    assert scorer[2] is bias
+
+
+@pytest.mark.parametrize("form", [np.asarray, function_of, factors_of])
+def test_an_item_without_training_pairs_that_the_model_does_not_know_comes_last(form):
+    model = with_ids(form(SCORES[:, [2, 0, 1]]), items=[3, 1, 2])
+    with pytest.warns(
+        DataWarning, match=r"does not know 1 of 4 items of the split \(4\): they come last, tied"
+    ):
+        scorer = adapt(model, SPLIT)
+    np.testing.assert_array_equal(dense(scorer)[:, :3], SCORES[:, :3])
+    assert (dense(scorer)[:, 3] == -np.inf).all()
+    # User b's candidates are 1, 3 and 4 (2 is training): its positive 4 is behind both others.
+    assert rank_positives(scorer, SPLIT).n_above.tolist() == [1, 2]
+
+
+def test_a_bias_of_the_model_is_kept_beside_the_items_it_does_not_know():
+    factors = (np.zeros((3, 1)), np.zeros((3, 1)), np.array([30.0, 10.0, 20.0]))
+    with pytest.warns(DataWarning):
+        scorer = adapt(with_ids(factors, items=[3, 1, 2]), SPLIT)
+    np.testing.assert_array_equal(dense(scorer), [[10, 20, 30, -np.inf]] * 3)
+
+
+@pytest.mark.parametrize("form", [function_of, factors_of])
+def test_a_user_that_the_model_does_not_know_has_all_items_tied(form):
+    split = Split.from_frames(
+        pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}),
+        pd.DataFrame({"user": ["c"], "item": [2]}),
+    )
+    with pytest.warns(DataWarning, match=r"does not know 1 of 3 users .*all items are tied"):
+        scorer = adapt(with_ids(form(np.array([[1.0, 2.0], [3.0, 4.0]])), users=["a", "b"]), split)
+    ranked = rank_positives(scorer, split)
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([0], [1])
+
+
+def test_unknown_last_lets_a_model_of_other_users_and_items_pass():
+    model = with_ids(np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]]), users=["b", "z"], items=[2, 1, 77])
+    with pytest.warns(DataWarning):
+        scores = dense(adapt(model, SPLIT, unknown="last"))
+    np.testing.assert_array_equal(scores[1], [2, 1, -np.inf, -np.inf])
+    np.testing.assert_array_equal(scores[0], [0, 0, -np.inf, -np.inf])
+
+
+def test_what_is_no_model_of_a_library_is_returned_as_it_is():
+    for model in (SCORES, (SCORES, np.eye(4)), function_of(SCORES), pd.DataFrame(SCORES)):
+        assert adapt(model, SPLIT) is model
+
+
+def test_to_csr_is_the_matrix_of_the_log_and_takes_values_when_told():
+    log = SPLIT.train
+    np.testing.assert_array_equal(to_csr(log).toarray(), [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+    with pytest.raises(InputError, match="values=True needs a log with values"):
+        to_csr(log, values=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (
+            with_ids(SCORES, items=["1", "2", "3", "4"]),
+            r"4 of its 4 item ids are not in the split \(the model has '1', '2', '3', …; "
+            r"the split has 1, 2, 3, …\)",
+        ),
+        (
+            with_ids(SCORES, users=["a", "b", "x"]),
+            r"1 of its 3 user ids .* \(the model has 'x'; the split has 'a'",
+        ),
+        (
+            with_ids(SCORES[:, :3], items=[1, 2, 4]),
+            r"does not know 1 of the 3 item ids of split.train \(the split has 3; the model has 1, 2, 4\)",
+        ),
+        (
+            with_ids(SCORES, items=[1, 2, 3]),
+            r"items must hold one id for each of the model's 4 rows; got \(3,\)",
+        ),
+        (with_ids(SCORES, items=[1, 2, 3, 3]), "items repeats 1 ids"),
+        (with_ids(SCORES[:2]), r"has 2 users and the split 3 \('a', 'b', 'c'\).*with_ids"),
+        (with_ids("scores"), "with_ids takes a library's model, an array, factors or a function; got str"),
+    ],
+)
+def test_ids_and_sizes_that_do_not_match_get_an_error_that_shows_both(model, text):
+    with pytest.raises(InputError, match=text):
+        adapt(model, SPLIT)
+
+
+def test_an_unknown_value_of_unknown_is_an_error():
+    with pytest.raises(InputError, match="unknown"):
+        adapt(SCORES, SPLIT, unknown="skip")
+
+
+def test_a_model_that_reads_the_training_items_cannot_be_given_other_ids():
+    scores = ModelScores("implicit CosineRecommender", rows=function_of(SCORES), reads_training=True)
+    assert align(scores, SPLIT, name="knn", unknown="raise") is scores.rows
+    with pytest.raises(InputError, match=r"scores from the items in split.train"):
+        scores.with_ids(["a", "b", "c"], None)

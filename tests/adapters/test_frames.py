@@ -1,0 +1,158 @@
+"""Data frames of every library give bit-identical results; lists as other libraries export them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.adapters import adapt
+from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from ipseval.interactions import Interactions
+from ipseval.propensity import PowerLawPropensity
+from ipseval.ranking import rank_positives
+from ipseval.splits import Split
+
+
+def to_polars(frame: pd.DataFrame):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    return polars.DataFrame({name: frame[name].to_list() for name in frame.columns})
+
+
+def to_polars_lazy(frame: pd.DataFrame):
+    return to_polars(frame).lazy()
+
+
+def to_pyarrow(frame: pd.DataFrame):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    return pyarrow.table({name: frame[name].to_list() for name in frame.columns})
+
+
+def to_duckdb(frame: pd.DataFrame):
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    return duckdb.connect().from_arrow(to_pyarrow(frame))
+
+
+def to_pandas_arrow(frame: pd.DataFrame) -> pd.DataFrame:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    return frame.convert_dtypes(dtype_backend="pyarrow")
+
+
+FORMS = [to_polars, to_polars_lazy, to_pyarrow, to_pandas_arrow, to_duckdb]
+
+
+def example(seed: int = 0) -> dict[str, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    user, item = np.nonzero(rng.random((50, 40)) < 0.3)
+    log = pd.DataFrame(
+        {
+            "user": [f"u{code}" for code in user],
+            "item": item * 7,
+            "rating": rng.integers(1, 6, user.size) / 2,
+            "time": pd.to_datetime("2024-05-01")
+            + pd.to_timedelta(rng.integers(0, 10**6, user.size), unit="s"),
+        }
+    )
+    log = log.sample(frac=1, random_state=0).reset_index(drop=True)
+    in_test = rng.random(len(log)) < 0.25
+    train, test = log[~in_test].reset_index(drop=True), log[in_test].reset_index(drop=True)
+    seen = set(zip(train["user"], train["item"], strict=True))
+    pairs = [(f"u{u}", i * 7, u * 1.0 + rng.random()) for u in range(50) for i in range(40)]
+    lists = pd.DataFrame([pair for pair in pairs if pair[:2] not in seen], columns=["user", "item", "score"])
+    return {"train": train, "test": test, "lists": lists}
+
+
+def assert_same(first, second) -> None:
+    for name in ("user", "item", "user_ids", "item_ids", "value", "timestamp"):
+        left, right = getattr(first, name), getattr(second, name)
+        assert left.dtype == right.dtype, name
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_interactions_of_every_frame_library_have_the_same_bits(form):
+    frame = example()["train"]
+    expected = Interactions.from_frame(frame, value="rating", timestamp="time")
+    assert_same(Interactions.from_frame(form(frame), value="rating", timestamp="time"), expected)
+
+
+def results(form) -> pd.DataFrame:
+    frames = {name: form(frame) for name, frame in example().items()}
+    split = Split.from_frames(frames["train"], frames["test"], value="rating")
+    evaluation = evaluate(
+        {"lists": frames["lists"], "random": np.random.default_rng(1).random((split.n_users, split.n_items))},
+        split,
+        propensity=PowerLawPropensity(gamma=1.0),
+        metrics=("recall@5", "mean_dcg@5", "ndcg@5"),
+        estimators=("aoa", "snips", "snips-global", "snips-pooled"),
+    )
+    return evaluation.frame
+
+
+@pytest.mark.filterwarnings("ignore::ipseval.DataWarning")
+@pytest.mark.parametrize("form", FORMS)
+def test_results_of_every_frame_library_have_the_same_bits(form):
+    pd.testing.assert_frame_equal(results(form), results(lambda frame: frame), check_exact=True)
+
+
+SPLIT = Split.from_frames(
+    pd.DataFrame({"user": [1, 2], "item": [10, 20]}),
+    pd.DataFrame({"user": [1, 2], "item": [20, 30]}),
+    items=[10, 20, 30, 40],
+)
+# User 1: 20 is second behind 30. User 2: 30 is not in the list of two.
+LONG = pd.DataFrame({"user": [1, 1, 2, 2], "item": [30, 20, 40, 10], "score": [0.9, 0.5, 0.8, 0.3]})
+NESTED = {1: [(30, 0.9), (20, 0.5)], 2: [(40, 0.8), (10, 0.3)]}
+
+
+def nested(entry, form):
+    return form(
+        pd.DataFrame(
+            {
+                "customer": list(NESTED),
+                "recommendations": [[entry(*pair) for pair in one] for one in NESTED.values()],
+            }
+        )
+    )
+
+
+def as_dict(item: int, rating: float) -> dict[str, float]:
+    return {"product": item, "rating": rating}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        LONG,
+        LONG.rename(columns={"user": "user_id", "item": "item_id"}).assign(rank=[1, 2, 1, 2]),
+        LONG.rename(columns={"user": "user_id", "item": "item_id"}),
+        nested(as_dict, lambda frame: frame),
+        nested(lambda item, rating: (item, rating), lambda frame: frame),
+        nested(as_dict, to_polars),
+        nested(as_dict, to_pyarrow),
+    ],
+    ids=["ours", "rectools", "rectools-scores", "dicts", "tuples", "polars", "pyarrow"],
+)
+def test_exported_lists_give_the_ranks_they_state(frame):
+    ranked = rank_positives(adapt(frame, SPLIT), SPLIT)
+    assert ranked.n_above.tolist() == [1, 2]
+    assert ranked.max_rank == 2
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (
+            pd.DataFrame({"a": [1], "b": [2], "recommendations": [[(1, 2.0)]]}),
+            "must have one other column, the user; got 'a', 'b', 'recommendations'",
+        ),
+        (
+            pd.DataFrame({"user": [1], "recommendations": [[{"item": 1, "score": 2.0}]]}),
+            "must have an item and a rating; got 'item', 'score'",
+        ),
+    ],
+)
+def test_nested_frames_of_another_form_get_an_error(frame, text):
+    with pytest.raises(InputError, match=text):
+        adapt(frame, SPLIT)
