@@ -101,6 +101,6 @@ def _read_json(file: Path, name: str, keys: tuple[str, ...]) -> pd.DataFrame:
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
                     f"amazon-reviews: line {number} of {name} is not a JSON object with {', '.join(keys)} "
-                    f"({type(error).__name__}: {error}); the file is truncated, changed or of another release."
+                    f"({type(error).__name__}: {error}); it is truncated or of another release."
                 ) from None
     return pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])

@@ -22,7 +22,10 @@ CARD = DataCard(
     sizes={"users": 5551, "items": 16980, "pairs": 204986},
     sha256={"users.dat": SHA256},
     downloads={
-        "users.dat": ("https://raw.githubusercontent.com/js05212/citeulike-a/master/users.dat", f"sha256:{SHA256}")
+        "users.dat": (
+            "https://raw.githubusercontent.com/js05212/citeulike-a/master/users.dat",
+            f"sha256:{SHA256}",
+        )
     },
 )
 

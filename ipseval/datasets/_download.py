@@ -41,9 +41,9 @@ def fetch(card: DataCard, folder: str | Path, file: str, *, mirror: str | None =
         )
     except ValueError:
         raise InputError(
-            f"{card.name}: what {address} sent for {file} does not have the checksum {known_hash[:19]}…; nothing "
-            "was kept. The file was changed or the transfer was cut; try again or get it from the authors' "
-            f"page ({card.url})."
+            f"{card.name}: what {address} sent for {file} does not have the checksum {known_hash[:19]}…; "
+            "nothing was kept. The file was changed or the transfer was cut; try again or get it "
+            f"from the authors' page ({card.url})."
         ) from None
     except OSError as error:  # requests' errors are OSErrors: no connection, time-out, HTTP status
         raise InputError(f"{card.name}: {file} could not be downloaded from {address}: {error}") from None
@@ -58,8 +58,8 @@ def fetch_all(
     card = cards[name]
     if not card.downloads:
         raise InputError(
-            f"{name} cannot be downloaded from here (its terms or the lack of a published checksum forbid it). "
-            f"{card.how_to_get} ({card.url})"
+            f"{name} cannot be downloaded from here (its terms forbid it, or no checksum is "
+            f"published). {card.how_to_get} ({card.url})"
         )
     if files is None and len(card.downloads) > 1 and name == "movielens":
         raise InputError(f"movielens has several releases; pass files=[…] from {', '.join(card.downloads)}.")

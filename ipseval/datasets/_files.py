@@ -55,7 +55,11 @@ def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]
                 with member:
                     yield member
         else:
-            what = "is neither a folder nor an intact zip or tar archive" if source.exists() else "does not exist"
+            what = (
+                "is neither a folder nor an intact zip or tar archive"
+                if source.exists()
+                else "does not exist"
+            )
             raise InputError(f"{card.name}: {source} {what}. {card.how_to_get} ({card.url})")
     except BROKEN as error:
         raise InputError(
@@ -67,8 +71,8 @@ def _open_in_folder(folder: Path, name: str, card: DataCard) -> IO[bytes]:
     if (folder / name).is_file():
         return (folder / name).open("rb")
     if (folder / f"{name}.gz").is_file():
-        stream: Any = gzip.open(folder / f"{name}.gz", "rb")
-        return stream  # type: ignore[no-any-return]  # gzip's file has the interface of IO[bytes]
+        stream: Any = gzip.GzipFile(folder / f"{name}.gz", "rb")
+        return stream  # type: ignore[no-any-return]  # GzipFile has the interface of IO[bytes]
     raise InputError(f"{card.name}: {name} is not in {folder}. {card.how_to_get} ({card.url})")
 
 
@@ -77,7 +81,7 @@ def _only(members: list[str], name: str, source: Path, card: DataCard) -> str:
     if len(found) != 1:
         amount = "not" if not found else f"{len(found)} times ({examples(found)})"
         raise InputError(
-            f"{card.name}: {name} is {amount} in {source}; expected once. The archive holds {examples(members)}."
+            f"{card.name}: {name} is {amount} in {source}; expected once. It holds {examples(members)}."
         )
     return found[0]
 
@@ -113,8 +117,8 @@ def check_sha256(content: bytes, name: str, card: DataCard) -> None:
     expected, found = card.sha256[name], hashlib.sha256(content).hexdigest()
     if found != expected:
         raise InputError(
-            f"{card.name}: {name} has sha256 {found[:12]}…, expected {expected[:12]}…: it is not the published "
-            "file. Get it again, or pass verify=False to read it as it is."
+            f"{card.name}: {name} has sha256 {found[:12]}…, expected {expected[:12]}…: it is not the "
+            "published file. Get it again, or pass verify=False to read it as it is."
         )
 
 
@@ -150,7 +154,8 @@ def read_columns(
                 header=None if header else "infer",
                 names=header,
                 index_col=False,
-                usecols=list(columns),
+                # With usecols pandas drops surplus fields silently; without, they are an error.
+                usecols=None if header else list(columns),
                 dtype=dict(columns),
                 encoding="utf-8",
                 compression=None,
@@ -161,8 +166,9 @@ def read_columns(
                 f"{card.name}: {name} cannot be read as {', '.join(columns)} separated by {sep!r}: {detail}. "
                 "The file is truncated, changed or of another format."
             ) from None
+    frame = frame[list(columns)]
     n_missing = int(frame.isna().to_numpy().sum())
     if n_missing or frame.empty:
         problem = f"has {n_missing} missing entries" if n_missing else "has no rows"
         raise InputError(f"{card.name}: {name} {problem}; the file is truncated or changed.")
-    return frame[list(columns)]
+    return frame

@@ -86,5 +86,6 @@ def _read(path: str | Path, name: str, verify: bool) -> pd.DataFrame:
     bad = ~np.isfinite(frame["watch_ratio"]) | (frame["watch_ratio"] < 0)
     if bad.any():
         raise InputError(f"kuairec: {int(bad.sum())} of {len(frame):,} watch ratios of {name} are not >= 0.")
-    best = frame.groupby(["user_id", "video_id"], as_index=False, sort=True)["watch_ratio"].max()
-    return best.rename(columns={"user_id": "user", "video_id": "item", "watch_ratio": "value"})
+    frame.columns = pd.Index(["user", "item", "value"])
+    best: pd.DataFrame = frame.groupby(["user", "item"], sort=True).max().reset_index()
+    return best

@@ -39,7 +39,10 @@ CARD = DataCard(
     ),
     sizes={f"ratings ({release})": count for release, count in N_RATINGS.items()},
     downloads={
-        f"ml-{release}.zip": (f"https://files.grouplens.org/datasets/movielens/ml-{release}.zip", f"md5:{md5}")
+        f"ml-{release}.zip": (
+            f"https://files.grouplens.org/datasets/movielens/ml-{release}.zip",
+            f"md5:{md5}",
+        )
         for release, md5 in _MD5.items()
     },
 )
@@ -72,8 +75,8 @@ def load_movielens(path: str | Path, *, release: str | None = None) -> Interacti
     frame = _read(path)
     if release is not None and len(frame) != N_RATINGS[release]:
         raise InputError(
-            f"movielens: release {release} has {N_RATINGS[release]:,} ratings; the file has {len(frame):,}. It "
-            "is truncated or another release."
+            f"movielens: release {release} has {N_RATINGS[release]:,} ratings; the file has {len(frame):,}. "
+            "It is truncated or another release."
         )
     bad = ~frame["rating"].between(0.5, 5)
     if bad.any():

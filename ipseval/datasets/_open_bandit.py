@@ -35,8 +35,8 @@ CARD = DataCard(
     how_to_get="Download the data from the authors' page, or the sample in github.com/st-tech/zr-obp (obd/).",
     licence="CC BY 4.0",
     citation=(
-        "Saito, Aihara, Matsutani, Narita: Open Bandit Dataset and Pipeline: Towards Realistic and Reproducible "
-        "Off-Policy Evaluation, NeurIPS 2021 Datasets and Benchmarks, arXiv 2008.07146"
+        "Saito, Aihara, Matsutani, Narita: Open Bandit Dataset and Pipeline: Towards Realistic and "
+        "Reproducible Off-Policy Evaluation, NeurIPS 2021 Datasets and Benchmarks, arXiv 2008.07146"
     ),
     sizes={f"items ({campaign})": count for campaign, count in N_ITEMS.items()},
     sha256=_SAMPLE_SHA256,
@@ -83,7 +83,8 @@ class BanditLog:
         return int(self.item.size)
 
     def __repr__(self) -> str:
-        return f"BanditLog({self.policy}: {len(self):,} impressions of {self.n_items} items, {self.click.sum():,} clicks)"
+        size = f"{len(self):,} impressions of {self.n_items} items, {self.click.sum():,} clicks"
+        return f"BanditLog({self.policy}: {size})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +136,8 @@ def _read(folder: Path, policy: str, campaign: str) -> BanditLog:
     n_items = N_ITEMS[campaign]
     if sorted(items) != list(range(n_items)):
         raise InputError(
-            f"open-bandit: {policy}/{campaign}/item_context.csv must list items 0 … {n_items - 1} once; it has "
-            f"{len(items)} rows, {items.nunique()} of them distinct."
+            f"open-bandit: {policy}/{campaign}/item_context.csv must list items 0 … {n_items - 1} once; it "
+            f"has {len(items)} rows, {items.nunique()} of them distinct."
         )
     name = f"{campaign}.csv"
     frame = read_columns(folder, name, CARD, COLUMNS)

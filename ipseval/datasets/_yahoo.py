@@ -76,7 +76,7 @@ def _read(path: str | Path, name: str) -> pd.DataFrame:
     if bad.any():
         row = frame[bad].iloc[0].tolist()
         raise InputError(
-            f"yahoo-r3: {name} must hold ids from 1 and ratings 1–5; {int(bad.sum())} of {len(frame):,} rows do "
-            f"not (first: {row})."
+            f"yahoo-r3: {name} must hold ids from 1 and ratings 1–5; {int(bad.sum())} of {len(frame):,} rows "
+            f"do not (first: {row})."
         )
     return frame

@@ -54,7 +54,7 @@ def test_a_file_in_a_sub_folder_keeps_its_place(server, tmp_path):
 
 
 def test_a_wrong_checksum_is_an_error_and_leaves_nothing_behind(server, tmp_path):
-    with pytest.raises(InputError, match="does not have the checksum sha256:.*nothing was kept"):
+    with pytest.raises(InputError, match=r"does not have the checksum sha256:.*nothing was kept"):
         _download.fetch(card(server, b"something else"), tmp_path / "new", "users.dat")
     assert list((tmp_path / "new").iterdir()) == []
 

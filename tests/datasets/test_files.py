@@ -85,7 +85,10 @@ class Bomb:
     [
         (load_coat, ["train.ascii", "test.ascii"]),
         (load_citeulike_a, ["users.dat"]),
-        (load_yahoo_r3, ["ydata-ymusic-rating-study-v1_0-train.txt", "ydata-ymusic-rating-study-v1_0-test.txt"]),
+        (
+            load_yahoo_r3,
+            ["ydata-ymusic-rating-study-v1_0-train.txt", "ydata-ymusic-rating-study-v1_0-test.txt"],
+        ),
         (load_kuairec, ["big_matrix.csv", "small_matrix.csv"]),
         (load_movielens, ["ratings.csv"]),
         (load_movielens, ["u.data"]),
