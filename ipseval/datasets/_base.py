@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -32,6 +30,8 @@ class DataCard:
         Published sizes, e.g. {"users": 290}.
     sha256 : mapping of file name to checksum
         For files that do not change between releases.
+    downloads : mapping of file name to (address, checksum)
+        What `ipseval.datasets.download` may fetch: only files with a published checksum.
     """
 
     name: str
@@ -42,6 +42,7 @@ class DataCard:
     citation: str
     sizes: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
+    downloads: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{count:,} {what}" for what, count in self.sizes.items())
@@ -154,17 +155,6 @@ class Study:
         )
 
 
-def find_file(folder: str | Path, name: str, card: DataCard) -> Path:
-    """Return the path of a file of the data set, or raise `InputError` that says how to get it."""
-    directory = Path(folder)
-    if not directory.is_dir():
-        raise InputError(f"{card.name}: {directory} is not a folder. {card.how_to_get} ({card.url})")
-    path = directory / name
-    if not path.is_file():
-        raise InputError(f"{card.name}: {name} is not in {directory}. {card.how_to_get} ({card.url})")
-    return path
-
-
 def check_sizes(card: DataCard, found: Mapping[str, int]) -> None:
     """Raise `InputError` unless every size agrees with the published one."""
     for what, count in found.items():
@@ -174,19 +164,3 @@ def check_sizes(card: DataCard, found: Mapping[str, int]) -> None:
                 "truncated, changed, or another release; get them again, or pass verify=False to read them "
                 "as they are."
             )
-
-
-def check_sha256(path: Path, card: DataCard, name: str) -> None:
-    """Raise `InputError` unless the file has the checksum on the card."""
-    expected, found = card.sha256[name], sha256(path)
-    if found != expected:
-        raise InputError(
-            f"{card.name}: {path.name} has sha256 {found[:12]}…, expected {expected[:12]}…: it is not the "
-            "published file. Get it again, or pass verify=False to read it as it is."
-        )
-
-
-def sha256(path: Path) -> str:
-    """Return the sha256 of a file as hexadecimal text."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

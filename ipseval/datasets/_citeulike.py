@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ipseval.datasets._base import DataCard, check_sha256, check_sizes, find_file
+from ipseval.datasets._base import DataCard, check_sizes
+from ipseval.datasets._files import check_sha256, read_text
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 
+SHA256 = "53211d82c14ff261e595634d285ed9fbf8049cf81dcb751d924d695b9612a02c"
 CARD = DataCard(
     name="citeulike-a",
     title="citeulike-a",
@@ -18,7 +20,13 @@ CARD = DataCard(
     licence="public for research; cite the paper",
     citation="Wang, Chen, Li: Collaborative Topic Regression with Social Regularization, IJCAI 2013",
     sizes={"users": 5551, "items": 16980, "pairs": 204986},
-    sha256={"users.dat": "53211d82c14ff261e595634d285ed9fbf8049cf81dcb751d924d695b9612a02c"},
+    sha256={"users.dat": SHA256},
+    downloads={
+        "users.dat": (
+            "https://raw.githubusercontent.com/js05212/citeulike-a/master/users.dat",
+            f"sha256:{SHA256}",
+        )
+    },
 )
 
 
@@ -27,7 +35,7 @@ def load_citeulike_a(path: str | Path, *, verify: bool = True) -> Interactions:
 
     Parameters
     ----------
-    path : folder
+    path : folder or archive
         Holds `users.dat`: one line per user, the number of articles and then their 0-based ids.
     verify : bool
         Check sizes and sha256; False reads any file of this format (items: 0 to the largest id).
@@ -42,9 +50,9 @@ def load_citeulike_a(path: str | Path, *, verify: bool = True) -> Interactions:
     ----------
     Wang, Chen & Li, Collaborative Topic Regression with Social Regularization, IJCAI 2013.
     """
-    file = find_file(path, "users.dat", CARD)
+    text = read_text(path, "users.dat", CARD)
     libraries = []
-    for number, line in enumerate(file.read_text().splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         try:
             count, *ids = (int(token) for token in line.split())
         except ValueError:
@@ -64,5 +72,5 @@ def load_citeulike_a(path: str | Path, *, verify: bool = True) -> Interactions:
     n_items = CARD.sizes["items"] if verify else int(item.max()) + 1
     if verify:
         check_sizes(CARD, {"users": len(libraries), "pairs": item.size})
-        check_sha256(file, CARD, file.name)
+        check_sha256(text.encode(), "users.dat", CARD)
     return Interactions(user, item, np.arange(len(libraries)), np.arange(n_items))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 
 from ipseval._types import FloatArray
-from ipseval.datasets._base import DataCard, Study, check_sha256, check_sizes, find_file
+from ipseval.datasets._base import DataCard, Study, check_sizes
+from ipseval.datasets._files import check_sha256, has_file, read_text
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.propensity import Propensity
@@ -40,7 +42,7 @@ def load_coat(path: str | Path, *, verify: bool = True) -> Study:
 
     Parameters
     ----------
-    path : folder
+    path : folder or archive
         Holds `train.ascii` (chosen), `test.ascii` (random) and, optionally, `propensities.ascii`:
         space-separated matrices of users × items, 0 = no rating.
     verify : bool
@@ -56,10 +58,10 @@ def load_coat(path: str | Path, *, verify: bool = True) -> Study:
     ----------
     Schnabel et al., Recommendations as Treatments, ICML 2016, arXiv 1602.05352.
     """
-    matrices = {}
+    texts, matrices = {}, {}
     for name in ("train.ascii", "test.ascii"):
-        file = find_file(path, name, CARD)
-        matrices[name] = _ratings(file)
+        texts[name] = read_text(path, name, CARD)
+        matrices[name] = _ratings(texts[name], name)
         if verify:
             users, items = matrices[name].shape
             check_sizes(CARD, {"users": users, "items": items})
@@ -71,36 +73,36 @@ def load_coat(path: str | Path, *, verify: bool = True) -> Study:
     if verify:
         counts = {"biased ratings": (train > 0).sum(), "random-exposure ratings": (test > 0).sum()}
         check_sizes(CARD, {what: int(count) for what, count in counts.items()})
-        for name in matrices:
-            check_sha256(Path(path) / name, CARD, name)
+        for name, text in texts.items():
+            check_sha256(text.encode(), name, CARD)
     return Study(
         "coat",
         _log(train),
         _log(test),
         threshold=4,
-        propensity=_published(Path(path), train.shape, verify),
+        propensity=_published(path, train.shape, verify),
         card=CARD,
     )
 
 
-def _matrix(file: Path) -> FloatArray:
-    if not file.stat().st_size:
-        raise InputError(f"coat: {file.name} is empty.")
+def _matrix(text: str, name: str) -> FloatArray:
+    if not text.strip():
+        raise InputError(f"coat: {name} is empty.")
     try:
-        matrix = np.loadtxt(file, dtype=np.float64, ndmin=2)
+        matrix = np.loadtxt(io.StringIO(text), dtype=np.float64, ndmin=2)
     except ValueError as error:
         raise InputError(
-            f"coat: {file.name} is not a space-separated matrix of numbers, one row per user: {error}"
+            f"coat: {name} is not a space-separated matrix of numbers, one row per user: {error}"
         ) from None
     return matrix
 
 
-def _ratings(file: Path) -> FloatArray:
-    matrix = _matrix(file)
+def _ratings(text: str, name: str) -> FloatArray:
+    matrix = _matrix(text, name)
     bad = ~np.isin(matrix, np.arange(6))
     if bad.any():
         raise InputError(
-            f"coat: {file.name} must hold ratings 1–5 and 0 for none; {int(bad.sum())} of {matrix.size} "
+            f"coat: {name} must hold ratings 1–5 and 0 for none; {int(bad.sum())} of {matrix.size} "
             f"entries are something else (e.g. {matrix[bad][0]:g})."
         )
     return matrix
@@ -112,14 +114,12 @@ def _log(matrix: FloatArray) -> Interactions:
     return Interactions(user, item, users, items, value=matrix[user, item])
 
 
-def _published(folder: Path, shape: tuple[int, ...], verify: bool) -> Propensity | None:
-    file = folder / "propensities.ascii"
-    if not file.is_file():
+def _published(path: str | Path, shape: tuple[int, ...], verify: bool) -> Propensity | None:
+    name = "propensities.ascii"
+    if not has_file(path, name):
         return None
-    matrix = _matrix(file)
+    matrix = _matrix(read_text(path, name, CARD, verify=verify), name)
     if matrix.shape != shape:
         raise InputError(f"coat: propensities.ascii is {matrix.shape}; expected {shape} like train.ascii.")
-    if verify:
-        check_sha256(file, CARD, file.name)
     key = np.arange(matrix.size)
     return Propensity(None, True, "published with Coat", shape[1], pair=matrix.ravel(), pair_key=key)

@@ -72,7 +72,7 @@ def test_a_small_file_is_not_taken_for_the_published_one(tmp_path):
 
 
 def test_a_missing_folder_says_where_to_get_the_data(tmp_path):
-    with pytest.raises(InputError, match=r"is not a folder\. Download coat\.zip"):
+    with pytest.raises(InputError, match=r"does not exist\. Download coat\.zip"):
         load_coat(tmp_path / "nowhere")
 
 

@@ -1,0 +1,140 @@
+"""Propensities for a validation, calibrated on users other than those they weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ipseval._types import FloatArray, IntArray
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.propensity import Exposure, Propensity
+from ipseval.splits import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What a propensity may be fitted to: everything but the random exposure of the users it will weight.
+
+    Attributes
+    ----------
+    train : Interactions
+        Training positives of all users.
+    held_out : Interactions
+        Held-out positives of the calibration users.
+    exposure : Exposure
+        Random exposure of the calibration users, without their training pairs.
+    models : mapping of name to scorer
+        The recommenders that are evaluated.
+    """
+
+    train: Interactions
+    held_out: Interactions
+    exposure: Exposure
+    models: Mapping[str, Any]
+
+
+PropensityRule = Callable[[Calibration], Propensity]
+
+
+def resolve_propensity(
+    name: str, rule: Any, split: Split, exposure: Exposure, models: Mapping[str, Any], fold: IntArray
+) -> Propensity:
+    """Return the propensity of the held-out positives of `split`.
+
+    Parameters
+    ----------
+    rule : Propensity, model, or function
+        A Propensity is used as it is; a model with `cross_fit` (DensityRatioPropensity) is fitted to the split
+        and the exposure and keeps users apart itself; any other model is fitted to the training positives; a
+        function Calibration -> Propensity is called once per fold of users, with the others to calibrate on.
+    fold : (n_users,) int array
+        Fold of each user.
+
+    Raises
+    ------
+    InputError
+        When the rule is none of these, or a model already holds an exposure, whose users would then be
+        evaluated with weights fitted to them.
+    """
+    if isinstance(rule, Propensity):
+        return rule
+    if hasattr(rule, "cross_fit"):
+        fitted: Propensity = rule.fit(split, exposure) if _reads_exposure(rule) else rule.fit(split)
+        return fitted
+    if hasattr(rule, "fit"):
+        if getattr(rule, "exposure", None) is not None:
+            raise InputError(
+                f"propensity {name!r} holds an exposure, so its users would be weighted by what was fitted to "
+                "them. Pass a function: lambda calibration: Model(exposure=calibration.exposure).fit("
+                "calibration.train)."
+            )
+        result: Propensity = rule.fit(split.train)
+        return result
+    if callable(rule):
+        return _by_fold(name, rule, split, exposure, models, fold)
+    raise InputError(
+        f"propensity {name!r} is a {type(rule).__name__}; expected a Propensity, a model with fit(train), or a "
+        "function Calibration -> Propensity."
+    )
+
+
+def _reads_exposure(rule: Any) -> bool:
+    return int(rule.fit.__code__.co_argcount) > 2
+
+
+def _by_fold(
+    name: str,
+    rule: PropensityRule,
+    split: Split,
+    exposure: Exposure,
+    models: Mapping[str, Any],
+    fold: IntArray,
+) -> Propensity:
+    """Return pair propensities put together from one calibration per fold of users."""
+    test = split.test
+    values, parts = np.full(len(test), np.nan), []
+    for number in np.unique(fold):
+        others, own = fold != number, fold[test.user] == number
+        part = rule(
+            Calibration(
+                split.train, test.select(~own), exposure.select(others[exposure.user]), dict(models)
+            )
+        )
+        if not isinstance(part, Propensity):
+            raise InputError(
+                f"the function of propensity {name!r} returned a {type(part).__name__}; expected a Propensity."
+            )
+        parts.append(part)
+        values[own] = _on_common_scale(part, test.user[own], test.item[own])
+    if all(part.item is not None and np.array_equal(part.item, parts[0].item, equal_nan=True) for part in parts):
+        return parts[0]
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(test.pair_key[known])]
+    return Propensity(
+        None,
+        all(part.is_probability for part in parts),
+        parts[0].model,
+        split.n_items,
+        pair=values[order],
+        pair_key=test.pair_key[order],
+        fit=tuple(part.fit for part in parts),
+    )
+
+
+def _on_common_scale(part: Propensity, user: IntArray, item: IntArray) -> FloatArray:
+    """Return P of some pairs; without a scale of its own, such that users' mean weights average to 1.
+
+    Factors differ from fold to fold; without this a fold with a large one would count more.
+    """
+    values = part.at(user, item)
+    known = ~np.isnan(values)
+    if part.is_probability or not known.any():
+        return values
+    per_user = np.bincount(user[known], 1 / values[known])
+    counts = np.bincount(user[known])
+    mean_weight = float(np.mean(per_user[counts > 0] / counts[counts > 0]))
+    return values * mean_weight

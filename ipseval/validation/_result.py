@@ -1,0 +1,157 @@
+"""Validation: what came out, as a tidy frame, a summary, a page."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._types import FloatArray
+from ipseval.inference import normal_interval
+from ipseval.validation._criteria import CRITERIA
+from ipseval.validation._plot import plot_validation
+
+MAE = CRITERIA.index("mae")
+TAU = CRITERIA.index("tau_b")
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One metric × propensity × estimator, averaged over splits: criteria of the estimator and of AOA.
+
+    `estimator` and `baseline` are (1 + n_resamples, 6): the value itself, then the bootstrap over users.
+    `noise` is the mean absolute error that an unbiased estimator of the same variance would show.
+    """
+
+    estimator: FloatArray
+    baseline: FloatArray
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Bias of every estimator against random exposure.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        One row per split, model, metric, propensity and estimator: reference and estimate with standard
+        errors, bias = estimate − reference with the standard error of the difference, counts, and weight
+        diagnostics.
+    cells : dict
+        (metric, propensity, estimator) -> criteria over models, with bootstrap.
+    name : str
+        Of the study.
+    n_splits, n_resamples : int
+    n_users, n_models : int
+    n_random_dropped : float
+        Random-exposure positives left out because they are training pairs, mean over splits.
+    notes : tuple of str
+        What the propensity models warned about, once each.
+    confidence_level : float
+    """
+
+    frame: pd.DataFrame
+    cells: dict[tuple[str, str, str], Cell]
+    name: str
+    n_splits: int
+    n_resamples: int
+    n_users: int
+    n_models: int
+    n_random_dropped: float
+    notes: tuple[str, ...] = ()
+    confidence_level: float = 0.95
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def _summary(self) -> pd.DataFrame:
+        rows = []
+        for (metric, propensity, estimator), cell in self.cells.items():
+            own, aoa = cell.estimator, cell.baseline
+            reduction = 1 - own[:, MAE] / aoa[:, MAE]
+            low, high = self._interval(reduction)
+            change = own[:, TAU] - aoa[:, TAU]
+            change_low, change_high = self._interval(change)
+            row = {
+                "metric": metric,
+                "propensity": propensity,
+                "estimator": estimator,
+                "mae": own[0, MAE],
+                "mae_aoa": aoa[0, MAE],
+                "reduction": reduction[0],
+                "reduction_low": low,
+                "reduction_high": high,
+                "if_unbiased": 1 - cell.noise / aoa[0, MAE],
+                "falls_short": bool(high < 1 - cell.noise / aoa[0, MAE]),
+                "tau_change": change[0],
+                "tau_change_low": change_low,
+                "tau_change_high": change_high,
+            }
+            for name, values in (("", own), ("_aoa", aoa)):
+                for place, criterion in enumerate(CRITERIA[1:], start=1):
+                    row[criterion + name] = values[0, place]
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _interval(self, values: FloatArray) -> tuple[float, float]:
+        """Return value ∓ z · sd of the resamples; a percentile interval would be shifted by their noise."""
+        if values.size < 3:
+            return float("nan"), float("nan")
+        spread = float(np.nanstd(values[1:], ddof=1))
+        return normal_interval(float(values[0]), spread, confidence_level=self.confidence_level)
+
+    def summary(self) -> pd.DataFrame:
+        """Return one row per metric, propensity and estimator: error of the level and of the order.
+
+        mae: mean over models (and splits) of |estimate − reference|; mae_aoa: the same for the plain average
+        on the same positives; reduction = 1 − mae/mae_aoa with a bootstrap interval over users;
+        if_unbiased: the reduction that an unbiased estimator of the same variance would show, as reference
+        and estimate are noisy; falls_short: whether the interval lies below that, so that bias is left which
+        noise does not explain; tau_b, src, ipc (inverted pairs), or1 (best model found), regret: order of the
+        models against the reference, `…_aoa` for the plain average; tau_change = tau_b − tau_b_aoa.
+        """
+        return self._summary.copy()
+
+    def __repr__(self) -> str:
+        columns = ["reduction", "reduction_low", "reduction_high", "if_unbiased", "tau_b", "tau_b_aoa"]
+        lines = [self._headline(), ""]
+        for metric, part in self._summary.groupby("metric", sort=False):
+            lines.append(f"{metric} (MAE of aoa {part['mae_aoa'].iloc[0]:.4f})")
+            table = part.set_index(["propensity", "estimator"])[columns]
+            lines += ["  " + line for line in table.to_string(float_format="{:+.2f}".format).splitlines()]
+            lines.append("")
+        return "\n".join([*lines, *(f"! {note}" for note in self.notes)])
+
+    def _headline(self) -> str:
+        return (
+            f"{self.name}: {self.n_models} recommenders, {self.n_splits} split(s), {self.n_users:,} users; "
+            f"{self.n_random_dropped:.0f} random-exposure positives are training pairs and left out.\n"
+            f"reduction: share of the plain average's error that is gone, with {self.confidence_level:.0%} "
+            f"interval ({self.n_resamples} resamples of users); tau_b: order against random exposure."
+        )
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the summary and the frame as one page that needs nothing else."""
+        shown = self._summary.to_html(index=False, float_format="{:.3f}".format, border=0)
+        rows = self.frame.to_html(index=False, float_format="{:.4f}".format, border=0)
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        page = (
+            "<!doctype html><html lang='en'><meta charset='utf-8'>"
+            f"<title>Validation on {html.escape(self.name)}</title>"
+            "<style>body{font:15px/1.4 system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"
+            "th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}"
+            "div{overflow-x:auto}</style>"
+            f"<h1>Validation on {html.escape(self.name)}</h1><p>{html.escape(self._headline())}</p>"
+            f"<ul>{notes}</ul><h2>Summary</h2><div>{shown}</div>"
+            f"<details><summary>Every estimate</summary><div>{rows}</div></details></html>"
+        )
+        Path(path).write_text(page, encoding="utf-8")
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Return the axes of a plot of the reductions with their intervals."""
+        return plot_validation(self._summary, ax=ax)

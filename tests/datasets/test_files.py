@@ -1,0 +1,117 @@
+"""Archives, pickles and damaged files: nothing is extracted, unpickled or half read."""
+
+import io
+import pickle
+import tarfile
+import zipfile
+
+import pytest
+
+from ipseval.datasets import CARDS, load_citeulike_a, load_coat, load_kuairec, load_movielens, load_yahoo_r3
+from ipseval.errors import InputError
+
+RATINGS = b"10\t3\t4\t100\n2\t3\t1\t200\n"
+
+
+def zipped(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
+
+
+def tarred(path, members):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize(("pack", "name"), [(zipped, "ml.zip"), (tarred, "ml.tar.gz")])
+@pytest.mark.parametrize("member", ["u.data", "ml-100k/u.data", "../../u.data", "/etc/u.data"])
+def test_a_member_is_read_from_an_archive_and_nothing_is_written(tmp_path, pack, name, member):
+    folder = tmp_path / "inner" / "folder"
+    folder.mkdir(parents=True)
+    path = pack(folder / name, [("README", b"hello"), (member, RATINGS)])
+    before = sorted(tmp_path.rglob("*"))
+    assert load_movielens(path).value.tolist() == [4, 1]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_two_members_of_the_same_name_are_ambiguous(tmp_path):
+    path = zipped(tmp_path / "a.zip", [("x/u.data", RATINGS), ("y/u.data", RATINGS)])
+    with pytest.raises(InputError, match=r"u\.data is 2 times \('x/u.data', 'y/u.data'\) in .*expected once"):
+        load_movielens(path)
+
+
+def test_a_link_in_a_tar_archive_is_not_followed(tmp_path):
+    (tmp_path / "secret").write_bytes(RATINGS)
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("u.data")
+        info.type, info.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
+        archive.addfile(info)
+    with pytest.raises(InputError, match=r"u\.data is not in"):
+        load_movielens(path)
+
+
+@pytest.mark.parametrize("keep", [0.5, 0.97])
+def test_a_truncated_archive_is_refused(tmp_path, keep):
+    content = RATINGS * 2000
+    whole = zipped(tmp_path / "a.zip", [("u.data", content)]).read_bytes()
+    (tmp_path / "a.zip").write_bytes(whole[: int(len(whole) * keep)])
+    with pytest.raises(InputError, match="neither a folder nor an intact zip or tar archive"):
+        load_movielens(tmp_path / "a.zip")
+
+
+def test_a_flipped_byte_in_a_zip_member_is_noticed(tmp_path):
+    path = zipped(tmp_path / "a.zip", [("u.data", RATINGS)])
+    path.write_bytes(path.read_bytes().replace(b"\t4\t", b"\t5\t"))
+    with pytest.raises(InputError, match=r"truncated or damaged \(Bad CRC-32"):
+        load_movielens(path)
+
+
+class Bomb:
+    """Unpickling this would raise: no loader may get that far."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was loaded",))
+
+
+@pytest.mark.parametrize(
+    ("load", "names"),
+    [
+        (load_coat, ["train.ascii", "test.ascii"]),
+        (load_citeulike_a, ["users.dat"]),
+        (
+            load_yahoo_r3,
+            ["ydata-ymusic-rating-study-v1_0-train.txt", "ydata-ymusic-rating-study-v1_0-test.txt"],
+        ),
+        (load_kuairec, ["big_matrix.csv", "small_matrix.csv"]),
+        (load_movielens, ["ratings.csv"]),
+        (load_movielens, ["u.data"]),
+    ],
+)
+def test_a_pickle_under_the_right_name_is_refused_unread(tmp_path, load, names):
+    for name in names:
+        (tmp_path / name).write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(InputError, match=f"{names[0].split('.')[0]}"):
+        load(tmp_path)
+
+
+def test_every_card_says_where_it_comes_from_and_how_to_cite_it():
+    assert set(CARDS) == {
+        "amazon-reviews", "citeulike-a", "coat", "kuairec", "movielens", "open-bandit", "yahoo-r3",
+    }  # fmt: skip
+    for name, card in CARDS.items():
+        assert card.name == name
+        assert card.url.startswith("https://")
+        assert card.how_to_get.endswith(".")
+        for part in (card.title, card.licence, card.citation):
+            assert len(part) > 5
+            assert part in str(card)
+        for address, checksum in card.downloads.values():
+            assert address.startswith("https://")
+            assert checksum.split(":")[0] in {"md5", "sha256"}
