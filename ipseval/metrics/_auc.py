@@ -44,17 +44,23 @@ class Auc(Labelled):
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return the AUC of S*_u against the other candidates, its mean rank weighted where asked."""
+        c = self.contributions(ranked, ties=ties)
+        if weights is None:
+            return ranked.sum_by_user(c) / ranked.counts
+        return ranked.sum_by_user(c * weights) / ranked.sum_by_user(weights)
+
+    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
+        """Return c_i = 1 − (z_i − z̄_inside)/(n − m), (n_pos,), whose mean over a user's positives is the AUC.
+
+        z̄_inside is the mean 0-based rank of the m positives among themselves. NaN where n = m.
+        """
         check_depth(self, ranked)
         rule = _affine_rule(self, ties)
         z = simple_rank(ranked, rule) - 1
-        m = ranked.counts.astype(np.float64)
-        n = _by_user(ranked)
-        if weights is None:
-            mean_z = ranked.sum_by_user(z) / m
-        else:
-            mean_z = ranked.sum_by_user(z * weights) / ranked.sum_by_user(weights)
+        inside = _mean_rank_inside(ranked, rule)[ranked.segment]
+        others = (_by_user(ranked) - ranked.counts)[ranked.segment]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > m, 1 - (mean_z - _mean_rank_inside(ranked, rule)) / (n - m), np.nan)
+            return np.where(others > 0, 1 - (z - inside) / others, np.nan)
 
     def unbiased(
         self,
