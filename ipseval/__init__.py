@@ -13,6 +13,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ipseval.agreement import OrderAgreement as OrderAgreement
+    from ipseval.agreement import order_agreement as order_agreement
     from ipseval.errors import DataWarning as DataWarning
     from ipseval.errors import IdentificationWarning as IdentificationWarning
     from ipseval.errors import InputError as InputError
@@ -25,18 +27,35 @@ if TYPE_CHECKING:
     from ipseval.evaluation import evaluate_ranks as evaluate_ranks
     from ipseval.interactions import Interactions as Interactions
     from ipseval.metrics import metric as metric
+    from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
+    from ipseval.propensity import DirectPropensity as DirectPropensity
+    from ipseval.propensity import Exposure as Exposure
+    from ipseval.propensity import GammaFit as GammaFit
     from ipseval.propensity import KnownPropensity as KnownPropensity
     from ipseval.propensity import PowerLawPropensity as PowerLawPropensity
     from ipseval.propensity import Propensity as Propensity
+    from ipseval.propensity import StratifiedPropensity as StratifiedPropensity
+    from ipseval.propensity import TemperedDensityRatioPropensity as TemperedDensityRatioPropensity
+    from ipseval.propensity import count_recommendations as count_recommendations
+    from ipseval.propensity import fit_gamma as fit_gamma
+    from ipseval.propensity import fit_gamma_from_exposure as fit_gamma_from_exposure
+    from ipseval.propensity import fit_popularity_exponent as fit_popularity_exponent
     from ipseval.ranking import RankedPositives as RankedPositives
     from ipseval.ranking import rank_positives as rank_positives
     from ipseval.splits import Split as Split
+    from ipseval.splits import k_core as k_core
+    from ipseval.splits import repeated_splits as repeated_splits
+    from ipseval.splits import split_global_time as split_global_time
+    from ipseval.splits import split_leave_one_out as split_leave_one_out
     from ipseval.splits import split_random as split_random
+    from ipseval.splits import split_temporal as split_temporal
 
 __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOME = {
+    "OrderAgreement": "agreement",
+    "order_agreement": "agreement",
     "DataWarning": "errors",
     "IdentificationWarning": "errors",
     "InputError": "errors",
@@ -49,15 +68,30 @@ _HOME = {
     "evaluate_ranks": "evaluation",
     "Interactions": "interactions",
     "metric": "metrics",
+    "DensityRatioPropensity": "propensity",
+    "DirectPropensity": "propensity",
+    "Exposure": "propensity",
+    "GammaFit": "propensity",
     "KnownPropensity": "propensity",
     "PowerLawPropensity": "propensity",
     "Propensity": "propensity",
+    "StratifiedPropensity": "propensity",
+    "TemperedDensityRatioPropensity": "propensity",
+    "count_recommendations": "propensity",
+    "fit_gamma": "propensity",
+    "fit_gamma_from_exposure": "propensity",
+    "fit_popularity_exponent": "propensity",
     "RankedPositives": "ranking",
     "rank_positives": "ranking",
     "Split": "splits",
+    "k_core": "splits",
+    "repeated_splits": "splits",
+    "split_global_time": "splits",
+    "split_leave_one_out": "splits",
     "split_random": "splits",
+    "split_temporal": "splits",
 }
-_MODULES = ("baselines", "datasets", "errors", "metrics", "simulation")
+_MODULES = ("adapters", "baselines", "datasets", "errors", "metrics", "plots", "simulation")
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 

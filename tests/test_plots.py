@@ -1,0 +1,153 @@
+"""Plots draw the frame they are given: marks, intervals, labels; nothing is computed or lost."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import plots
+
+mpl.use("Agg")
+
+
+def estimates() -> pd.DataFrame:
+    rows = [
+        ("als", "recall@5", "aoa", 0.4, 0.35, 0.45),
+        ("bpr", "recall@5", "aoa", 0.3, 0.25, 0.36),
+        ("als", "recall@5", "snips", 0.2, 0.1, 0.3),
+        ("bpr", "recall@5", "snips", 0.22, 0.12, 0.32),
+    ]
+    return pd.DataFrame(rows, columns=["model", "metric", "estimator", "estimate", "ci_low", "ci_high"])
+
+
+def error_bars(ax) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(marks, interval segments) of each error-bar container."""
+    return [(box[0].get_xydata(), np.array(box[2][0].get_segments())) for box in ax.containers]
+
+
+def test_estimates_are_drawn_with_their_intervals_one_mark_style_per_estimator():
+    ax = plots.plot_estimates(estimates())
+    (aoa, aoa_bars), (snips, _) = error_bars(ax)
+    assert aoa[:, 0] == pytest.approx([0.4, 0.3])
+    assert snips[:, 0] == pytest.approx([0.2, 0.22])
+    assert aoa_bars[0][:, 0] == pytest.approx([0.35, 0.45])
+    assert aoa_bars[1][:, 0] == pytest.approx([0.25, 0.36])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["als", "bpr"]
+    assert len({box[0].get_marker() for box in ax.containers}) == 2
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["aoa", "snips"]
+
+
+def test_sensitivity_draws_a_line_and_a_band_per_model_and_the_tipping_points():
+    gamma = np.array([-1.0, 0.0, 1.0])
+    frame = pd.concat(
+        pd.DataFrame(
+            {
+                "model": m,
+                "metric": "auc",
+                "estimator": "snips",
+                "gamma": gamma[::-1],
+                "estimate": v - 0.1 * gamma,
+            }
+        )
+        for m, v in (("a", 0.7), ("b", 0.6))
+    )
+    frame["ci_low"], frame["ci_high"] = frame["estimate"] - 0.05, frame["estimate"] + 0.05
+    ax = plots.plot_sensitivity(frame, tipping=pd.DataFrame({"gamma": [0.83, np.nan]}))
+    first = ax.lines[0].get_xydata()
+    assert first[:, 0] == pytest.approx(gamma)
+    assert first[:, 1] == pytest.approx([0.6, 0.7, 0.8])
+    assert len(ax.collections) == 2
+    assert ax.lines[2].get_xdata() == [0.83, 0.83]
+    assert len({line.get_linestyle() for line in ax.lines[:2]}) == 2
+
+
+def test_popularity_and_frequency_are_on_log_axes_with_the_fit():
+    popularity = plots.plot_popularity(
+        pd.DataFrame({"popularity": [0, 1, 2], "n_at_least": [5, 4, 1], "fitted": [np.nan, np.nan, 1.2]})
+    )
+    assert popularity.get_xscale() == popularity.get_yscale() == "log"
+    assert popularity.lines[0].get_xydata().tolist() == [[1, 4], [2, 1]]
+    assert popularity.lines[1].get_xydata().tolist() == [[2, 1.2]]
+    frequency = plots.plot_frequency(
+        pd.DataFrame({"popularity": [1, 2], "frequency": [0.0, 3.0], "fitted": [1, 2]})
+    )
+    assert frequency.lines[0].get_xydata().tolist() == [[2, 3]]
+    assert "1 levels at 0 not shown" in frequency.get_legend().get_texts()[0].get_text()
+
+
+def test_bias_draws_estimates_against_the_truth_and_the_diagonal():
+    frame = estimates().assign(truth=[0.25, 0.2, 0.25, 0.2])
+    ax = plots.plot_bias(frame, estimators=["snips", "aoa"])
+    (snips, _), (aoa, _) = error_bars(ax)
+    assert snips.tolist() == [[0.25, 0.2], [0.2, 0.22]]
+    assert aoa.tolist() == [[0.25, 0.4], [0.2, 0.3]]
+    diagonal = ax.lines[0].get_xydata()
+    assert diagonal[:, 0].tolist() == diagonal[:, 1].tolist()
+
+
+def test_weights_draw_the_effective_size_inside_the_number_of_positives():
+    frame = pd.DataFrame(
+        {
+            "estimator": ["aoa", "snips"],
+            "ess": [100, 12.5],
+            "n_positives": 100,
+            "max_weight_share": [0.01, 0.2],
+        }
+    )
+    ax = plots.plot_weights(frame)
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == [100, 100, 100, 12.5]
+    assert [text.get_text() for text in ax.texts] == ["largest share 1.00%", "largest share 20.00%"]
+
+
+def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
+    ax = plots.plot_agreement(pd.DataFrame({"a": ["x", "x"], "b": ["y", "z"], "src": [0.5, -0.25]}))
+    matrix = ax.images[0].get_array().filled(np.nan)
+    assert matrix[0, 1] == matrix[1, 0] == 0.5
+    assert np.isnan(matrix[1, 2])
+    assert sorted(text.get_text() for text in ax.texts) == ["-0.25", "-0.25", "0.50", "0.50"]
+
+
+def test_sampled_draws_the_metric_over_m_and_the_exact_value():
+    frame = pd.DataFrame(
+        {
+            "model": "a",
+            "metric": "ndcg@10",
+            "n_sampled": [100, 10],
+            "estimate": [0.5, 0.8],
+            "ci_low": [0.4, 0.7],
+            "ci_high": [0.6, 0.9],
+            "exact": 0.1,
+        }
+    )
+    ax = plots.plot_sampled(frame)
+    assert ax.containers[0][0].get_xydata().tolist() == [[10, 0.8], [100, 0.5]]
+    assert ax.get_xscale() == "log"
+    assert list(ax.lines[-1].get_ydata()) == [0.1, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: plots.plot_estimates(pd.DataFrame({"model": ["a"]})), "lacks column 'metric'"),
+        (lambda: plots.plot_estimates(estimates().iloc[:0]), "no rows"),
+        (
+            lambda: plots.plot_estimates(pd.concat([estimates(), estimates().assign(metric="auc")])),
+            "several metrics; choose one of recall@5, auc",
+        ),
+        (lambda: plots.plot_estimates(estimates(), metric="auc"), "no metric 'auc'; it has recall@5"),
+    ],
+)
+def test_a_frame_that_cannot_be_drawn_gets_a_clear_error(call, words: str):
+    with pytest.raises(ipseval.InputError, match=words):
+        call()
+
+
+def test_given_axes_are_used_and_returned():
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    assert plots.plot_estimates(estimates(), ax=ax) is ax
