@@ -112,28 +112,19 @@ def plot_demo(demo: Demo, path: Path) -> bool:
     """Write a picture of estimates against the truth; return False where matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
+
+        from ipseval.plots import plot_bias
     except ImportError:
         return False
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     axes = figure.subplots(1, len(METRICS))
-    user = demo.table[demo.table["average"] == "user"]
-    marks = dict(zip(("aoa", "snips", "snips-global"), ("o", "s", "D"), strict=True))
-    colours = dict(zip(marks, ("#D55E00", "#0072B2", "#009E73"), strict=True))
-    for axis, (metric, part) in zip(axes, user.groupby("metric", sort=False), strict=True):
-        limit = 1.08 * float(part[["truth", *marks]].to_numpy().max())
-        reach = 1.25 * float(part["truth"].max())
-        axis.plot([0, limit], [0, limit], color="0.6", linewidth=1, zorder=0)
-        for name, mark in marks.items():
-            spread = [
-                1.96 * demo.evaluation.estimate(model, str(metric), name).standard_error
-                for model in part["model"]
-            ]
-            axis.errorbar(
-                part["truth"], part[name], yerr=spread, fmt=mark, color=colours[name], label=name, capsize=2
-            )
-        axis.set(title=metric, xlabel="truth", xlim=(0, reach), ylim=(0, limit))
-    axes[0].set_ylabel("estimate, 95 % interval")
-    axes[0].legend(frameon=False)
+    user = demo.table[demo.table["average"] == "user"][["model", "metric", "truth"]]
+    frame = demo.evaluation.frame.merge(user, on=["model", "metric"])
+    for axis, metric in zip(axes, METRICS, strict=True):
+        plot_bias(frame, metric=metric, estimators=["aoa", "snips", "snips-global"], ax=axis)
+    for axis in axes[1:]:
+        axis.get_legend().remove()
+        axis.set_ylabel("")
     figure.savefig(path, dpi=150)
     return True
 

@@ -110,7 +110,7 @@ OPTIONAL = [
     *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark"),
 ]
-# Files made of numba or matplotlib code: they may import it at the top, and are themselves imported inside a function.
+# Files made of numba or matplotlib code: they may import it at the top, and are themselves imported late.
 KERNELS = {"ranking._kernels_numba", "plots"}
 
 MAX_FILE_LINES = 400
