@@ -1,0 +1,226 @@
+"""How long exact ranking and a whole evaluation take, as ratios to the bare product of the factor matrices.
+
+    python benchmarks/ranking.py                        # W1, W2, W3 with both engines
+    python benchmarks/ranking.py --scaling --memory     # growth with users, items, positives; peak memory
+
+The bare product multiplies blocks of 512 users by all items into one buffer, with all BLAS threads; it delivers
+nothing yet. Everything is measured in alternation with it, in one process; ratios are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import os
+import platform
+import pstats
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+from workloads import SIZES, Workload, build, make
+
+import ipseval
+from ipseval import PowerLawPropensity, evaluate, evaluate_ranks, rank_positives
+
+METRICS = ("auc", "atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "ndcg@10")
+ESTIMATORS = ("aoa", "snips", "snips-global")
+BLOCK = 512
+
+
+def main() -> None:
+    arguments = parse()
+    if arguments.peak:
+        peak(arguments)
+        return
+    print(environment(arguments.threads))
+    for name in arguments.workloads:
+        compare(make(name), arguments)
+    if arguments.scaling:
+        scaling(arguments)
+    if arguments.memory:
+        memory(arguments)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", nargs="*", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--engines", nargs="+", default=["numba", "numpy"])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--profile", action="store_true", help="profile the evaluation beside the ranking")
+    parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--peak", help=argparse.SUPPRESS)  # one measurement, in a process of its own
+    return parser.parse_args()
+
+
+def environment(n_threads: int) -> str:
+    names = ("numpy", "numba", "scipy", "pandas")
+    blas = {(one["internal_api"], one.get("architecture"), one["version"]) for one in threadpool_info()}
+    cpu = "unknown processor"
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), cpu)
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    return (
+        f"ipseval {ipseval.__version__}, Python {platform.python_version()}, {versions}; "
+        f"BLAS {', '.join(' '.join(map(str, one)) for one in blas)}\n{cpu}, {os.cpu_count()} cores, "
+        f"{n_threads} threads used, {platform.system()}; load average at the start {os.getloadavg()[0]:.1f}"
+    )
+
+
+def bare_product(workload: Workload) -> None:
+    user, item = workload.user_factors, workload.item_factors
+    out = np.empty((BLOCK, item.shape[0]), dtype=user.dtype)
+    for first in range(0, user.shape[0], BLOCK):
+        block = user[first : first + BLOCK]
+        np.matmul(block, item.T, out=out[: block.shape[0]])
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable[[], object]]:
+    """Return the ranking, and what evaluate() does: ranking and all estimates."""
+    model = (workload.user_factors, workload.item_factors)
+    propensity = PowerLawPropensity(gamma=1.0)
+
+    def rank() -> ipseval.RankedPositives:
+        return rank_positives(model, workload.split, engine=engine, n_threads=n_threads, progress=False)
+
+    def whole() -> ipseval.Evaluation:
+        fitted = propensity.fit(workload.split.train)
+        return evaluate_ranks({"m": rank()}, propensity=fitted, metrics=METRICS, estimators=ESTIMATORS)
+
+    return {"rank": rank, "evaluate": whole}
+
+
+def compare(workload: Workload, arguments: argparse.Namespace) -> None:
+    """Print the medians of the ratios, measured in alternation."""
+    measured: dict[tuple[str, str], list[float]] = {}
+    work = {
+        (engine, what): call
+        for engine in arguments.engines
+        for what, call in calls(workload, engine, arguments.threads).items()
+    }
+    work["evaluate()", "default engine"] = lambda: evaluate(
+        {"m": (workload.user_factors, workload.item_factors)},
+        workload.split,
+        propensity=PowerLawPropensity(gamma=1.0),
+        metrics=METRICS,
+        estimators=ESTIMATORS,
+        n_threads=arguments.threads,
+        progress=False,
+    )
+    bare: list[float] = []
+    warnings.simplefilter("ignore", ipseval.IdentificationWarning)
+    warnings.simplefilter("ignore", ipseval.DataWarning)
+    warnings.simplefilter("ignore", ipseval.PositivityWarning)
+    with threadpool_limits(arguments.threads, user_api="blas"):
+        bare_product(workload)
+        for call in work.values():
+            call()
+        for _ in range(arguments.repeats):
+            for key, call in work.items():
+                before = seconds(lambda: bare_product(workload))
+                took = seconds(call)
+                after = seconds(lambda: bare_product(workload))
+                bare += [before, after]
+                measured.setdefault(key, []).append(2 * took / (before + after))
+    n_users = workload.split.n_users
+    spread = np.quantile(bare, [0.1, 0.5, 0.9]) / n_users * 1e6
+    shape = f"{n_users:,} users x {workload.split.n_items:,} items x {workload.user_factors.shape[1]}"
+    print(f"\n{workload.name}: {shape}; {len(workload.split.test):,} positives")
+    print(f"  bare product {spread[1]:8.2f} us per user (10 % to 90 %: {spread[0]:.2f} to {spread[2]:.2f}) = 1.00")
+    for (first, second), ratios in measured.items():
+        low, middle, high = np.quantile(ratios, [0.1, 0.5, 0.9])
+        print(f"  {first:10} {second:14} {middle:6.2f}   ({low:.2f} to {high:.2f})")
+    if arguments.profile:
+        profile(work[arguments.engines[0], "evaluate"])
+
+
+def profile(call: Callable[[], object]) -> None:
+    profiler = cProfile.Profile()
+    profiler.runcall(call)
+    pstats.Stats(profiler).sort_stats("cumulative").print_stats(30)
+
+
+def scaling(arguments: argparse.Namespace) -> None:
+    """Print how the time of a ranking grows with users, items and positives per user."""
+    engine = arguments.engines[0]
+    grids = {
+        "users": [{"scale_users": x} for x in (0.25, 0.5, 1)],
+        "items": [{"scale_items": x} for x in (0.5, 1, 2)],
+        "positives per user": [{"n_positives": x, "scale_users": 0.25} for x in (1, 10, 100)],
+    }
+    print(f"\nGrowth on W1 ({engine}, seconds of a ranking, relative to the first)")
+    for what, grid in grids.items():
+        loads = [make("W1", **options) for options in grid]
+        times: list[list[float]] = [[] for _ in loads]
+        for _ in range(arguments.repeats):
+            for load, found in zip(loads, times, strict=True):
+                found.append(seconds(calls(load, engine, arguments.threads)["rank"]))
+        middle = [float(np.median(found)) for found in times]
+        steps = ", ".join(
+            f"{list(options.values())[0]:g}: {value:.3f} s ({value / middle[0]:.2f})"
+            for options, value in zip(grid, middle, strict=True)
+        )
+        print(f"  {what:20} {steps}")
+
+
+def memory(arguments: argparse.Namespace) -> None:
+    """Print the peak memory of a ranking above its inputs, each in a process of its own."""
+    print("\nPeak resident memory of a ranking above the inputs")
+    cases = [("W1", "128 MB"), ("W1", "16 MB"), ("W2", "128 MB"), ("million", "128 MB"), ("million", "16 MB")]
+    for engine in arguments.engines:
+        for workload, limit in cases:
+            case = json.dumps([workload, limit, engine, arguments.threads])
+            done = subprocess.run(
+                [sys.executable, __file__, "--peak", case], capture_output=True, text=True, check=True
+            )
+            print(f"  {engine:6} {workload:8} max_memory={limit:7} {done.stdout.strip()}")
+
+
+def peak(arguments: argparse.Namespace) -> None:
+    name, limit, engine, n_threads = json.loads(arguments.peak)
+    workload = build("million", 1_000, 1_000_000, 64) if name == "million" else make(name)
+    small = build("small", 200, 3_000, workload.user_factors.shape[1])
+    calls(small, engine, n_threads)["rank"]()  # load and compile what is needed
+    before = current_bytes()
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")  # reset the peak to what is resident now
+    took = seconds(
+        lambda: rank_positives(
+            (workload.user_factors, workload.item_factors),
+            workload.split,
+            engine=engine,
+            n_threads=n_threads,
+            max_memory=limit,
+        )
+    )
+    total = current_bytes("VmHWM")
+    print(f"{(total - before) / 2**20:7.0f} MB above; {total / 2**20:7.0f} MB in all; {took:.1f} s")
+
+
+def current_bytes(field: str = "VmRSS") -> int:
+    """Return the resident memory of this process now, or its peak (Linux)."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        for line in file:
+            if line.startswith(field):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    main()
