@@ -292,8 +292,8 @@ def _warnings(
     if noise > ATTENUATION_LIMIT:
         repaired = f"about {1 - 2 * slope / (1 - noise):.2f}" if noise < 0.9 else "far lower"
         identification.append(
-            f"counting noise of small n* (median {np.median(popular):g}) takes about {noise:.0%} off the slope "
-            f"of true on observed popularity: γ without it would be {repaired}.\n"
+            f"counting noise of small n* (median {np.median(popular):g}) takes about {noise:.0%} off the "
+            f"slope of true on observed popularity: γ without it would be {repaired}.\n"
             "Pass held_out= to calibrate the positives that are weighted; min_popularity= shows how γ moves."
         )
     return warn_all(identification, [] if converged else ["the fit of γ did not converge; do not use it."])

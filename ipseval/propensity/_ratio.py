@@ -244,7 +244,7 @@ def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray) -> 
 
 
 def _warn(fit: DensityRatioFit, *, any_item: bool) -> None:
-    """Warn of separable samples and poor overlap; the latter is no fault where the first sample is any item."""
+    """Warn of separable samples and poor overlap; the latter is no fault where one sample is any item."""
     if fit.penalty:
         warnings.warn(
             "the features separate random from biased positives: a ridge penalty keeps the odds finite.",

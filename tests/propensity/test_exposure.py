@@ -74,8 +74,7 @@ def test_grouped_fit_equals_the_plain_statsmodels_fit_of_every_item(family):
 def test_exact_power_law_gives_gamma_eta_and_scale_exactly():
     # q = .01 √n* (b = ½): γ = 0, η = ½, and P = n*/(|U| q) = n*/(1000 · .01 √n*) = .1 √n*.
     popularity = np.array([1.0, 4.0, 16.0, 25.0, 49.0, 64.0])
-    with pytest.warns(IdentificationWarning, match="counting noise"):
-        found = fit_gamma_from_exposure(popularity, np.full(6, 1000), 10 * np.sqrt(popularity), n_users=1000)
+    found = fit_gamma_from_exposure(popularity, np.full(6, 1000), 10 * np.sqrt(popularity), n_users=1000)
     assert found.gamma == pytest.approx(0, abs=1e-9)
     assert found.eta == pytest.approx(0.5, abs=1e-9)
     assert found.scale == pytest.approx(0.1, abs=1e-9)
@@ -124,7 +123,7 @@ def test_held_out_calibration_fits_the_weights_that_noisy_counts_need(typical):
         assert naive.eta > 0.55 > found.eta  # noise flattens b, and 1 − b is too steep
 
 
-@pytest.mark.parametrize(("mean", "spread"), [(12, 0.9), (5, 0.9), (30, 0.5), (20, 0.4)])
+@pytest.mark.parametrize(("mean", "spread"), [(5, 0.9), (6, 0.7), (12, 0.5), (20, 0.4)])
 def test_warning_of_noise_names_about_the_gamma_without_it(mean, spread):
     rng = np.random.default_rng(2)
     true = np.exp(rng.standard_normal(60_000) * spread)
@@ -135,7 +134,7 @@ def test_warning_of_noise_names_about_the_gamma_without_it(mean, spread):
         warnings.simplefilter("always")
         found = fit_gamma_from_exposure(popularity, shown, liked)
     text = next(str(one.message) for one in caught if "counting noise" in str(one.message))
-    named = float(re.search(r"would be about (-?[\d.]+)", text).group(1))
+    named = float(re.search(r"would be about (-?\d+\.\d+)", text).group(1))
     assert found.gamma > 0.05
     assert abs(named) < 0.45 * found.gamma
 
