@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from ipseval.propensity._base import Propensity
-from ipseval.propensity._density_ratio import (
-    DensityRatioFit,
-    DensityRatioPropensity,
-    TemperedDensityRatioPropensity,
-)
+from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
 from ipseval.propensity._direct import DirectPropensity
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import fit_gamma
@@ -17,6 +13,7 @@ from ipseval.propensity._levels import frequency_by_popularity, popularity_level
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity_exponent import PopularityExponent, fit_popularity_exponent
 from ipseval.propensity._power_law import PowerLawPropensity
+from ipseval.propensity._ratio import DensityRatioFit
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
 from ipseval.propensity._strata import StratifiedPropensity
 

@@ -207,7 +207,8 @@ class Propensity:
                     f"{n_above} of {values.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, "
                     "the largest that a random split allows. Check the scale, or say counted_on='log'."
                 )
-            return np.asarray(rho / (1 - rho) * in_train / (1 - in_train), dtype=np.float64)
+            # At most 1 by the check above, but for rounding.
+            return np.asarray(np.minimum(rho / (1 - rho) * in_train / (1 - in_train), 1.0))
 
         return replace(
             self,

@@ -59,7 +59,7 @@ def fit_gamma(
     method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
         See the table.
     drop_top : float
-        Share in [0, 1) of the items with the highest n* that is left out: items above its quantile.
+        Share in [0, 1) of the items, those with the highest n*, that is left out; fewer where n* is tied.
     source : {"logger", "evaluated", "unknown"}
         Whose lists these are: of the recommender that produced the log, or of the one to be evaluated, which
         warns.
@@ -141,8 +141,9 @@ def select_items(
         seen &= extra
     if not seen.any():
         raise InputError("no item has both n* > 0 and an exposure; γ cannot be fitted.")
-    # Above the quantile, not the first so many: which of several equal items is left out must not matter.
-    limit = np.quantile(popularity[seen], 1 - share, method="higher")
+    # Above a limit, not the first so many: which of several equal items is left out must not matter.
+    ordered = np.sort(popularity[seen])
+    limit = ordered[-1 - int(share * ordered.size + 1e-9)]
     below_top = seen & (popularity <= limit)
     keep = below_top & (popularity >= min_popularity)
     n_levels = int(np.unique(popularity[keep]).size)

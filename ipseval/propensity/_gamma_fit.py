@@ -156,8 +156,8 @@ class GammaFit:
     def bootstrap(self, n_resamples: int = 999, *, rng: RngLike = None) -> GammaFit:
         """Return this fit with γ refitted on `n_resamples` samples of lists, drawn with replacement.
 
-        n* stays fixed; the negative binomial keeps its dispersion, which does not enter the expectation of
-        the slope's equation.
+        n* stays fixed, and so does the dispersion of the negative binomial: resampling doubles the listing
+        noise of a count, which a new fit would take for a larger spread of the items.
 
         Raises
         ------

@@ -1,0 +1,231 @@
+"""γ calibrated on random exposure, and the value that holds such a sample."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
+from ipseval.interactions import Interactions
+from ipseval.propensity import Exposure, PowerLawPropensity, fit_gamma_from_exposure
+from ipseval.propensity._exposure import noise_share
+
+
+def coat(shared_data):
+    train = np.loadtxt(shared_data("coat") / "train.ascii")
+    random = np.loadtxt(shared_data("coat") / "test.ascii")
+    return (train >= 4).sum(0), (random > 0).sum(0), (random >= 4).sum(0)
+
+
+def test_coat_gives_gamma_237_with_standard_error_080(shared_data):
+    with pytest.warns(IdentificationWarning, match="counting noise"):
+        found = fit_gamma_from_exposure(*coat(shared_data))
+    assert found.gamma == pytest.approx(0.237, abs=0.001)
+    assert found.standard_error == pytest.approx(0.080, abs=0.001)
+    assert (found.n_items, found.n_unseen) == (284, 16)
+
+
+def test_coat_gives_the_same_through_the_power_law_in_one_line(shared_data):
+    train = np.loadtxt(shared_data("coat") / "train.ascii")
+    random = np.loadtxt(shared_data("coat") / "test.ascii")
+    user, item = np.nonzero(train >= 4)
+    frame = pd.DataFrame({"user": user, "item": item})
+    log = Interactions.from_frame(frame, users=np.arange(290), items=np.arange(300))
+    shown_user, shown_item = np.nonzero(random > 0)
+    exposure = Exposure(shown_user, shown_item, random[shown_user, shown_item] >= 4, 290, 300)
+    with pytest.warns(IdentificationWarning, match="counting noise"):
+        propensity = PowerLawPropensity(gamma="fit", exposure=exposure, scale="calibrated").fit(log)
+    assert propensity.gamma == pytest.approx(0.237, abs=0.001)
+    assert propensity.is_probability
+    assert propensity.n_capped == 0
+    # κ carries the log's volume: with q_i = n*_i/(|U| P_i), the positives that the fit expects among the
+    # exposures are those that there were (a Poisson fit with an intercept balances its total).
+    seen = log.popularity > 0
+    rate = log.popularity[seen] / (290 * propensity.item[seen])
+    assert (exposure.n_exposed[seen] * rate).sum() == pytest.approx(exposure.n_positive[seen].sum())
+
+
+@pytest.mark.parametrize("family", ["poisson", "binomial"])
+def test_grouped_fit_equals_the_plain_statsmodels_fit_of_every_item(family):
+    rng = np.random.default_rng(0)
+    popularity = np.floor(100 / (1 - rng.random(500)) ** 0.7).clip(100, 9000)
+    shown = rng.integers(5, 40, 500)
+    liked = rng.binomial(shown, 0.01 * popularity**0.4)
+    x = sm.add_constant(np.log(popularity))
+    if family == "poisson":
+        model = sm.GLM(liked, x, family=sm.families.Poisson(), offset=np.log(shown))
+        plain = model.fit(cov_type="HC0")
+    else:
+        both = np.column_stack([liked, shown - liked])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # statsmodels remarks on a log link for a binomial
+            chosen = sm.families.Binomial(link=sm.families.links.Log())
+            plain = sm.GLM(both, x, family=chosen).fit(cov_type="HC0", start_params=[-3.0, 0.3])
+    found = fit_gamma_from_exposure(popularity, shown, liked, family=family)
+    assert found.gamma == pytest.approx(1 - 2 * plain.params[1], abs=1e-6)
+    assert found.standard_error == pytest.approx(2 * plain.bse[1], rel=1e-4)
+
+
+def test_exact_power_law_gives_gamma_eta_and_scale_exactly():
+    # q = .01 √n* (b = ½): γ = 0, η = ½, and P = n*/(|U| q) = n*/(1000 · .01 √n*) = .1 √n*.
+    popularity = np.array([1.0, 4.0, 16.0, 25.0, 49.0, 64.0])
+    found = fit_gamma_from_exposure(popularity, np.full(6, 1000), 10 * np.sqrt(popularity), n_users=1000)
+    assert found.gamma == pytest.approx(0, abs=1e-9)
+    assert found.eta == pytest.approx(0.5, abs=1e-9)
+    assert found.scale == pytest.approx(0.1, abs=1e-9)
+
+
+def test_held_out_counts_subtract_slopes_and_give_the_scale_of_the_held_out_positives():
+    # q = .01 √n* and h = 2 n*^¾: P = h/(|U| q) = 2 n*^¾/(1000 · .01 √n*) = .2 n*^¼, η = ¼, γ = −½.
+    popularity = np.array([1.0, 16.0, 81.0, 256.0, 625.0])
+    found = fit_gamma_from_exposure(
+        popularity,
+        np.full(5, 1000),
+        10 * np.sqrt(popularity),
+        held_out=2 * popularity**0.75,
+        n_users=1000,
+    )
+    assert found.eta == pytest.approx(0.25, abs=1e-8)
+    assert found.scale == pytest.approx(0.2, abs=1e-8)
+
+
+@pytest.mark.parametrize("typical", [4.0, 100.0])
+def test_held_out_calibration_fits_the_weights_that_noisy_counts_need(typical):
+    # Items are liked by n_i users, logged with P_i ∝ n_i^1.0 (γ = 0), so n* ∝ n_i². Training counts are
+    # Poisson around that. The weights that undo the selection of *held-out* positives, as a function of the
+    # noisy n*, are q/h; its slope on log n* is what `held_out` must find, and with little noise it is ½.
+    rng = np.random.default_rng(1)
+    n_items = 20_000
+    true = np.exp(0.5 * rng.standard_normal(n_items))
+    mean = typical * true**2
+    popularity, held = rng.poisson(mean), rng.poisson(mean)
+    shown = np.full(n_items, 50)
+    liked = rng.binomial(shown, 0.05 * np.minimum(true, 15))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        naive = fit_gamma_from_exposure(popularity, shown, liked)
+        found = fit_gamma_from_exposure(popularity, shown, liked, held_out=held)
+    weight = held * popularity.clip(1.0) ** -found.eta
+    log_popularity = np.log(popularity.clip(1))
+    weighted = (weight * log_popularity).sum() / weight.sum()
+    random = (liked * log_popularity).sum() / liked.sum()
+    logged = (held * log_popularity).sum() / held.sum()
+    # Weighted held-out positives are about as popular as random ones; items with n* = 0 limit it to "about".
+    assert abs(weighted - random) < 0.2 * abs(logged - random)
+    if typical == 100:
+        assert found.eta == pytest.approx(0.5, abs=0.03)
+    else:
+        assert naive.eta > 0.55 > found.eta  # noise flattens b, and 1 − b is too steep
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(5, 0.9), (6, 0.7), (12, 0.5), (20, 0.4)])
+def test_warning_of_noise_names_about_the_gamma_without_it(mean, spread):
+    rng = np.random.default_rng(2)
+    true = np.exp(rng.standard_normal(60_000) * spread)
+    popularity = rng.poisson(mean * true)  # q ∝ E[n*]^½: γ = 0 without the noise of n*
+    shown = np.full(true.size, 30)
+    liked = rng.binomial(shown, 0.02 * np.sqrt(true))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = fit_gamma_from_exposure(popularity, shown, liked)
+    text = next(str(one.message) for one in caught if "counting noise" in str(one.message))
+    named = float(re.search(r"would be about (-?\d+\.\d+)", text).group(1))
+    assert found.gamma > 0.05
+    assert abs(named) < 0.45 * found.gamma
+
+
+def test_noise_share_is_weighted_mean_inverse_count_over_variance_of_log_counts():
+    # log n* = log 99 and log 399 with equal weight (slope 0): variance (log(399/99)/2)².
+    share = noise_share(np.array([99.0, 399.0]), np.array([1.0, 1.0]), 0.0)
+    assert share == pytest.approx((1 / 100 + 1 / 400) / 2 / (np.log(399 / 99) / 2) ** 2)
+
+
+def test_min_popularity_and_drop_top_leave_items_out_and_count_them():
+    popularity = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 900])
+    shown, liked = np.full(10, 100), np.array([0, 1, 1, 2, 2, 2, 3, 3, 3, 9])
+    with pytest.warns(IdentificationWarning):
+        found = fit_gamma_from_exposure(popularity, shown, liked, min_popularity=3, drop_top=0.12)
+    assert (found.n_unseen, found.n_rare_dropped, found.n_top_dropped, found.n_items) == (1, 2, 1, 6)
+
+
+BAD = {
+    "negative popularity": (([-1, 2], [9, 9], [1, 1]), {}, r"popularity must be finite counts.*1 of 2"),
+    "NaN exposure": (([1, 2], [np.nan, 9], [1, 1]), {}, r"n_exposed must be finite counts.*1 of 2"),
+    "negative positives": (([1, 2], [9, 9], [-1, 1]), {}, r"n_positive must be finite counts.*1 of 2"),
+    "more positives than exposures": (([1, 2], [9, 1], [1, 2]), {}, r"does for 1 of 2 items"),
+    "all popularity 0": (([0, 0], [9, 9], [1, 1]), {}, r"all 2 popularity counts are 0"),
+    "no exposure": (([1, 2], [0, 0], [0, 0]), {}, r"no item has both n\* > 0 and an exposure"),
+    "no positive": (([1, 2], [9, 9], [0, 0]), {}, r"none of the exposures of the 2 items kept is positive"),
+    "one level": (([3, 3], [9, 9], [1, 1]), {}, r"1 distinct value"),
+    "lengths differ": (([1, 2], [9, 9, 9], [1, 1]), {}, r"n_exposed must have 2 entries"),
+    "unknown family": (([1, 2], [9, 9], [1, 1]), {"family": "normal"}, r"unknown value for family"),
+    "n_users is 0": (([1, 2], [9, 9], [1, 1]), {"n_users": 0}, r"n_users must be an integer >= 1"),
+    "held-out length": (([1, 2], [9, 9], [1, 1]), {"held_out": [1]}, r"held_out must have 2 entries"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_says_what_came(case):
+    arguments, options, text = BAD[case]
+    with pytest.raises(IpsevalError, match=re.compile(text, re.DOTALL)):
+        fit_gamma_from_exposure(*arguments, **options)
+
+
+# The value ------------------------------------------------------------------------------------------------
+
+
+def test_exposure_counts_per_item_and_leaves_out_pairs_of_the_log(simple_log):
+    shown = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 1, 2], "positive": [True, True, False, True]})
+    exposure = Exposure.from_frame(shown, simple_log)
+    assert exposure.n_exposed.tolist() == [1, 2, 1, 0]
+    assert exposure.n_positive.tolist() == [1, 1, 1, 0]
+    rest = exposure.without(simple_log)
+    assert (len(rest), rest.n_dropped) == (3, 1)
+    assert repr(rest) == "Exposure(3 pairs, 2 positive; 2 of 2 users)"
+
+
+def test_exposure_reads_ratings_with_a_threshold():
+    frame = pd.DataFrame({"user": [0, 1], "item": [0, 0], "stars": [3, 4]})
+    log = Interactions.from_frame(frame, value="stars")
+    assert Exposure.from_ratings(log, threshold=4).positive.tolist() == [False, True]
+    with pytest.raises(InputError, match="needs ratings"):
+        Exposure.from_ratings(Interactions.from_frame(frame), threshold=4)
+
+
+BAD_EXPOSURE = {
+    "code too large": (([0], [9], [True]), r"item codes must be in 0 … 3; 1 of 1"),
+    "float codes": (([0.0], [1], [True]), r"user must be one-dimensional int codes"),
+    "lengths differ": (([0, 1], [1], [True]), r"one length"),
+    "positive not bool": (([0], [1], [1.0]), r"positive must be bool"),
+    "pair repeated": (([0, 0], [1, 1], [True, False]), r"1 of 2 exposures repeat"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_EXPOSURE)
+def test_bad_exposure_says_what_came(case):
+    columns, text = BAD_EXPOSURE[case]
+    with pytest.raises(InputError, match=text):
+        Exposure(*(np.array(column) for column in columns), n_users=2, n_items=4)
+
+
+def test_frame_with_ratings_in_place_of_positives_is_refused(simple_log):
+    shown = pd.DataFrame({"user": [0], "item": [1], "positive": [4]})
+    with pytest.raises(InputError, match=r"must hold 0/1.*1 of 1 rows do not \(e\.g\. 4\)"):
+        Exposure.from_frame(shown, simple_log)
+
+
+def test_a_calibrated_scale_above_one_is_capped_with_a_warning_and_counted():
+    # 3 users, one liked by the exposure sample in 10: n* of 3 means P = 3/(3 · .1) = 10 without a cap.
+    frame = pd.DataFrame({"user": [0, 1, 2, 0, 1, 0], "item": [0, 0, 0, 1, 1, 2]})
+    log = Interactions.from_frame(frame)
+    with pytest.warns(IdentificationWarning):
+        fit = fit_gamma_from_exposure(log.popularity, [100, 100, 100], [10, 9, 8], n_users=3)
+    with pytest.warns(DataWarning, match="3 of 3 items came out with a propensity above 1"):
+        propensity = PowerLawPropensity(gamma=fit, scale="calibrated").fit(log)
+    assert propensity.n_capped == 3
+    assert propensity.item.tolist() == [1, 1, 1]

@@ -1,0 +1,295 @@
+"""γ from recommended lists: agreement with plain fits of every row, invariances, warnings, bad input."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
+from ipseval.propensity import GammaFit, count_recommendations, fit_gamma
+from ipseval.propensity._count_models import fit_negative_binomial, group_rows
+
+METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
+N_LISTS = 400
+
+
+def counted_items(seed: int = 0, n_items: int = 600, gamma: float = 0.8):
+    rng = np.random.default_rng(seed)
+    popularity = np.floor((1 - rng.random(n_items)) ** -0.9).clip(1, 300)
+    share = 0.004 * popularity**gamma * np.exp(0.7 * rng.standard_normal(n_items))
+    return popularity, rng.binomial(N_LISTS, -np.expm1(-share)).astype(float)
+
+
+def fit(popularity, recommended, n_lists=N_LISTS, method="negative-binomial", **options):
+    return fit_gamma(popularity, recommended, n_lists, method, **{"source": "logger", **options})
+
+
+def plain_statsmodels(popularity, recommended, method):
+    """Every item a row, no grouping: the fit that the grouped one must equal."""
+    x = sm.add_constant(np.log(popularity))
+    if method == "negative-binomial":
+        joint = sm.NegativeBinomial(recommended, x).fit(disp=0, maxiter=500, gtol=1e-8)
+        family = sm.families.NegativeBinomial(alpha=joint.params[2])
+        robust = sm.GLM(recommended, x, family=family).fit(cov_type="HC0")
+        return joint.params[1], robust.bse[1]
+    if method == "poisson":
+        result = sm.GLM(recommended, x, family=sm.families.Poisson()).fit(cov_type="HC0")
+    else:
+        family = sm.families.Binomial(link=sm.families.links.CLogLog())
+        both = np.column_stack([recommended, N_LISTS - recommended])
+        result = sm.GLM(both, x, family=family).fit(cov_type="HC0")
+    return result.params[1], result.bse[1]
+
+
+@pytest.mark.parametrize("method", ["negative-binomial", "poisson", "cloglog"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_grouped_fit_equals_the_plain_statsmodels_fit_of_every_item(method, seed):
+    popularity, recommended = counted_items(seed)
+    slope, error = plain_statsmodels(popularity, recommended, method)
+    grouped = fit(popularity, recommended, method=method, drop_top=0)
+    assert grouped.gamma == pytest.approx(slope, abs=2e-5)
+    assert grouped.standard_error == pytest.approx(error, rel=2e-4)
+
+
+def test_dispersion_equals_that_of_the_joint_maximum_likelihood_fit():
+    popularity, recommended = counted_items(3)
+    joint = sm.NegativeBinomial(recommended, sm.add_constant(np.log(popularity))).fit(
+        disp=0, maxiter=500, gtol=1e-8
+    )
+    assert fit(popularity, recommended, drop_top=0).dispersion == pytest.approx(joint.params[2], rel=1e-4)
+
+
+def test_counts_that_vary_less_than_poisson_give_dispersion_0_and_the_poisson_slope():
+    popularity = np.repeat([1.0, 2.0, 4.0, 8.0, 16.0], 3)
+    found = fit(popularity, np.sqrt(popularity) * np.tile([19.0, 20.0, 21.0], 5), drop_top=0)
+    assert found.dispersion == 0
+    assert found.gamma == pytest.approx(0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS[:2] + METHODS[3:])
+def test_exact_power_law_is_found_exactly(method):
+    popularity = np.array([1.0, 4.0, 9.0, 16.0, 25.0, 36.0])
+    found = fit(popularity, 10 * np.sqrt(popularity), method=method, drop_top=0)
+    assert found.gamma == pytest.approx(0.5, abs=1e-8)
+    assert found.eta == pytest.approx(0.75, abs=1e-8)
+
+
+def test_exact_complementary_log_log_curve_is_found_exactly():
+    popularity = np.array([1.0, 2.0, 5.0, 10.0, 50.0, 200.0])
+    recommended = N_LISTS * -np.expm1(-0.02 * popularity**0.9)  # saturates: 0.9 of the lists at n* = 200
+    found = fit(popularity, recommended, method="cloglog", drop_top=0)
+    assert found.gamma == pytest.approx(0.9, abs=1e-7)
+
+
+def test_level_ols_is_the_line_through_log_level_means_worked_by_hand():
+    # Levels 1, 2, 4 have means 2, 3, 4: an item of level 4 that was never recommended counts as 0, while
+    # level 8, never recommended at all, is left out. With x = log2 n* = 0, 1, 2 the slope is
+    # (log2 4 − log2 2)/2 = 1/2: the middle point of an equally spaced line has no influence.
+    with pytest.warns(IdentificationWarning, match="4 levels only"):
+        found = fit([1, 2, 2, 4, 4, 8], [2, 2, 4, 8, 0, 0], method="level-ols", drop_top=0)
+    assert found.gamma == pytest.approx(0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_order_of_items_and_unseen_items_have_no_influence(method):
+    popularity, recommended = counted_items(4)
+    order = np.random.default_rng(0).permutation(popularity.size)
+    one = fit(popularity, recommended, method=method)
+    other = fit(np.append(popularity[order], [0, 0]), np.append(recommended[order], [5, 0]), method=method)
+    assert other.gamma == pytest.approx(one.gamma, abs=1e-9)
+    assert (one.n_unseen, other.n_unseen) == (0, 2)
+
+
+@pytest.mark.parametrize("method", ["negative-binomial", "poisson", "level-ols"])
+def test_unit_of_popularity_has_no_influence(method):
+    popularity, recommended = counted_items(5)
+    scaled = fit(7 * popularity, recommended, method=method)
+    assert scaled.gamma == pytest.approx(fit(popularity, recommended, method=method).gamma, abs=1e-7)
+
+
+def test_the_most_popular_items_are_dropped_and_equal_ones_stay_together():
+    popularity = np.array([1.0] * 94 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+    recommended = np.r_[np.arange(94.0), np.full(6, 50.0)]
+    found = fit(popularity, recommended, drop_top=0.01)
+    assert (found.n_items, found.n_top_dropped) == (99, 1)
+    tied = np.array([1.0] * 50 + [2.0] * 50)
+    with pytest.warns(IdentificationWarning, match="levels"):
+        assert fit(tied, np.full(100, 20.0), drop_top=0.02).n_top_dropped == 0
+
+
+def test_lists_give_the_same_fit_as_their_counts():
+    rng = np.random.default_rng(6)
+    lists = np.array([rng.choice(30, size=5, replace=False) for _ in range(200)])
+    popularity = np.arange(1.0, 31.0)
+    counts = np.bincount(lists.ravel(), minlength=30)
+    assert fit(popularity, lists, None).gamma == fit(popularity, counts, 200).gamma
+
+
+# What a fit warns about -----------------------------------------------------------------------------------
+
+
+def test_gamma_above_one_warns_that_popularity_would_be_inverted():
+    popularity = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    with pytest.warns(IdentificationWarning, match=r"> 1 says that true popularity falls"):
+        found = fit(popularity, popularity**2, drop_top=0)
+    assert "falls as observed popularity rises" in found.warnings[0]
+
+
+def test_lists_of_the_evaluated_recommender_warn_in_two_lines_why_n_star_is_not_enough():
+    popularity, recommended = counted_items(7)
+    with pytest.warns(IdentificationWarning, match="under evaluation") as caught:
+        fit(popularity, recommended, source="evaluated")
+    reason = str(caught[0].message).split("\n", 1)[1]
+    assert reason.count("\n") == 1
+    assert "n* alone fits every P" in reason
+
+
+def test_unstated_source_is_a_note_and_not_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fit_gamma(*counted_items(7), N_LISTS)
+    assert "say source='logger'" in found.warnings[0]
+    assert "say source='logger'" in repr(found)
+
+
+def test_few_levels_warn():
+    with pytest.warns(IdentificationWarning, match="3 levels only"):
+        fit([1, 2, 3, 1, 2, 3], [1, 2, 2, 2, 1, 2], drop_top=0)
+
+
+def test_a_fit_that_does_not_converge_warns(monkeypatch):
+    monkeypatch.setattr("ipseval.propensity._count_models.MAX_ITERATIONS", 1)
+    with pytest.warns(DataWarning, match="did not converge"):
+        found = fit(*counted_items(8), method="poisson")
+    assert "did not converge" in " ".join(found.warnings)
+
+
+BAD = {
+    "negative count": (([1, -2, 3], [1, 1, 1]), {}, r"popularity must be finite counts >= 0; 1 of 3"),
+    "NaN popularity": (([1, np.nan, np.nan], [1, 1, 1]), {}, r"popularity must be finite.*2 of 3"),
+    "negative recommended": (([1, 2, 3], [1, 1, -1]), {}, r"recommended must be finite counts.*1 of 3"),
+    "infinite recommended": (([1, 2, 3], [1, 1, np.inf]), {}, r"recommended must be finite.*1 of 3"),
+    "all popularity 0": (([0, 0], [1, 1]), {}, r"all 2 popularity counts are 0"),
+    "nothing recommended": (([1, 2, 3], [0, 0, 0]), {}, r"none of the 3 items .* was ever recommended"),
+    "one level": (([4, 4, 4, 0], [1, 2, 3, 4]), {}, r"3 items kept have 1 distinct value of n\*"),
+    "lengths differ": (([1, 2, 3], [1, 2]), {}, r"recommended must have 3 entries.*got 2"),
+    "more than lists": (([1, 2, 3], [1, 2, 401]), {}, r"recommended <= n_lists = 400; 1 of 3"),
+    "no n_lists": (([1, 2, 3], [1, 2, 3], None), {}, r"n_lists is needed"),
+    "n_lists is 0": (([1, 2, 3], [0, 0, 0], 0), {}, r"n_lists must be an integer >= 1"),
+    "text": ((["a", "b"], [1, 2]), {}, r"popularity must be a sequence of numbers"),
+    "two-dimensional": (([[1, 2]], [1, 2]), {}, r"one-dimensional"),
+    "unknown method": (([1, 2], [1, 2]), {"method": "poison"}, r"Did you mean 'poisson'"),
+    "unknown source": (([1, 2], [1, 2]), {"source": "mine"}, r"unknown value for source"),
+    "drop_top 1": (([1, 2], [1, 2]), {"drop_top": 1}, r"drop_top must be in \[0, 1\)"),
+    "list of floats": (([1, 2], [[0.0, 1.0]], None), {}, r"integer array of item codes"),
+    "code too large": (([1, 2], [[0, 2]], None), {}, r"item codes must be in 0 … 1.*1 of 2"),
+    "item twice in a list": (([1, 2], [[1, 1]], None), {}, r"1 entries repeat an item of the same list"),
+    "one level recommended": (
+        ([1, 2, 3], [4, 0, 0]),
+        {"method": "level-ols", "drop_top": 0},
+        r"fewer than 2 popularity levels were ever recommended",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_says_what_came(case):
+    arguments, options, text = BAD[case]
+    with pytest.raises(IpsevalError, match=re.compile(text, re.DOTALL)):
+        fit(*arguments, **options)
+
+
+# Intervals ------------------------------------------------------------------------------------------------
+
+
+def drawn_lists(seed: int = 0, n_lists: int = 300, k: int = 10, n_items: int = 400, gamma: float = 0.8):
+    rng = np.random.default_rng(seed)
+    popularity = np.floor((1 - rng.random(n_items)) ** -1.0).clip(1, 200)
+    item_effect = rng.standard_normal(n_items)
+    keys = gamma * np.log(popularity) + item_effect + rng.gumbel(size=(n_lists, n_items))
+    return popularity, np.argpartition(-keys, k, axis=1)[:, :k]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bootstrap_replicate_equals_the_fit_of_the_resampled_lists(method):
+    popularity, lists = drawn_lists(1)
+    found = fit(popularity, lists, None, method).bootstrap(3, rng=5)
+    n_lists = lists.shape[0]
+    times = np.random.default_rng(5).multinomial(n_lists, np.full(n_lists, 1 / n_lists), size=3)
+    for replicate, drawn in zip(found.replicates, times, strict=True):
+        counts = np.bincount(np.repeat(lists, drawn, axis=0).ravel(), minlength=popularity.size)
+        if method == "negative-binomial":  # at the dispersion of the fit
+            family = sm.families.NegativeBinomial(alpha=found.dispersion)
+            kept = popularity <= np.sort(popularity)[-3]  # 0.5 % of 400 items are 2
+            x = sm.add_constant(np.log(popularity[kept]))
+            slope = sm.GLM(counts[kept], x, family=family).fit().params[1]
+        else:
+            slope = fit(popularity, counts, n_lists, method).gamma
+        assert replicate == pytest.approx(slope, abs=1e-6)
+
+
+def test_bootstrap_repeats_with_its_seed_and_leaves_the_fit_as_it_was():
+    found = fit(*drawn_lists(2), None)
+    one, two = found.bootstrap(20, rng=1), found.bootstrap(20, rng=1)
+    assert np.array_equal(one.replicates, two.replicates)
+    assert found.replicates is None
+    assert "over 20 resamples" in repr(one)
+
+
+def test_intervals_are_the_normal_one_and_the_percentiles():
+    found = fit(*drawn_lists(3), None).bootstrap(39, rng=1)
+    low, high = found.conf_int(0.9)
+    assert (high - low) / 2 == pytest.approx(1.6448536269514722 * found.standard_error)
+    ordered = np.sort(found.replicates)
+    assert found.conf_int(0.5, kind="bootstrap") == pytest.approx(tuple(np.quantile(ordered, [0.25, 0.75])))
+
+
+def test_intervals_refuse_what_they_cannot_give():
+    popularity, recommended = counted_items(9)
+    found = fit(popularity, recommended)
+    with pytest.raises(InputError, match="no bootstrap replicates yet"):
+        found.conf_int(kind="bootstrap")
+    with pytest.raises(InputError, match="needs the lists"):
+        found.bootstrap(10)
+    with pytest.raises(InputError, match=r"confidence_level must be in \(0, 1\)"):
+        found.conf_int(95)
+
+
+def test_fit_keeps_the_statsmodels_result_and_prints_itself():
+    found = fit(*counted_items(10))
+    assert isinstance(found, GammaFit)
+    assert found.result.params[1] == found.gamma
+    assert f"gamma = {found.gamma:.3f} ± {found.standard_error:.3f}" in repr(found)
+
+
+def test_grouping_counts_equal_rows():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 3, size=(50, 2)).astype(float)
+    (first, second), frequency = group_rows(table[:, 0], table[:, 1])
+    rows, counts = np.unique(table, axis=0, return_counts=True)
+    assert np.array_equal(np.column_stack([first, second]), rows)
+    assert np.array_equal(frequency, counts)
+
+
+def test_negative_binomial_search_recovers_the_parameters_it_was_simulated_with():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 4, 40_000)
+    mean, alpha = np.exp(0.5 + 0.7 * x), 0.8
+    y = rng.poisson(mean * rng.gamma(1 / alpha, alpha, x.size)).astype(float)
+    found = fit_negative_binomial(x, y, np.ones_like(x))
+    # Four standard errors: sqrt((α + 1/μ)/n)/sd(x) ≈ .004 for the slope, about sqrt(2/n)·(1+…) ≈ .01 for α.
+    assert found.params == pytest.approx([0.5, 0.7], abs=0.04)
+    assert found.dispersion == pytest.approx(alpha, abs=0.04)
+    assert found.converged
+
+
+def test_counts_of_lists_and_of_a_scorer_agree(simple_log):
+    scores = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, 2.0, 3.0, 4.0]])
+    # User 0 has seen item 0, user 1 item 3: their first two are {1, 2} and {2, 1}.
+    assert count_recommendations(scores, simple_log, k=2).item.tolist() == [0, 2, 2, 0]
+    lists = np.array([[1, 2], [2, 1]])
+    assert count_recommendations(lists, simple_log, k=2).item.tolist() == [0, 2, 2, 0]

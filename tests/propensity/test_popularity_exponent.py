@@ -1,0 +1,94 @@
+"""The exponent of the popularity distribution, against the powerlaw package and slow arithmetic."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from ipseval.errors import InputError
+from ipseval.propensity import fit_popularity_exponent
+
+
+def zipf(seed: int, exponent: float, size: int = 4000) -> np.ndarray:
+    return np.random.default_rng(seed).zipf(exponent, size)
+
+
+@pytest.mark.parametrize(("seed", "exponent"), [(0, 2.3), (1, 1.8), (2, 3.0)])
+def test_agrees_with_the_powerlaw_package(seed, exponent):
+    powerlaw = pytest.importorskip("powerlaw")
+    counts = np.minimum(zipf(seed, exponent), 10**6)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        theirs = powerlaw.Fit(counts, discrete=True, estimate_discrete=False, verbose=False).power_law
+        alpha, xmin, distance = theirs.alpha, int(theirs.xmin), theirs.D
+    ours = fit_popularity_exponent(counts, xmin=xmin)
+    assert ours.exponent == pytest.approx(alpha, abs=1e-3)
+    # Both choose xmin by the same distance; theirs reads the empirical function before each step only.
+    free = fit_popularity_exponent(counts)
+    assert free.ks_distance <= ours.ks_distance
+    assert free.ks_distance == pytest.approx(distance, abs=2e-3)
+
+
+def test_exponent_solves_the_likelihood_equation_summed_term_by_term():
+    counts = np.array([3, 3, 4, 5, 7, 12, 2, 1])
+    tail = counts[counts >= 3]
+    terms = np.arange(3, 2_000_000, dtype=float)
+
+    def score(alpha: float) -> float:  # mean log n* minus its expectation under the fitted tail
+        weight = terms**-alpha
+        return np.log(tail).mean() - (weight * np.log(terms)).sum() / weight.sum()
+
+    expected = brentq(score, 1.8, 6)
+    found = fit_popularity_exponent(counts, xmin=3)
+    assert found.exponent == pytest.approx(expected, abs=1e-4)
+    assert (found.n_tail, found.n_items, found.xmin) == (6, 8, 3)
+
+
+def test_standard_error_is_the_spread_of_repeated_fits():
+    fits = [fit_popularity_exponent(zipf(seed, 2.5, 2000), xmin=1) for seed in range(60)]
+    spread = np.std([fit.exponent for fit in fits], ddof=1)
+    # The standard deviation of 60 values is known to 1/sqrt(118) = 9 %; four times that.
+    assert np.mean([fit.standard_error for fit in fits]) == pytest.approx(spread, rel=0.36)
+
+
+def test_distance_is_the_largest_gap_at_any_whole_number():
+    counts = np.array([1] * 6 + [2] * 2 + [6])
+    found = fit_popularity_exponent(counts, xmin=1)
+    whole = np.arange(1, 7, dtype=float)
+    fitted = np.cumsum(whole**-found.exponent) / np.sum(np.arange(1.0, 1e6) ** -found.exponent)
+    empirical = np.array([6, 8, 8, 8, 8, 9]) / 9
+    assert found.ks_distance == pytest.approx(np.abs(fitted - empirical).max(), abs=1e-4)
+
+
+def test_xmin_is_found_where_the_tail_begins():
+    # Uniform up to 9, a power law from 10 on.
+    rng = np.random.default_rng(3)
+    head = rng.integers(1, 10, 3000)
+    tail = np.floor(9.5 * (1 - rng.random(6000)) ** (-1 / 1.5) + 0.5)
+    found = fit_popularity_exponent(np.concatenate([head, tail]))
+    assert 8 <= found.xmin <= 16
+    assert found.exponent == pytest.approx(2.5, abs=4 * found.standard_error + 0.02)
+
+
+BAD = {
+    "fractions": ([1, 2.5, 3], {}, r"whole numbers; 1 of 3"),
+    "negative": ([1, -2], {}, r"finite counts >= 0; 1 of 2"),
+    "NaN": ([1, np.nan], {}, r"finite counts >= 0; 1 of 2"),
+    "all 0": ([0, 0], {}, r"the tail has 0 distinct"),
+    "one level": ([4, 4], {}, r"the tail has 1 distinct"),
+    "xmin beyond the data": ([1, 2, 3], {"xmin": 9}, r"the tail has 0 distinct"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_says_what_came(case):
+    counts, options, text = BAD[case]
+    with pytest.raises(InputError, match=text):
+        fit_popularity_exponent(counts, **options)
+
+
+def test_docstring_says_that_it_is_not_gamma():
+    assert "It is not γ" in str(fit_popularity_exponent.__doc__)

@@ -1,0 +1,112 @@
+"""Counting how often items are recommended, from lists and from scorers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.errors import IdentificationWarning, InputError
+from ipseval.interactions import Interactions
+from ipseval.propensity import PowerLawPropensity, RecommendationCounts, count_recommendations, fit_gamma
+
+SCORES = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, 2.0, 3.0, 4.0]])  # user 0 has seen item 0, user 1 item 3
+SCORERS = {
+    "array": SCORES,
+    "callable": lambda users: SCORES[users],
+    "factors": (np.eye(2), SCORES.T.copy()),
+    "factors with bias": (np.eye(2), SCORES.T - np.arange(4.0)[:, None], np.arange(4.0)),
+}
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_every_kind_of_scorer_gives_the_same_counts_without_training_items(scorer, simple_log):
+    counts = count_recommendations(SCORERS[scorer], simple_log, k=2)
+    assert counts.item.tolist() == [0, 2, 2, 0]  # user 0: items 1, 2; user 1: items 2, 1
+    assert counts.n_lists == 2
+    assert sorted(zip(*(part.tolist() for part in counts.lists), strict=True)) == [
+        (0, 1),
+        (0, 2),
+        (1, 1),
+        (1, 2),
+    ]
+
+
+def test_frames_are_cut_at_k_by_rank_or_by_score(simple_log):
+    ranked = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "rank": [2, 3, 1, 1]})
+    scored = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "score": [0.5, 0.1, 0.9, 0.3]})
+    for frame in (ranked, scored):
+        counts = count_recommendations(frame, simple_log, k=2)
+        assert counts.item.tolist() == [1, 0, 1, 1]
+        assert counts.n_lists == 2
+    plain = ranked.drop(columns="rank")
+    assert count_recommendations(plain, simple_log, k=2).item.tolist() == [1, 1, 1, 1]
+
+
+def test_users_without_a_list_are_no_lists(simple_log):
+    frame = pd.DataFrame({"user": [1], "item": [0], "rank": [1]})
+    assert count_recommendations(frame, simple_log).n_lists == 1
+
+
+def test_ties_for_the_last_places_are_drawn_evenly_and_repeat_with_the_seed():
+    n_users = 4000
+    frame = pd.DataFrame({"user": np.arange(n_users), "item": np.zeros(n_users, dtype=int)})
+    log = Interactions.from_frame(frame, items=np.arange(5))
+    scores = np.tile([9.0, 5.0, 1.0, 1.0, 1.0], (n_users, 1))  # item 0 is training; 1 is first
+    counts = count_recommendations(scores, log, k=2, rng=1)
+    assert counts.item[:2].tolist() == [0, n_users]
+    # Each of three items takes the second place with 1/3: four standard deviations of a binomial are 119.
+    assert np.abs(counts.item[2:] - n_users / 3).max() < 119
+    assert np.array_equal(count_recommendations(scores, log, k=2, rng=1).item, counts.item)
+
+
+def test_a_user_with_few_candidates_gets_a_shorter_list():
+    frame = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0]})
+    log = Interactions.from_frame(frame, items=[0, 1, 2])
+    counts = count_recommendations(np.ones((2, 3)), log, k=2)
+    assert counts.item.tolist() == [0, 1, 2]
+
+
+def test_short_lists_are_filled_with_minus_one():
+    counts = RecommendationCounts.from_lists(np.array([[0, 1], [1, -1]]), 3)
+    assert counts.item.tolist() == [1, 2, 0]
+    assert repr(counts) == "RecommendationCounts(2 lists, 2 of 3 items shown)"
+
+
+BAD = {
+    "NaN score": (np.array([[1.0, np.nan, 2.0, 3.0]] * 2), {}, r"2 scores in a block of 2 users are NaN"),
+    "transposed": (np.ones((4, 2)), {}, r"scores have shape \(4, 2\); expected \(2, 4\)"),
+    "callable of a wrong shape": (lambda users: np.ones((users.size, 3)), {}, r"the scorer gave shape"),
+    "factors that do not fit": ((np.ones((2, 3)), np.ones((4, 2))), {}, r"factors have shapes"),
+    "integer scores": (np.ones((2, 4), dtype=int), {}, r"pass it as floats"),
+    "text": ("popular", {}, r"recommendations is a str"),
+    "k is 0": (SCORES, {"k": 0}, r"k must be an integer >= 1"),
+    "k is the catalogue": (SCORES, {"k": 4}, r"k must be below the number of items, 4"),
+    "unknown id": (pd.DataFrame({"user": [9], "item": [0]}), {}, r"1 ids that are not in the given universe"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_says_what_came(case, simple_log):
+    model, options, text = BAD[case]
+    with pytest.raises(InputError, match=re.compile(text, re.DOTALL)):
+        count_recommendations(model, simple_log, **{"k": 2, **options})
+
+
+def test_power_law_counts_and_fits_in_one_line():
+    rng = np.random.default_rng(0)
+    n_users, n_items = 300, 150
+    weight = 1 / np.arange(1, n_items + 1) ** 0.7
+    picks = np.argsort(-(np.log(weight) + rng.gumbel(size=(n_users, n_items))))[:, :12]
+    frame = pd.DataFrame({"user": np.repeat(np.arange(n_users), 12), "item": picks.ravel()})
+    log = Interactions.from_frame(frame, users=np.arange(n_users), items=np.arange(n_items))
+    scores = 0.5 * np.log(log.popularity + 0.5) + rng.gumbel(size=(n_users, n_items))
+    propensity = PowerLawPropensity(gamma="fit", recommendations=scores, source="logger").fit(log)
+    by_hand = fit_gamma(log.popularity, count_recommendations(scores, log), source="logger")
+    assert propensity.gamma == by_hand.gamma
+    assert propensity.fit.standard_error == by_hand.standard_error
+    assert "negative-binomial" in repr(propensity)
+    with pytest.warns(IdentificationWarning, match="under evaluation"):
+        PowerLawPropensity(gamma="fit", recommendations=scores, source="evaluated").fit(log)
