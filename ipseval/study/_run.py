@@ -194,8 +194,8 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
             f"protocols repeat {'; '.join(repeated)}. Tables could not tell them apart; run two studies, or "
             "set candidates_name."
         )
-    if isinstance(rng, bool) or not isinstance(rng, int):
+    if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
         raise InputError(
-            "rng must be an integer, so that an interrupted study can go on with the same splits; got "
+            "rng must be an integer >= 0, so that an interrupted study can go on with the same splits; got "
             f"{rng!r}."
         )
