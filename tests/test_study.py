@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from ipseval.propensity import PowerLawPropensity
 from ipseval.splits import repeated_splits, split_leave_one_out, split_temporal
 from ipseval.study import Protocol, protocol_grid, run_config, study_protocols
 from ipseval.study._compare import _inversions, holm
+from ipseval.study._config import _log
 from ipseval.study._evaluate import Result, Setting
 
 
@@ -341,6 +343,18 @@ def test_a_study_from_a_file_writes_report_and_tables(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.md").read_text(encoding="utf-8") == found.to_markdown()
 
 
+def test_a_file_can_choose_positives_by_value_and_read_a_data_set(
+    tmp_path: Path, shared_data: Callable[[str], Path]
+) -> None:
+    frame = make_log().to_frame().assign(stars=np.tile([5, 4, 3, 4, 5, 1, 2, 4, 5, 4], 60))
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    entry = {"file": "shop.csv", "value": "stars", "min_value": 4}
+    log = _log("shop", entry, tmp_path)
+    assert (len(log), log.n_pairs_removed, log.value) == (7 * 60, 3 * 60, None)
+    # Coat has 1,905 self-selected ratings of 4 and more.
+    assert len(_log("coat", {"file": "coat", "dataset": "coat"}, shared_data("coat").parent)) == 1905
+
+
 BAD_CONFIGS = {
     "unknown entry": (CONFIG.replace("[study]", "[studies]"), "unknown entries 'studies'"),
     "unknown column": (CONFIG.replace("timestamp =", "time ="), "unknown entries 'time'"),
@@ -348,8 +362,18 @@ BAD_CONFIGS = {
     "no function": (CONFIG.replace('"config_models:constant"', '"config_models"'), "'module:function'"),
     "no logs": (CONFIG.replace("[logs.shop]", "[log]"), "unknown entries 'log'"),
     "no file": (CONFIG.replace("shop.csv", "none.csv"), "none.csv does not exist"),
-    "no dataset": (CONFIG.replace("timestamp = ", "dataset = "), "Choices: citeulike_a, coat"),
+    "no dataset": (CONFIG.replace("timestamp = ", "dataset = "), "Choices: .*citeulike_a, coat"),
     "not TOML": ("[", "cannot read"),
+    "no values": (CONFIG.replace("[models.first]", "min_value = 4\n[models.first]"), "needs values"),
+    "no loader": (CONFIG.replace("[models.first]", "options = {a = 1}\n[models.first]"), "this is a file"),
+    "a loader with columns": (
+        CONFIG.replace("[models.first]", 'dataset = "coat"\n[models.first]'),
+        "remove timestamp",
+    ),
+    "a random scheme without seed": (
+        CONFIG.replace("k_core", "candidates = [{n_sampled = 3}]\nk_core"),
+        "give a seed|not available",
+    ),
 }
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, split_random
@@ -220,18 +221,33 @@ def test_ranks_come_back_as_they_were(tmp_path: Path) -> None:
     scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
     ranked = rank_positives(scores, split)
     store = Store.at(tmp_path)
-    store.write("key", ranked, {"log": "x"})
+    store.write("key", ranked, split, {"log": "x"})
     back = store.read("key", split)
     for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
         assert np.array_equal(getattr(ranked, name), getattr(back, name)), name
     assert (back.max_rank, back.candidates, back.gain) == (None, ranked.candidates, None)
 
 
+def test_ranks_among_given_candidates_come_back_as_they_were(tmp_path: Path) -> None:
+    split = split_random(make_log(), rng=0)
+    # Items 0 … 9 compete: positives beyond are left out, and |C_u| is not the catalogue minus training.
+    few = pd.DataFrame({"user": np.repeat(np.arange(30), 10), "item": np.tile(np.arange(10), 30)})
+    with pytest.warns(DataWarning, match="not among"):
+        ranked = rank_positives(np.random.default_rng(0).random((30, 20)), split, candidates=few)
+    assert 0 < len(ranked) < len(split.test)
+    store = Store.at(tmp_path)
+    store.write("key", ranked, split, {})
+    back = store.read("key", split)
+    assert np.array_equal(ranked.n_above, back.n_above)
+    assert np.array_equal(ranked.candidates_by_user, back.candidates_by_user)
+    assert back.n_not_candidates == ranked.n_not_candidates == len(split.test) - len(ranked)
+
+
 def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
     log = make_log()
     store = Store.at(tmp_path)
     split = split_random(log, rng=0)
-    store.write("key", rank_positives(np.zeros((30, 20)), split), {})
+    store.write("key", rank_positives(np.zeros((30, 20)), split), split, {})
     with pytest.raises(InputError, match="ranks other positives"):
         store.read("key", split_random(log, rng=1))
 
@@ -256,6 +272,8 @@ def test_fingerprints_tell_different_contents_apart() -> None:
         np.zeros(3),
         np.zeros(2, dtype=int),
         np.array(["a", None], dtype=object),
+        pd.DataFrame({"user": [0]}),
+        pd.DataFrame({"user": [1]}),
         np.random.default_rng(0),
         np.random.default_rng(1),
         functools.partial(make, 1),

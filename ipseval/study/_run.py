@@ -150,7 +150,7 @@ def _rank_group(
         scorer = plan.models[model](split.train)
         for key, protocol in missing.items():
             ranked = rank_positives(scorer, split, name=model, candidates=protocol.candidates)
-            plan.store.write(key, ranked, plan.about(log, protocol, repeat, model))
+            plan.store.write(key, ranked, split, plan.about(log, protocol, repeat, model))
             advance(1)
     except Exception as error:
         error.add_note(
