@@ -8,6 +8,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
         timestamp = "time"                  # columns; user and item are the default of these two
         [logs.articles]                     # … or a data set by its loader
         dataset = "citeulike_a"             # ipseval.datasets.load_citeulike_a
-        file = "citeulike-a"
+        file = "citeulike-a"                # options = {…} are passed to the loader
+        # min_value = 4: only pairs with this value or more are positives, and count alike
 
         [models.popularity]
         function = "ipseval.baselines:popularity"    # module:function, train -> scorer
@@ -92,12 +94,24 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
 
 def _log(name: str, entry: Any, folder: Path) -> Interactions:
     where = f"[logs.{name}]"
-    _check_entries(where, entry, ("file", "dataset", *_LOG_OPTIONS))
+    _check_entries(where, entry, ("file", "dataset", "options", "min_value", *_LOG_OPTIONS))
     if "file" not in entry:
         raise InputError(f"{where} needs file = '<path>'.")
-    file = folder / entry["file"]
+    log = _read_log(where, entry, folder / entry["file"])
+    if "min_value" not in entry:
+        return log
+    if log.value is None:
+        raise InputError(f"{where}: min_value needs values, and this log has none.")
+    keep = log.value >= entry["min_value"]
+    return replace(log.select(keep), value=None, n_pairs_removed=log.n_pairs_removed + int((~keep).sum()))
+
+
+def _read_log(where: str, entry: dict[str, Any], file: Path) -> Interactions:
     columns = {key: entry[key] for key in _LOG_OPTIONS if key in entry}
+    options = entry.get("options", {})
     if "dataset" not in entry:
+        if options:
+            raise InputError(f"{where}: options are for the loader of a dataset; this is a file.")
         return Interactions.from_frame(read_table(file), **columns)
     if columns:
         raise InputError(f"{where}: a dataset is read by its loader; remove {', '.join(columns)}.")
@@ -105,7 +119,7 @@ def _log(name: str, entry: Any, folder: Path) -> Interactions:
     if loader is None:
         known = [one.removeprefix("load_") for one in dir(datasets) if one.startswith("load_")]
         raise UnknownNameError(f"dataset in {where}:", entry["dataset"], known)
-    loaded = loader(file)
+    loaded = loader(file, **options)
     if isinstance(loaded, datasets.Study):
         # Of biased against random exposure, the self-selected positives are the log.
         return loaded.positives().biased

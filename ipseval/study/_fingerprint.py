@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
@@ -42,6 +43,10 @@ def fingerprint(value: Any) -> str:
         return array_fingerprint(value)
     if isinstance(value, np.random.Generator):
         return f"Generator:{value.bit_generator.state!r}"
+    if hasattr(value, "to_pandas"):
+        value = value.to_pandas()
+    if isinstance(value, pd.DataFrame):
+        return f"frame{fingerprint({name: value[name].to_numpy() for name in value.columns})}"
     if isinstance(value, Mapping):
         pairs = (f"{fingerprint(key)}={fingerprint(one)}" for key, one in value.items())
         return f"{{{','.join(sorted(pairs))}}}"

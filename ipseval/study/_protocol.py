@@ -37,7 +37,7 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Protocol:
     """One way to evaluate: filter, order, hold out, and choose what competes.
 
@@ -50,10 +50,10 @@ class Protocol:
         (temporal order only).
     k_core : int or None
         Users and items with fewer interactions are removed first, until stable; None: no filter.
-    candidates : "all" or a sampling scheme
+    candidates : "all", a data frame or a sampling scheme
         Passed on to `rank_positives` as it is. A scheme needs a seed of its own.
     candidates_name : str
-        What tables call it. Default: ``"full"``, ``"uniform-100"``, or its text.
+        What tables call it. Default: ``"full"``, ``"given lists"``, ``"uniform-100"``, or its text.
     test_fraction, validation_fraction : float
         Of "ratio" and "global-time". The validation part is held out and not used, as models come with
         their settings.
@@ -108,7 +108,7 @@ class Protocol:
         distribution = getattr(pool, "distribution", None)
         if isinstance(distribution, str) and hasattr(pool, "n_sampled"):
             return f"{distribution}-{pool.n_sampled}"
-        return str(pool)
+        return "given lists" if hasattr(pool, "columns") else str(pool)
 
     @property
     def label(self) -> str:

@@ -150,7 +150,7 @@ def _rank_group(
         scorer = plan.models[model](split.train)
         for key, protocol in missing.items():
             ranked = rank_positives(scorer, split, name=model, candidates=protocol.candidates)
-            plan.store.write(key, ranked, plan.about(log, protocol, repeat, model))
+            plan.store.write(key, ranked, split, plan.about(log, protocol, repeat, model))
             advance(1)
     except Exception as error:
         error.add_note(
@@ -194,8 +194,8 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
             f"protocols repeat {'; '.join(repeated)}. Tables could not tell them apart; run two studies, or "
             "set candidates_name."
         )
-    if isinstance(rng, bool) or not isinstance(rng, int):
+    if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
         raise InputError(
-            "rng must be an integer, so that an interrupted study can go on with the same splits; got "
+            "rng must be an integer >= 0, so that an interrupted study can go on with the same splits; got "
             f"{rng!r}."
         )

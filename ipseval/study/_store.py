@@ -19,6 +19,7 @@ FORMAT = "1"
 _META = b"ipseval"
 _PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 _FROM_SPLIT = ("user_ids", "item_ids")
+_ALL_BUT_TRAINING = "all but training items"
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ class Store:
         """Return whether the ranks of `key` are there."""
         return self.file(key).exists()
 
-    def write(self, key: str, ranked: RankedPositives, about: dict[str, Any]) -> None:
-        """Store ranks; `about` says in words what they are."""
+    def write(self, key: str, ranked: RankedPositives, split: Split, about: dict[str, Any]) -> None:
+        """Store ranks of a split; `about` says in words what they are."""
         pa, pq = _arrow()
-        columns, scalars = _columns(ranked)
+        columns, scalars = _columns(ranked, split)
         meta = {"format": FORMAT, "about": about, "scalars": scalars}
         table = pa.table(columns).replace_schema_metadata({_META: json.dumps(meta).encode()})
         target = self.file(key)
@@ -82,20 +83,28 @@ class Store:
                 f"{self.file(key)} cannot be read ({error}); delete it and run the study again."
             ) from error
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
+        scalars = meta["scalars"]
+        self._check_positives(key, columns, scalars, split)
+        by_user = scalars["candidates_by_user"]
+        if by_user == _ALL_BUT_TRAINING:
+            scalars["candidates_by_user"] = split.n_items - split.train.activity
+        elif by_user is not None:
+            scalars["candidates_by_user"] = np.array(by_user, dtype=np.int64)
+        return RankedPositives(**columns, user_ids=split.user_ids, item_ids=split.item_ids, **scalars)
+
+    def _check_positives(
+        self, key: str, columns: dict[str, Any], scalars: dict[str, Any], split: Split
+    ) -> None:
         pair_key = columns["user"] * np.int64(split.n_items) + columns["item"]
-        if not np.array_equal(pair_key, np.sort(split.test.pair_key)):
+        n_ranked = len(split.test) - scalars.get("n_not_candidates", 0)
+        if pair_key.size != n_ranked or not np.isin(pair_key, split.test.pair_key).all():
             raise InputError(
                 f"{self.file(key)} ranks other positives than this split holds: it was made by another "
                 "version. Delete it, or give the study another folder."
             )
-        scalars = meta["scalars"]
-        if scalars.pop("has_candidates_by_user"):
-            # |C_u| of every user follows from the split.
-            scalars["candidates_by_user"] = split.n_items - split.train.activity
-        return RankedPositives(**columns, user_ids=split.user_ids, item_ids=split.item_ids, **scalars)
 
 
-def _columns(ranked: RankedPositives) -> tuple[dict[str, Any], dict[str, Any]]:
+def _columns(ranked: RankedPositives, split: Split) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arrays per positive and the plain values of ranks."""
     columns, scalars = {}, {}
     for field in fields(ranked):
@@ -103,8 +112,9 @@ def _columns(ranked: RankedPositives) -> tuple[dict[str, Any], dict[str, Any]]:
         if field.name in _PER_POSITIVE:
             if value is not None:
                 columns[field.name] = value
-        elif field.name == "candidates_by_user":
-            scalars["has_candidates_by_user"] = value is not None
+        elif field.name == "candidates_by_user" and value is not None:
+            usual = np.array_equal(value, split.n_items - split.train.activity)
+            scalars[field.name] = _ALL_BUT_TRAINING if usual else value.tolist()
         elif field.name not in _FROM_SPLIT and not is_dataclass(value):
             # A record of how candidates were drawn is not kept: the protocol says it, and metrics do not
             # read it.

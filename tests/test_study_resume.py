@@ -1,0 +1,320 @@
+"""Storage of a study: nothing is trained twice, and a killed study gives the same tables."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.errors import DataWarning, InputError
+from ipseval.interactions import Interactions
+from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.splits import Split, split_random
+from ipseval.study import Protocol, protocol_grid, study_protocols
+from ipseval.study._fingerprint import fingerprint, log_fingerprint
+from ipseval.study._store import Store
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCRIPT = """
+import sys, time
+import numpy as np
+from ipseval.interactions import Interactions
+from ipseval.study import protocol_grid, study_protocols
+
+folder, fits = sys.argv[1:]
+
+def log(seed):
+    rng = np.random.default_rng(seed)
+    item = np.concatenate([rng.choice(30, 10, replace=False) for _ in range(80)])
+    return Interactions(np.repeat(np.arange(80), 10), item, np.arange(80), np.arange(30),
+                        timestamp=rng.integers(0, 50, item.size))
+
+def note(name):
+    with open(fits, "a") as stream:
+        stream.write(name + "\\n")
+    time.sleep(0.03)
+
+def popular(train):
+    note("popular")
+    return np.tile(train.popularity.astype(float), (train.n_users, 1))
+
+def noise(train):
+    note("noise")
+    return np.random.default_rng(len(train)).random((train.n_users, train.n_items))
+
+def factors(train):
+    note("factors")
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(train.n_users, 3)), rng.normal(size=(train.n_items, 3))
+
+study = study_protocols({"popular": popular, "noise": noise, "factors": factors},
+                        {"one": log(0), "two": log(1)},
+                        protocol_grid(k_core=[None], n_repeats=2), path=folder, metrics=["auc", "recall@5"],
+                        gammas=[0.0], n_resamples=100, progress=False)
+study.save(folder)
+"""
+# 2 logs × (2 splits in random order × 2 repeats + 2 in time) × 3 models.
+N_FITS = 36
+
+
+def start(script: Path, folder: Path, fits: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, str(script), str(folder), str(fits)], env=environment)
+
+
+def n_lines(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def kill_and_resume(tmp_path: Path, n_kills: int, seed: int) -> None:
+    script = tmp_path / "study.py"
+    script.write_text(SCRIPT)
+    assert start(script, tmp_path / "whole", tmp_path / "whole.fits").wait() == 0
+    expected = contents(tmp_path / "whole")
+    assert sum(name.startswith("ranks") for name in expected) == N_FITS
+    assert n_lines(tmp_path / "whole.fits") == N_FITS
+
+    choose = random.Random(seed)
+    fits = tmp_path / "killed.fits"
+    for _ in range(n_kills):
+        process = start(script, tmp_path / "killed", fits)
+        before = n_lines(fits)
+        while n_lines(fits) == before and process.poll() is None:
+            time.sleep(0.002)
+        # Anywhere in the next one or two models: training, ranking, writing, or between.
+        time.sleep(choose.uniform(0, 0.08))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "the study ended before it was killed"
+    assert start(script, tmp_path / "killed", fits).wait() == 0
+    assert contents(tmp_path / "killed") == expected
+    # Each kill costs at most the model in flight.
+    assert N_FITS < n_lines(fits) <= N_FITS + n_kills
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
+def test_a_study_killed_twice_gives_the_same_files_bit_for_bit(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, n_kills=2, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
+def test_a_study_killed_ten_times_gives_the_same_files_bit_for_bit(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, n_kills=10, seed=1)
+
+
+def make_log() -> Interactions:
+    rng = np.random.default_rng(0)
+    item = np.concatenate([rng.choice(20, 8, replace=False) for _ in range(30)])
+    return Interactions(np.repeat(np.arange(30), 8), item, np.arange(30), np.arange(20))
+
+
+def counting(name: str) -> Callable[[Interactions], np.ndarray]:
+    """Return a fit function that notes its calls in COUNTS, outside of what its fingerprint covers."""
+
+    def fit(train: Interactions) -> np.ndarray:
+        COUNTS.append(name)
+        return np.tile(train.popularity.astype(float), (train.n_users, 1)) * len(name)
+
+    return fit
+
+
+COUNTS: list[str] = []
+OPTIONS = {"metrics": ["auc"], "gammas": [0.0], "n_resamples": 10}
+
+
+def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", "b"), **options: int) -> int:
+    """Return how many models a study trains."""
+    COUNTS.clear()
+    models = {name: counting(name) for name in names}
+    study_protocols(
+        models,
+        {"log": make_log()},
+        protocols or protocol_grid(order=["random"]),
+        path=tmp_path,
+        **OPTIONS,
+        **options,
+    )
+    return len(COUNTS)
+
+
+def test_a_finished_study_trains_nothing(tmp_path: Path) -> None:
+    assert fitted(tmp_path) == 4
+    assert fitted(tmp_path) == 0
+
+
+def test_only_what_is_new_is_trained(tmp_path: Path) -> None:
+    assert fitted(tmp_path, Protocol()) == 2
+    assert fitted(tmp_path, Protocol(), names=("a", "b", "c")) == 1
+    assert fitted(tmp_path, Protocol(), Protocol(holdout="leave-one-out")) == 2
+    assert fitted(tmp_path, Protocol(test_fraction=0.3)) == 2
+    assert fitted(tmp_path, Protocol(), rng=1) == 2
+    assert fitted(tmp_path, Protocol(n_repeats=3)) == 4
+
+
+def test_models_are_trained_once_for_all_choices_of_candidates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def spy(model: object, split: Split, *, name: str, candidates: object) -> RankedPositives:
+        asked.append((name, candidates))
+        return rank_positives(model, split, name=name)
+
+    monkeypatch.setattr("ipseval.study._run.rank_positives", spy)
+    grid = protocol_grid(
+        order=["random"], holdout=["ratio"], candidates={"full": "all", "ten": 10, "hundred": 100}
+    )
+    assert fitted(tmp_path, *grid) == 2
+    assert asked == [(name, pool) for name in "ab" for pool in ("all", 10, 100)]
+
+
+def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) -> None:
+    def broken(train: Interactions) -> np.ndarray:
+        raise RuntimeError("out of memory")
+
+    models = {"a": counting("a"), "broken": broken}
+    with pytest.raises(RuntimeError, match="out of memory") as caught:
+        study_protocols(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
+    assert "model 'broken', log 'log', RO_RS, 5-core, repeat 0" in caught.value.__notes__[0]
+    assert fitted(tmp_path, Protocol()) == 1
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    fitted(tmp_path, Protocol())
+    file = sorted((tmp_path / "ranks").glob("*.parquet"))[0]
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(InputError, match=f"{file.name} cannot be read .* delete it"):
+        fitted(tmp_path, Protocol())
+
+
+def test_leftovers_of_dead_processes_are_removed_and_others_kept(tmp_path: Path) -> None:
+    store = Store.at(tmp_path)
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    host = "".join(letter if letter.isalnum() else "-" for letter in os.uname().nodename)
+    for process in (dead.pid, os.getpid()):
+        (store.folder / f"key.{host}.{process}.tmp").write_bytes(b"half")
+    (store.folder / "key.elsewhere.1.tmp").write_bytes(b"half")
+    Store.at(tmp_path)
+    assert sorted(path.name for path in store.folder.iterdir()) == sorted(
+        ["key.elsewhere.1.tmp", f"key.{host}.{os.getpid()}.tmp"]
+    )
+
+
+def test_ranks_come_back_as_they_were(tmp_path: Path) -> None:
+    split = split_random(make_log(), rng=0)
+    scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
+    ranked = rank_positives(scores, split)
+    store = Store.at(tmp_path)
+    store.write("key", ranked, split, {"log": "x"})
+    back = store.read("key", split)
+    for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
+        assert np.array_equal(getattr(ranked, name), getattr(back, name)), name
+    assert (back.max_rank, back.candidates, back.gain) == (None, ranked.candidates, None)
+
+
+def test_ranks_among_given_candidates_come_back_as_they_were(tmp_path: Path) -> None:
+    split = split_random(make_log(), rng=0)
+    # Items 0 … 9 compete: positives beyond are left out, and |C_u| is not the catalogue minus training.
+    few = pd.DataFrame({"user": np.repeat(np.arange(30), 10), "item": np.tile(np.arange(10), 30)})
+    with pytest.warns(DataWarning, match="not among"):
+        ranked = rank_positives(np.random.default_rng(0).random((30, 20)), split, candidates=few)
+    assert 0 < len(ranked) < len(split.test)
+    store = Store.at(tmp_path)
+    store.write("key", ranked, split, {})
+    back = store.read("key", split)
+    assert np.array_equal(ranked.n_above, back.n_above)
+    assert np.array_equal(ranked.candidates_by_user, back.candidates_by_user)
+    assert back.n_not_candidates == ranked.n_not_candidates == len(split.test) - len(ranked)
+
+
+def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
+    log = make_log()
+    store = Store.at(tmp_path)
+    split = split_random(log, rng=0)
+    store.write("key", rank_positives(np.zeros((30, 20)), split), split, {})
+    with pytest.raises(InputError, match="ranks other positives"):
+        store.read("key", split_random(log, rng=1))
+
+
+def test_fingerprints_tell_different_contents_apart() -> None:
+    def make(captured: object) -> Callable[[], object]:
+        return lambda: captured
+
+    distinct = [
+        None,
+        0,
+        0.0,
+        False,
+        "0",
+        b"0",
+        (0,),
+        (0, 1),
+        {"a": 1},
+        {"a": 2},
+        {0},
+        np.zeros(2),
+        np.zeros(3),
+        np.zeros(2, dtype=int),
+        np.array(["a", None], dtype=object),
+        pd.DataFrame({"user": [0]}),
+        pd.DataFrame({"user": [1]}),
+        np.random.default_rng(0),
+        np.random.default_rng(1),
+        functools.partial(make, 1),
+        functools.partial(make, 2),
+        make(1),
+        make(2),
+        make,
+        Protocol(),
+        Protocol(k_core=3),
+        Protocol,
+        len,
+        "x".join,
+    ]
+    prints = [fingerprint(value) for value in distinct]
+    assert len(set(prints)) == len(prints)
+
+
+def test_fingerprints_are_the_same_for_the_same_content() -> None:
+    for build in (
+        lambda: functools.partial(make_log, x=np.arange(3)),
+        lambda: np.random.default_rng(3),
+        lambda: {"b": [1, 2], "a": {3, 4}},
+        lambda: Protocol(candidates=(1, 2)),
+    ):
+        assert fingerprint(build()) == fingerprint(build())
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+
+
+def test_an_object_without_readable_content_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot be told apart"):
+        fingerprint(object())
+
+
+def test_a_log_is_known_by_its_rows_and_ids() -> None:
+    log = make_log()
+    rows = np.arange(len(log))
+    same = Interactions(log.user, log.item, log.user_ids, log.item_ids)
+    other_ids = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
+    timed = Interactions(log.user, log.item, log.user_ids, log.item_ids, timestamp=rows)
+    assert log_fingerprint(log) == log_fingerprint(same)
+    prints = {
+        log_fingerprint(one) for one in (log, other_ids, timed, log.select(rows[:-1]), log.select(rows[::-1]))
+    }
+    assert len(prints) == 5
