@@ -1,4 +1,4 @@
-"""validate(): does the correction bring estimates closer to what random exposure shows?"""
+"""The harness: are corrected estimates closer to what random exposure shows than plain ones are."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ def validate(
         [resolve_estimator(one) for one in estimators],
         list(models),
         dict(propensities),
-        user_weights(study.biased.n_users, check_positive_int("n_resamples", n_resamples, minimum=0), generator),
+        user_weights(
+            study.biased.n_users, check_positive_int("n_resamples", n_resamples, minimum=0), generator
+        ),
         ties,
     )
     for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
@@ -120,8 +122,8 @@ def _check_metrics(chosen: list[Metric]) -> None:
     others = [one.label for one in chosen if one.kind != "mean"]
     if others:
         raise InputError(
-            f"{', '.join(others)}: only metrics of mean type (recall@k, mean_dcg@k, atop) have a reference, as "
-            "random exposure shows a sample of the relevant items and not all of them."
+            f"{', '.join(others)}: only metrics of mean type (recall@k, mean_dcg@k, atop) have a reference, "
+            "as random exposure shows a sample of the relevant items and not all of them."
         )
 
 
