@@ -18,8 +18,8 @@ def weighted_rate_interval(
 
     With y = Σw, v = Σw²: the lower limit is the (1−c)/2 quantile of a gamma distribution with mean y and
     variance v; the upper limit is the (1+c)/2 quantile of one to which a further event is added, with the
-    mean and mean square of all weights that an event could have had. With equal weights this is the exact Poisson
-    interval; without events the lower limit is 0, where a normal interval would have length 0.
+    mean and mean square of all weights that an event could have had. With equal weights this is the exact
+    Poisson interval; without events the lower limit is 0, where a normal interval would have length 0.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
     Row item = −1 is the whole uniform policy: (1/n) Σ r_t / (n_items p_t), self-normalised for snips, and the
     plain click rate of the log for naive. Clicks are rare, so intervals are those of weighted Poisson counts
     (weights taken as fixed). `difference_low`, `difference_high` are an interval for estimate minus the
-    random log's rate, which holds the noise of both; `agrees` says whether it contains 0, as it must in at least
-    `confidence_level` of all items when the estimator is right.
+    random log's rate, which holds the noise of both; `agrees` says whether it contains 0, as it must in at
+    least `confidence_level` of all items when the estimator is right.
 
     For the whole policy the few large weights decide, and the interval is too short where they are seldom
     seen: in a simulation with weights up to 160 times the mean it held the truth in 90 % of cases at 95 %.

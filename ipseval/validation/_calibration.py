@@ -50,8 +50,9 @@ def resolve_propensity(
     ----------
     rule : Propensity, model, or function
         A Propensity is used as it is; a model with `cross_fit` (DensityRatioPropensity) is fitted to the
-        split and the exposure and keeps users apart itself; any other model is fitted to the training positives; a
-        function Calibration -> Propensity is called once per fold of users, with the others to calibrate on.
+        split and the exposure and keeps users apart itself; any other model is fitted to the training
+        positives; a function Calibration -> Propensity is called once per fold of users, with the others to
+        calibrate on.
     fold : (n_users,) int array
         Fold of each user.
 
