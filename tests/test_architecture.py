@@ -88,6 +88,7 @@ THIRD_PARTY = {
     "report": {"pandas", "jinja2"},
     "plots": {"pandas", "matplotlib"},
     "validation": {"pandas", "tqdm", "threadpoolctl"},
+    "validation._plot": {"matplotlib"},
     "study": {"pandas", "tqdm", "threadpoolctl"},
     "study._store": {"pyarrow"},
     "study._compare": {"scipy"},

@@ -17,9 +17,9 @@ def weighted_rate_interval(
     """Return an interval for E[Σ w_j] of independent rare events with weights w_j: a gamma interval.
 
     With y = Σw, v = Σw²: the lower limit is the (1−c)/2 quantile of a gamma distribution with mean y and
-    variance v; the upper limit is the (1+c)/2 quantile of one to which a further event is added, with the mean
-    and mean square of all weights that an event could have had. With equal weights this is the exact Poisson
-    interval; without events the lower limit is 0, where a normal interval would have length 0.
+    variance v; the upper limit is the (1+c)/2 quantile of one to which a further event is added, with the
+    mean and mean square of all weights that an event could have had. With equal weights this is the exact
+    Poisson interval; without events the lower limit is 0, where a normal interval would have length 0.
 
     Parameters
     ----------
@@ -38,6 +38,7 @@ def weighted_rate_interval(
     --------
     Three events of weight 1: the exact Poisson interval of 3.
 
+    >>> import numpy as np
     >>> low, high = weighted_rate_interval(np.ones(3), np.ones(100))
     >>> round(low, 3), round(high, 3)
     (0.619, 8.767)

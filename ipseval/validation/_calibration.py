@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,9 +49,10 @@ def resolve_propensity(
     Parameters
     ----------
     rule : Propensity, model, or function
-        A Propensity is used as it is; a model with `cross_fit` (DensityRatioPropensity) is fitted to the split
-        and the exposure and keeps users apart itself; any other model is fitted to the training positives; a
-        function Calibration -> Propensity is called once per fold of users, with the others to calibrate on.
+        A Propensity is used as it is; a model with `cross_fit` (DensityRatioPropensity) is fitted to the
+        split and the exposure and keeps users apart itself; any other model is fitted to the training
+        positives; a function Calibration -> Propensity is called once per fold of users, with the others to
+        calibrate on.
     fold : (n_users,) int array
         Fold of each user.
 
@@ -68,8 +70,8 @@ def resolve_propensity(
     if hasattr(rule, "fit"):
         if getattr(rule, "exposure", None) is not None:
             raise InputError(
-                f"propensity {name!r} holds an exposure, so its users would be weighted by what was fitted to "
-                "them. Pass a function: lambda calibration: Model(exposure=calibration.exposure).fit("
+                f"propensity {name!r} holds an exposure, so its users would be weighted by what was fitted "
+                "to them. Pass a function: lambda calibration: Model(exposure=calibration.exposure).fit("
                 "calibration.train)."
             )
         result: Propensity = rule.fit(split.train)
@@ -77,13 +79,13 @@ def resolve_propensity(
     if callable(rule):
         return _by_fold(name, rule, split, exposure, models, fold)
     raise InputError(
-        f"propensity {name!r} is a {type(rule).__name__}; expected a Propensity, a model with fit(train), or a "
-        "function Calibration -> Propensity."
+        f"propensity {name!r} is a {type(rule).__name__}; expected a Propensity, a model with fit(train), or "
+        "a function Calibration -> Propensity."
     )
 
 
 def _reads_exposure(rule: Any) -> bool:
-    return int(rule.fit.__code__.co_argcount) > 2
+    return "exposure" in inspect.signature(rule.fit).parameters
 
 
 def _by_fold(
@@ -100,17 +102,16 @@ def _by_fold(
     for number in np.unique(fold):
         others, own = fold != number, fold[test.user] == number
         part = rule(
-            Calibration(
-                split.train, test.select(~own), exposure.select(others[exposure.user]), dict(models)
-            )
+            Calibration(split.train, test.select(~own), exposure.select(others[exposure.user]), dict(models))
         )
         if not isinstance(part, Propensity):
             raise InputError(
-                f"the function of propensity {name!r} returned a {type(part).__name__}; expected a Propensity."
+                f"the function of propensity {name!r} returned a {type(part).__name__}; expected a "
+                "Propensity."
             )
         parts.append(part)
         values[own] = _on_common_scale(part, test.user[own], test.item[own])
-    if all(part.item is not None and np.array_equal(part.item, parts[0].item, equal_nan=True) for part in parts):
+    if all(_same_item(part, parts[0]) for part in parts):
         return parts[0]
     known = np.flatnonzero(~np.isnan(values))
     order = known[np.argsort(test.pair_key[known])]
@@ -123,6 +124,12 @@ def _by_fold(
         pair_key=test.pair_key[order],
         fit=tuple(part.fit for part in parts),
     )
+
+
+def _same_item(one: Propensity, other: Propensity) -> bool:
+    if one.item is None or other.item is None:
+        return False
+    return bool(np.array_equal(one.item, other.item, equal_nan=True))
 
 
 def _on_common_scale(part: Propensity, user: IntArray, item: IntArray) -> FloatArray:

@@ -50,9 +50,7 @@ def _signs(values: FloatArray) -> FloatArray:
     return np.asarray(np.sign(values[:, :, None] - values[:, None, :]), dtype=np.float64)
 
 
-def resampled_ratios(
-    numerator: FloatArray, denominator: FloatArray, weights: FloatArray
-) -> FloatArray:
+def resampled_ratios(numerator: FloatArray, denominator: FloatArray, weights: FloatArray) -> FloatArray:
     """Return ΣN/ΣD of each row of sums under each row of user weights, (n_weights, n_rows); NaN if ΣD = 0.
 
     Parameters

@@ -9,7 +9,7 @@ import pandas as pd
 
 
 def plot_validation(frame: pd.DataFrame, *, ax: Any = None) -> Any:
-    """Return axes with the reduction of each propensity × estimator, with its interval, one marker per metric.
+    """Return axes with the reductions by propensity and estimator, with intervals, one marker per metric.
 
     Parameters
     ----------

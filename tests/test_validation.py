@@ -1,0 +1,399 @@
+"""The harness: its reference, its disjoint calibration, its summary, and what it shows to be left."""
+
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+from ipseval import baselines
+from ipseval.agreement import order_agreement
+from ipseval.datasets import Study, load_coat
+from ipseval.errors import DataWarning, InputError
+from ipseval.evaluation import evaluate
+from ipseval.interactions import Interactions
+from ipseval.propensity import (
+    DensityRatioPropensity,
+    DirectPropensity,
+    Exposure,
+    KnownPropensity,
+    PowerLawPropensity,
+    Propensity,
+)
+from ipseval.simulation import World
+from ipseval.splits import Split, split_random
+from ipseval.validation import default_models, default_propensities, run_validation, validate
+from ipseval.validation._calibration import resolve_propensity
+from ipseval.validation._criteria import CRITERIA, criteria, resampled_ratios, user_weights
+
+MODELS = {"popularity": baselines.popularity, "knn": baselines.item_knn}
+EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
+
+
+@pytest.fixture(scope="module", name="study")
+def small_study():
+    return World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0).study(1, n_per_user=20)
+
+
+def test_criteria_of_the_error_are_worked_by_hand():
+    # |.1-.1| = 0, |.4-.2| = .2, |.3-.4| = .1; the estimate picks model 2, worth .2, where .4 was to be had.
+    out = dict(
+        zip(CRITERIA, criteria(np.array([[0.1, 0.4, 0.3]]), np.array([[0.1, 0.2, 0.4]]))[0], strict=True)
+    )
+    assert out["mae"] == pytest.approx(0.1)
+    assert (out["ipc"], out["or1"], out["regret"]) == (1, 0, pytest.approx(0.2))
+    assert out["tau_b"] == pytest.approx(1 / 3)  # 2 of 3 pairs agree
+    assert out["src"] == pytest.approx(0.5)  # 1 − 6·2/(3·8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_order_criteria_agree_with_the_agreement_module(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 5, 7) + 0.0, rng.integers(0, 5, 7) + 0.0  # with ties
+    out = dict(zip(CRITERIA, criteria(a[None], b[None])[0], strict=True))
+    other = order_agreement(a, b).values
+    for name in ("tau_b", "src", "ipc"):
+        assert out[name] == pytest.approx(other[name], abs=1e-12)
+
+
+def test_resampled_ratios_are_ratios_of_weighted_sums():
+    numerator, denominator = np.array([[1.0, 2.0, 0.0]]), np.array([[1.0, 4.0, 0.0]])
+    weights = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
+    out = resampled_ratios(numerator, denominator, weights)[:, 0]
+    assert out[:2].tolist() == [0.6, 1.0]
+    assert np.isnan(out[2])
+
+
+def test_user_weights_start_with_the_sample_itself_and_keep_its_size():
+    weights = user_weights(7, 50, np.random.default_rng(0))
+    assert weights.shape == (51, 7)
+    assert np.array_equal(weights[0], np.ones(7))
+    assert (weights.sum(1) == 7).all()
+
+
+def brute_force_recall(scores, train, positives, k):
+    """Mean over users of the share of positives ranked within k among all items not in training."""
+    users = []
+    for u in range(scores.shape[0]):
+        excluded = set(train.item[train.user == u])
+        mine = [i for i in positives.item[positives.user == u] if i not in excluded]
+        if mine:
+            pool = [j for j in range(scores.shape[1]) if j not in excluded]
+            users.append(np.mean([sum(scores[u, j] > scores[u, i] for j in pool) < k for i in mine]))
+    return np.mean(users)
+
+
+def test_reference_is_the_plain_average_over_random_positives_outside_training(study):
+    split = split_random(study.positives().biased, rng=3)
+    rng = np.random.default_rng(0)
+    models = {"a": rng.normal(size=(300, 80)), "b": rng.normal(size=(300, 80))}
+    result = validate(models, study, propensities=EQUAL, metrics=["recall@10"], split=split, n_resamples=0)
+    rows = result.frame[result.frame["estimator"] == "snips-global"].set_index("model")
+    for name, scores in models.items():
+        expected = brute_force_recall(scores, split.train, study.positives().random, 10)
+        assert rows.loc[name, "reference"] == pytest.approx(expected, abs=1e-12)
+    in_train = np.isin(study.positives().random.pair_key, split.train.pair_key)
+    assert result.n_random_dropped == in_train.sum() > 0
+    assert rows["n_reference_positives"].tolist() == [int((~in_train).sum())] * 2
+
+
+def test_estimates_are_those_of_evaluate_on_the_same_split(study):
+    split = split_random(study.positives().biased, rng=3)
+    models = {name: train(split.train) for name, train in MODELS.items()}
+    propensity = PowerLawPropensity(gamma=0.5, unseen="smooth")
+    estimators = ("snips", "snips-global", "snips-pooled")
+    result = validate(
+        models,
+        study,
+        propensities={"p": propensity},
+        metrics=["mean_dcg"],
+        estimators=estimators,
+        split=split,
+    )
+    with pytest.warns(DataWarning, match="test positives in the median"):
+        frame = evaluate(
+            models, split, propensity=propensity, metrics=["mean_dcg"], estimators=estimators
+        ).frame
+    merged = result.frame.merge(frame, on=["model", "metric", "estimator"], suffixes=("", "_other"))
+    assert len(merged) == 6
+    assert np.array_equal(merged["estimate"], merged["estimate_other"])
+    assert np.array_equal(merged["std_error"], merged["std_error_other"])
+    assert np.array_equal(merged["bias"], merged["estimate"] - merged["reference"])
+
+
+def test_equal_weights_remove_nothing_and_change_no_order(study):
+    summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=20).summary()
+    assert summary["reduction"].tolist() == [0, 0]
+    assert summary["tau_change"].tolist() == [0, 0]
+
+
+def test_each_model_is_trained_once_per_split_and_ranks_each_user_once(study):
+    trained, asked = [], []
+
+    def trainer(train):
+        trained.append(len(train))
+
+        def scores(users):
+            asked.extend(users.tolist())
+            return np.random.default_rng(0).random((len(users), train.n_items))
+
+        return scores
+
+    rules = {f"gamma {g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-1, 0, 1)}
+    validate(
+        {"a": trainer, "b": trainer},
+        study,
+        propensities=rules,
+        metrics=["atop", "recall@5"],
+        n_splits=2,
+        n_resamples=5,
+    )
+    assert len(trained) == 4
+    assert np.bincount(asked, minlength=300).max() == 4
+
+
+def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
+    seen = []
+
+    def rule(calibration):
+        seen.append(calibration)
+        popularity = np.full(80, 0.5 / len(seen))
+        return Propensity(popularity, True, "test", 80)
+
+    split = split_random(study.positives().biased, rng=3)
+    positives = study.positives()
+    liked = np.isin(study.random.pair_key, positives.random.pair_key)
+    exposure = Exposure(study.random.user, study.random.item, liked, 300, 80)
+    fold = np.arange(300) % 2
+    fitted = resolve_propensity("test", rule, split, exposure, {}, fold)
+    assert [set(one.exposure.user % 2) for one in seen] == [{1}, {0}]
+    assert [set(one.held_out.user % 2) for one in seen] == [{1}, {0}]
+    values = fitted.at(split.test.user, split.test.item)
+    # The first call had odd users to calibrate on and weights the even ones with P = 1/2; the second P = 1/4.
+    assert np.array_equal(values, np.where(split.test.user % 2 == 0, 0.5, 0.25))
+
+
+def test_a_factor_that_differs_between_folds_does_not_matter(study):
+    calls = []
+
+    def rule(calibration, factors):
+        calls.append(1)
+        raw = np.sqrt(calibration.train.popularity + 1.0)
+        return Propensity(raw * factors[len(calls) % 2], False, "up to a factor", 80)
+
+    options = {"metrics": ["recall@10"], "n_resamples": 0}
+    one = validate(MODELS, study, propensities={"p": partial(rule, factors=(1.0, 1.0))}, **options)
+    two = validate(MODELS, study, propensities={"p": partial(rule, factors=(1.0, 50.0))}, **options)
+    # With one factor the fold plays no role and weights are pooled; with two each fold is scaled to mean 1.
+    folds_alone = [validate(MODELS, study, propensities={"p": partial(rule, factors=f)}, **options)
+                   for f in ((3.0, 50.0), (50.0, 7.0))]  # fmt: skip
+    assert np.allclose(two.frame["estimate"], folds_alone[0].frame["estimate"], rtol=1e-12)
+    assert np.allclose(two.frame["estimate"], folds_alone[1].frame["estimate"], rtol=1e-12)
+    assert np.allclose(two.frame["estimate"], one.frame["estimate"], atol=0.01)
+
+
+def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
+    values = np.full(80, 0.2)
+    values[:40] = np.nan
+    result = validate(
+        MODELS, study, propensities={"half": KnownPropensity(item=values)}, metrics=["atop"], n_resamples=10
+    )
+    assert (result.frame["n_without_propensity"] > 0).all()
+    # Equal weights on what is left, against the plain average of what is left.
+    assert np.abs(result.summary()["reduction"]).max() < 1e-12
+
+
+def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(study):
+    result = validate(
+        MODELS,
+        study,
+        propensities=EQUAL,
+        metrics=["recall@10"],
+        estimators=["snips-pooled"],
+        n_resamples=2000,
+    )
+    cell = result.cells["recall@10", "equal", "snips-pooled"]
+    # E|N(0, σ)| = σ √(2/π): the noise of the cell and the analytic standard errors tell the same σ.
+    analytic = np.mean(result.frame["bias_se"]) * np.sqrt(2 / np.pi)
+    assert cell.noise == pytest.approx(analytic, rel=0.08)
+
+
+def test_what_propensities_warn_about_is_kept_and_said_once(study):
+    with pytest.warns(DataWarning, match=r"steep: IdentificationWarning: gamma = 2 > 1") as record:
+        result = validate(
+            MODELS,
+            study,
+            propensities={"steep": PowerLawPropensity(gamma=2, unseen="smooth")},
+            metrics=["atop"],
+            n_splits=3,
+            n_resamples=5,
+        )
+    assert len(record) == 1
+    assert len(result.notes) == 1
+
+
+def in_a_world(selection):
+    world = World(
+        n_users=1500,
+        n_items=300,
+        mean_relevant=60,
+        affinity=3.0,
+        max_propensity=0.9,
+        gamma=-0.2,
+        selection=selection,
+        rng=5,
+    )
+    study = world.study(6, n_per_user=60)
+    known = KnownPropensity(item=world.item_propensity).fit(study.biased)
+    models = {
+        "popularity": baselines.popularity,
+        "svd": partial(baselines.pure_svd, n_factors=10),
+        "knn": baselines.item_knn,
+    }
+    rules = {"item": known.held_out(test_fraction=0.3, counted_on="log"), "ratio": DensityRatioPropensity()}
+    rules |= {f"gamma {g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-0.5, 0, 0.5, 1)}
+    if selection:
+        rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
+    result = validate(
+        models,
+        study,
+        propensities=rules,
+        metrics=["recall@10", "mean_dcg"],
+        estimators=["snips-global", "snips-pooled"],
+        test_fraction=0.3,
+        n_resamples=200,
+    )
+    return result.summary().set_index(["propensity", "estimator", "metric"]).sort_index()
+
+
+@pytest.fixture(scope="module", name="right_world")
+def fixture_right_world():
+    return in_a_world(selection=0.0)
+
+
+@pytest.fixture(scope="module", name="wrong_world")
+def fixture_wrong_world():
+    return in_a_world(selection=2.5)
+
+
+def test_where_exposure_depends_on_the_item_only_known_item_weights_leave_noise(right_world):
+    assert (right_world.loc["item", "reduction"] > 0.95).all()
+    assert not right_world.loc["item", "falls_short"].any()
+
+
+def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_weights_leave(wrong_world):
+    known = wrong_world.loc["item"]
+    assert known["falls_short"].all()
+    assert (known["reduction"] < 0.65).all()
+    # No exponent of popularity does it either ...
+    for gamma in (-0.5, 0, 0.5, 1):
+        assert wrong_world.loc[f"gamma {gamma}", "falls_short"].all()
+    # ... but the known weights per pair do, and the fitted density ratio takes out most of it.
+    assert not wrong_world.loc["pair", "falls_short"].any()
+    assert (wrong_world.loc["ratio", "reduction"] > known["reduction"] + 0.2).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"models": {}}, "at least two names"),
+        ({"models": {"a": baselines.popularity}}, "at least two names"),
+        ({"propensities": {}}, "propensities must be a non-empty mapping"),
+        ({"propensities": {"p": 3}}, "propensity 'p' is a int; expected a Propensity, a model"),
+        ({"propensities": {"p": lambda c: 3}}, "function of propensity 'p' returned a int"),
+        ({"metrics": []}, "metrics is empty"),
+        ({"metrics": ["ndcg@5"]}, r"ndcg@5: only metrics of mean type .* have a reference"),
+        ({"metrics": ["atop", "auc", "dcg"]}, "auc, dcg: only metrics of mean type"),
+        ({"metrics": ["nothing"]}, "unknown metric 'nothing'"),
+        ({"estimators": ["nothing"]}, "unknown estimator 'nothing'"),
+        ({"n_splits": 0}, "n_splits must be an integer >= 1"),
+        ({"n_folds": 1}, "n_folds must be an integer >= 2"),
+        ({"n_resamples": -1}, "n_resamples must be an integer >= 0"),
+        ({"confidence_level": 1.0}, r"confidence_level must be in \(0, 1\)"),
+        ({"threshold": 9}, "no rating of the biased log is >= 9"),
+    ],
+)
+def test_unusable_input_is_refused(study, change, message):
+    options = {"models": MODELS, "study": study, "propensities": EQUAL, "metrics": ["atop"], **change}
+    models = options.pop("models")
+    with pytest.raises(InputError, match=message):
+        validate(models, options.pop("study"), **options)
+
+
+def test_a_model_that_holds_an_exposure_is_refused(study):
+    exposure = Exposure(study.random.user, study.random.item, study.random.value >= 4, 300, 80)
+    with pytest.raises(InputError, match=r"holds an exposure.*Pass a function"):
+        validate(MODELS, study, propensities={"direct": DirectPropensity(exposure)}, metrics=["atop"])
+
+
+def test_a_split_of_other_ids_is_refused(study):
+    other = Split(
+        Interactions(np.array([0]), np.array([0]), np.arange(300), np.arange(81)),
+        Interactions(np.array([0]), np.array([1]), np.arange(300), np.arange(81)),
+    )
+    models = {name: np.zeros((300, 81)) for name in "ab"}
+    with pytest.raises(InputError, match="over the user_ids and item_ids of the study"):
+        validate(models, study, propensities=EQUAL, metrics=["atop"], split=other)
+
+
+def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference():
+    log = Interactions(
+        np.repeat([0, 1], 3), np.tile([0, 1, 2], 2), np.arange(2), np.arange(4), value=np.full(6, 5.0)
+    )
+    study = Study("tiny", log, log, threshold=4)
+    split = Split(log.select(np.arange(6) % 3 < 2), log.select(np.arange(6) % 3 == 2))
+    only_train = Study("tiny", log, log.select(np.arange(6) % 3 < 2), threshold=4)
+    models = {name: np.zeros((2, 4)) for name in "ab"}
+    assert len(validate(models, study, propensities=EQUAL, metrics=["atop"], split=split).frame) == 4
+    with pytest.raises(InputError, match="every random-exposure positive is a training pair"):
+        validate(models, only_train, propensities=EQUAL, metrics=["atop"], split=split)
+
+
+def test_text_page_and_plot_show_the_summary(study, tmp_path):
+    result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
+    text = repr(result)
+    assert "2 recommenders, 1 split(s), 300 users" in text
+    assert "recall@5 (MAE of aoa" in text
+    result.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "<title>Validation on simulated world</title>" in page
+    assert page.count("<tr") == 2 + 4 + 8
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    axes = result.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["equal, snips", "equal, snips-global"]
+    drawn = axes.containers[1].lines[0].get_xdata()
+    assert np.array_equal(drawn, 100 * result.summary()["reduction"][2:])
+
+
+def test_seven_models_seven_propensities_six_metrics_and_two_estimators_take_seconds_on_coat(shared_data):
+    study = load_coat(shared_data("coat"))
+    split = split_random(study.positives().biased, rng=0)
+    models = {name: train(split.train) for name, train in default_models().items()}
+    rules = default_propensities(study)
+    chosen = ["gamma = -1", "gamma = 0", "gamma calibrated", "gamma from lists", "published", "direct",
+              "density ratio"]  # fmt: skip
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        result = validate(
+            models,
+            study,
+            propensities={name: rules[name] for name in chosen},
+            metrics=("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5"),
+            split=split,
+        )
+    assert time.perf_counter() - start < 30
+    assert len(result.frame) == 7 * 7 * 6 * 2
+    assert result.frame[["reference", "estimate", "bias_se"]].notna().all(axis=None)
+
+
+def test_run_validation_loads_a_study_by_name(shared_data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        result = run_validation(
+            "coat", shared_data("coat"), models=MODELS, metrics=["recall@50"], n_splits=1, n_resamples=10
+        )
+    assert set(result.summary()["propensity"]) >= {"gamma = 1", "published", "direct", "density ratio"}
+    with pytest.raises(InputError, match=r"unknown study 'coats'\. Did you mean 'coat'"):
+        run_validation("coats", shared_data("coat"))
