@@ -1,8 +1,45 @@
-"""Inference: intervals, comparisons and weight diagnostics, from per-user sums only."""
+"""Inference: intervals, comparisons, diagnostics and sensitivity, from per-user sums only."""
 
 from __future__ import annotations
 
-from ipseval.inference._intervals import normal_interval
+from ipseval.inference._bootstrap import Bootstrap, IntervalMethod, bootstrap
+from ipseval.inference._bounds import bounds, ratio_bounds
+from ipseval.inference._comparisons import (
+    Correction,
+    Family,
+    compare,
+    minimum_detectable_difference,
+    users_needed,
+)
+from ipseval.inference._intervals import bca_interval, normal_interval, percentile_interval
+from ipseval.inference._pareto import pareto_k
+from ipseval.inference._refit import PowerLawRefit, Refit, bootstrap_refit
+from ipseval.inference._sensitivity import Sensitivity, sensitivity
+from ipseval.inference._sequences import confidence_sequence
 from ipseval.inference._weights import WeightDiagnostics, effective_sample_size, weight_diagnostics
 
-__all__ = ["WeightDiagnostics", "effective_sample_size", "normal_interval", "weight_diagnostics"]
+__all__ = [
+    "Bootstrap",
+    "Correction",
+    "Family",
+    "IntervalMethod",
+    "PowerLawRefit",
+    "Refit",
+    "Sensitivity",
+    "WeightDiagnostics",
+    "bca_interval",
+    "bootstrap",
+    "bootstrap_refit",
+    "bounds",
+    "compare",
+    "confidence_sequence",
+    "effective_sample_size",
+    "minimum_detectable_difference",
+    "normal_interval",
+    "pareto_k",
+    "percentile_interval",
+    "ratio_bounds",
+    "sensitivity",
+    "users_needed",
+    "weight_diagnostics",
+]

@@ -1,0 +1,233 @@
+"""Bootstrap over users: every replicate recomputes the ratio from resampled sums."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ipseval._checks import check_choice, check_positive_int
+from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval.errors import InputError
+from ipseval.estimators import UserSums
+from ipseval.inference._intervals import (
+    bca_interval,
+    jackknife_acceleration,
+    normal_interval,
+    percentile_interval,
+)
+
+IntervalMethod = Literal["normal", "percentile", "bca"]
+INTERVAL_METHODS = ("normal", "percentile", "bca")
+
+# Entries of one block of counts: 16 MB. A function of the data alone, so that results depend on nothing else.
+BLOCK_ENTRIES = 2_097_152
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Replicates of estimates under resampling of users.
+
+    Attributes
+    ----------
+    keys : tuple
+        What the columns are.
+    values : (n_estimates,) float array
+        The estimates themselves.
+    replicates : (n_resamples, n_estimates) float array
+        NaN where an estimate is undefined in a resample (its denominator is 0).
+    acceleration : (n_estimates,) float array
+        For BCa; NaN when the propensity was fitted again in each resample.
+    """
+
+    keys: tuple[Hashable, ...]
+    values: FloatArray
+    replicates: FloatArray
+    acceleration: FloatArray
+
+    @cached_property
+    def _column(self) -> dict[Hashable, int]:
+        return {key: column for column, key in enumerate(self.keys)}
+
+    def interval(
+        self, key: Hashable, *, confidence_level: float = 0.95, method: IntervalMethod = "bca"
+    ) -> tuple[float, float]:
+        """Return the interval of one estimate.
+
+        "percentile": central quantiles of the replicates. "bca": corrected for bias and skewness. "normal":
+        value ∓ z times the standard deviation of the replicates.
+
+        Raises
+        ------
+        InputError
+            For "bca" of replicates with a propensity fitted anew: the acceleration would need as many fits as
+            there are users.
+        """
+        check_choice("method", method, INTERVAL_METHODS)
+        column = self._column[key]
+        replicates, value = self.replicates[:, column], float(self.values[column])
+        if method == "normal":
+            return normal_interval(value, self.standard_error(key), confidence_level=confidence_level)
+        if method == "percentile":
+            return percentile_interval(replicates, confidence_level=confidence_level)
+        acceleration = float(self.acceleration[column])
+        if np.isnan(acceleration) and not np.isnan(value):
+            raise InputError("bca intervals are not available with refit=; use 'percentile' or 'normal'.")
+        return bca_interval(value, replicates, acceleration, confidence_level=confidence_level)
+
+    def standard_error(self, key: Hashable) -> float:
+        """Return the standard deviation of the defined replicates; NaN with fewer than two."""
+        column = self.replicates[:, self._column[key]]
+        defined = column[~np.isnan(column)]
+        return float(np.std(defined, ddof=1)) if defined.size > 1 else float("nan")
+
+    def n_undefined(self, key: Hashable) -> int:
+        """Return in how many resamples the estimate is undefined."""
+        return int(np.isnan(self.replicates[:, self._column[key]]).sum())
+
+
+def bootstrap(
+    sums: Mapping[Hashable, UserSums],
+    *,
+    n_resamples: int = 10_000,
+    rng: RngLike = None,
+    n_threads: int = 2,
+) -> Bootstrap:
+    """Return replicates of R = (ΣN/ΣD)(ΣV/n) over resampled users, for many estimates at once.
+
+    One resample draws as many users as there are, with replacement; it is shared by all estimates, so that
+    differences of columns are paired. The counts of a block of resamples, times the stacked sums of all
+    estimates, is one matrix product.
+
+    Parameters
+    ----------
+    sums : mapping
+        Key -> sums of an estimate. Users that any of them reads are the population that is resampled.
+    n_resamples : int
+        At least 1.
+    rng : int, Generator or None
+        The replicates depend on it and on the users alone, not on `n_threads`.
+    n_threads : int
+        Blocks computed at the same time.
+
+    Raises
+    ------
+    InputError
+        Without estimates or users.
+
+    References
+    ----------
+    Efron & Tibshirani, An Introduction to the Bootstrap, 1993, doi 10.1201/9780429246593.
+    """
+    check_positive_int("n_resamples", n_resamples)
+    check_positive_int("n_threads", n_threads)
+    users = _population(sums)
+    stacked = _Stacked.of(sums, users)
+    seed = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+
+    def totals(block: tuple[int, int]) -> FloatArray:
+        number, size = block
+        return draw_counts(users.size, size, seed, number) @ stacked.matrix
+
+    # One BLAS thread in each worker: its sums then have one order, whatever the machine.
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        parts = [stacked.ratios(part) for part in pool.map(totals, blocks(n_resamples, users.size))]
+    return Bootstrap(
+        keys=tuple(sums),
+        values=readonly(np.array([one.value() for one in sums.values()])),
+        replicates=readonly(np.concatenate(parts)),
+        acceleration=readonly(
+            np.array([jackknife_acceleration(leave_one_out(one)) for one in sums.values()])
+        ),
+    )
+
+
+def leave_one_out(sums: UserSums) -> FloatArray:
+    """Return the estimate without each user in turn, (n,): exact, as R depends on sums only."""
+    n = sums.n_users
+    if n < 2:
+        return np.full(n, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = (sums.numerator.sum() - sums.numerator) / (sums.denominator.sum() - sums.denominator)
+        if sums.volume is None:
+            return np.asarray(ratio)
+        return np.asarray(ratio * (sums.volume.sum() - sums.volume) / (n - 1))
+
+
+def draw_counts(n_users: int, n_resamples: int, seed: list[int], block: int) -> FloatArray:
+    """Return how often each user occurs in each resample of a block, (n_resamples, n_users)."""
+    # A stream for every block: the draws do not depend on which thread comes first.
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+    counts = np.empty((n_resamples, n_users))
+    for row in counts:
+        # Uniform draws and a count are an order of magnitude faster than a multinomial over all users.
+        row[:] = np.bincount(generator.integers(n_users, size=n_users, dtype=np.uint32), minlength=n_users)
+    return counts
+
+
+def blocks(n_resamples: int, n_users: int) -> Iterator[tuple[int, int]]:
+    """Yield (number, resamples) of blocks whose counts fit in memory; a function of the data alone."""
+    size = int(np.clip(BLOCK_ENTRIES // n_users, 16, 256))
+    for number, first in enumerate(range(0, n_resamples, size)):
+        yield number, min(size, n_resamples - first)
+
+
+def _population(sums: Mapping[Hashable, UserSums]) -> IntArray:
+    if not sums:
+        raise InputError("bootstrap needs at least one estimate.")
+    users = np.unique(np.concatenate([one.users for one in sums.values()]))
+    if users.size == 0:
+        raise InputError("bootstrap needs at least one user with a defined value.")
+    return users
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """The distinct per-user sums of all estimates side by side, (n_users, n_columns), and who reads which."""
+
+    matrix: FloatArray
+    numerator: IntArray
+    denominator: IntArray
+    volume: IntArray
+    entered: IntArray
+    has_volume: BoolArray
+
+    @classmethod
+    def of(cls, sums: Mapping[Hashable, UserSums], users: IntArray) -> _Stacked:
+        columns: list[FloatArray] = []
+        known: dict[bytes, int] = {}
+        reads: list[tuple[int, int, int, int]] = []
+
+        def place(rows: IntArray, values: FloatArray) -> int:
+            column = np.zeros(users.size)
+            column[rows] = values
+            # Denominators are shared by all metrics and models: equal columns are multiplied once.
+            key = hashlib.blake2b(column.tobytes(), digest_size=16).digest()
+            if key not in known:
+                known[key] = len(columns)
+                columns.append(column)
+            return known[key]
+
+        for one in sums.values():
+            rows = np.searchsorted(users, one.users)
+            entered = place(rows, np.ones(rows.size))
+            volume = entered if one.volume is None else place(rows, one.volume)
+            reads.append((place(rows, one.numerator), place(rows, one.denominator), volume, entered))
+        numerator, denominator, volume_of, entered_of = np.array(reads).T
+        has_volume = np.array([one.volume is not None for one in sums.values()])
+        matrix = np.column_stack(columns)
+        return cls(matrix, numerator, denominator, volume_of, entered_of, has_volume)
+
+    def ratios(self, totals: FloatArray) -> FloatArray:
+        """Return the estimates of each resample from its totals, (n_resamples, n_estimates)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = totals[:, self.numerator] / totals[:, self.denominator]
+            factor = totals[:, self.volume] / totals[:, self.entered]
+        values = np.where(self.has_volume, ratio * factor, ratio)
+        return np.where(totals[:, self.denominator] == 0, np.nan, values)

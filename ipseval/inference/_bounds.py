@@ -1,0 +1,152 @@
+"""Bounds when the propensities may be wrong by a factor: extremes of Σwc/Σw over a box of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ipseval._types import FloatArray
+from ipseval.errors import InputError
+from ipseval.estimators import Estimator, Sample
+from ipseval.inference._linear import LinearForm, LinearGroup, groups, stacks
+from ipseval.metrics import Metric
+
+COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower", "upper", "note")
+
+
+def ratio_bounds(contributions: FloatArray, weights: FloatArray, *, factor: float) -> tuple[float, float]:
+    """Return the extremes of Σwc/Σw over w_i ∈ [w_i/Λ, Λ w_i], exactly, in O(N log N).
+
+    A linear-fractional function over a box is extreme at a threshold of c: for the maximum all weights above
+    it are at their upper end, all others at their lower end. Sorting and a scan find it.
+
+    Parameters
+    ----------
+    contributions, weights : (n,) float arrays
+        c and w > 0.
+    factor : float
+        Λ ≥ 1, the factor by which each weight may be wrong in either direction.
+
+    References
+    ----------
+    Zhao, Small & Bhattacharya, Sensitivity analysis for inverse probability weighting estimators via the
+    percentile bootstrap, JRSS B 81, 2019, doi 10.1111/rssb.12327.
+
+    Examples
+    --------
+    Two values of equal weight, Λ = 2: the larger counts 2 and the smaller ½, or the reverse.
+
+    >>> ratio_bounds(np.array([0.0, 1.0]), np.array([1.0, 1.0]), factor=2.0)
+    (0.2, 0.8)
+    """
+    check_factor(factor)
+    low, high = _row_bounds(contributions[None, :], weights[None, :], factor)
+    return float(low[0]), float(high[0])
+
+
+def bounds(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    *,
+    factors: Sequence[float],
+) -> pd.DataFrame:
+    """Return the bounds of every estimate when each 1/P may be wrong by a factor Λ, pair by pair.
+
+    For `snips` the weights of each user are moved on their own; for `snips-global` and `snips-pooled` all
+    together. The bounds say nothing of sampling error. The unweighted estimators are bounded with w = 1:
+    what would be left of them if P varied within Λ².
+
+    Returns
+    -------
+    DataFrame
+        Columns model, metric, estimator, factor, estimate, lower, upper, note; NaN with a note for metrics
+        and estimators that are no weighted average of contributions.
+    """
+    for factor in factors:
+        check_factor(factor)
+    sample = next(iter(samples.values()))
+    parts, rest = stacks(samples, metrics)
+    linear, others = groups(parts, estimators, sample)
+    missing = [(*one, estimator) for one in rest for estimator in estimators] + others
+    weights = sample.weights if sample.propensity is not None else np.ones(len(sample.ranked))
+    found: dict[tuple[str, str, str, float], tuple[float, float, float, str]] = {}
+    for group in linear:
+        for factor in factors:
+            found.update(_group_bounds(group, weights, float(factor)))
+    for model, metric, estimator in missing:
+        for factor in factors:
+            value = estimator.sums(samples[model], metric).value()
+            found[model, metric.label, estimator.label, float(factor)] = (
+                value,
+                float("nan"),
+                float("nan"),
+                "no bounds: not a weighted average of contributions",
+            )
+    keys = [
+        (model, m.label, e.label, float(factor))
+        for model in samples
+        for m in metrics
+        for e in estimators
+        for factor in factors
+    ]
+    return pd.DataFrame([(*key, *found[key]) for key in keys], columns=list(COLUMNS))
+
+
+def check_factor(factor: float) -> None:
+    """Raise `InputError` unless Λ is a finite number ≥ 1."""
+    if not (np.isfinite(factor) and factor >= 1):
+        raise InputError(f"factor must be a finite number >= 1 (1: the weights are exact); got {factor!r}.")
+
+
+def _group_bounds(
+    group: LinearGroup, weights: FloatArray, factor: float
+) -> dict[tuple[str, str, str, float], tuple[float, float, float, str]]:
+    form = group.form
+    values = form.coefficients(weights) @ group.contributions
+    result = {}
+    for column, key in enumerate(group.keys):
+        c = group.contributions[:, column]
+        low, high = (
+            _per_user(form, c, weights, factor) if form.per_user else _global(form, c, weights, factor)
+        )
+        result[(*key, factor)] = (float(values[column]), low, high, "")
+    return result
+
+
+def _global(form: LinearForm, c: FloatArray, weights: FloatArray, factor: float) -> tuple[float, float]:
+    low, high = ratio_bounds(c, form.base * (weights if form.weighted else 1.0), factor=factor)
+    volume = 1.0 if form.volume is None else float(form.volume.mean())
+    return low * volume, high * volume
+
+
+def _per_user(form: LinearForm, c: FloatArray, weights: FloatArray, factor: float) -> tuple[float, float]:
+    """Return the mean over users of each user's own bounds; users of one size make one matrix."""
+    ranked = form.ranked
+    w = weights if form.weighted else np.ones(c.size)
+    low, high = np.empty(ranked.users.size), np.empty(ranked.users.size)
+    for size in np.unique(ranked.counts):
+        members = np.flatnonzero(ranked.counts == size)
+        rows = ranked.starts[members, None] + np.arange(size)
+        low[members], high[members] = _row_bounds(c[rows], w[rows], factor)
+    return float(np.mean(form.factor * low)), float(np.mean(form.factor * high))
+
+
+def _row_bounds(c: FloatArray, w: FloatArray, factor: float) -> tuple[FloatArray, FloatArray]:
+    """Return the extremes of each row of two (n_rows, n) matrices."""
+    order = np.argsort(c, axis=1, kind="stable")
+    c, w = np.take_along_axis(c, order, axis=1), np.take_along_axis(w, order, axis=1)
+    # Shares below each threshold, from 0 entries to all of them.
+    weight = _from_zero(np.cumsum(w, axis=1))
+    total = _from_zero(np.cumsum(w * c, axis=1))
+    rest_weight, rest_total = weight[:, -1:] - weight, total[:, -1:] - total
+    square = factor**2
+    highest = (total + square * rest_total) / (weight + square * rest_weight)
+    lowest = (square * total + rest_total) / (square * weight + rest_weight)
+    return lowest.min(axis=1), highest.max(axis=1)
+
+
+def _from_zero(sums: FloatArray) -> FloatArray:
+    return np.concatenate([np.zeros((sums.shape[0], 1)), sums], axis=1)

@@ -1,0 +1,244 @@
+"""Comparisons of recommenders on the same users: paired differences, tests of a family, and power."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri, stdtr, stdtrit
+
+from ipseval._checks import check_choice, check_fraction
+from ipseval._types import FloatArray
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.estimators import Estimate
+
+Correction = Literal["holm", "bh", "bonferroni"] | None
+Family = Literal["cell", "estimator", "all"]
+# Names in statsmodels.stats.multitest.
+CORRECTIONS = {"holm": "holm", "bh": "fdr_bh", "bonferroni": "bonferroni"}
+FAMILIES: dict[str, list[str]] = {"cell": ["metric", "estimator"], "estimator": ["estimator"], "all": []}
+
+COLUMNS = (
+    "metric",
+    "estimator",
+    "model",
+    "reference",
+    "difference",
+    "std_error",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "p_adjusted",
+    "effect_size",
+    "minimum_detectable_difference",
+    "n_users",
+    "n_users_needed",
+    "note",
+)
+
+
+def compare(
+    estimates: Mapping[tuple[str, str, str], Estimate],
+    *,
+    reference: str | None = None,
+    correction: Correction = "holm",
+    family: Family = "cell",
+    confidence_level: float = 0.95,
+    power: float = 0.8,
+    difference: float | None = None,
+) -> pd.DataFrame:
+    """Return the paired difference of every pair of recommenders, tested within a declared family.
+
+    With ψ^A_u − ψ^B_u the difference of influences of each user, SE² = Σ(ψ^A_u − ψ^B_u)²/(n(n − 1)), and
+    difference/SE is referred to Student's t with n − 1 degrees of freedom.
+
+    Parameters
+    ----------
+    estimates : mapping
+        (recommender, metric, estimator) -> Estimate.
+    reference : str or None
+        Recommender with which all others are compared; None: all pairs.
+    correction : {"holm", "bh", "bonferroni"} or None
+        "holm" and "bonferroni" bound the chance of any false rejection in the family, "bh" the expected
+        share of false rejections among all; None: `p_adjusted` is `p_value`.
+    family : {"cell", "estimator", "all"}
+        Which tests are corrected together: the pairs within each metric and estimator; all metrics of an
+        estimator; the whole table. Declare it before looking.
+    confidence_level : float
+        Of the intervals, each on its own; its complement is the level α of the power calculations.
+    power : float
+        1 − β, in (α/2, 1).
+    difference : float or None
+        The difference that `n_users_needed` is for; None: the observed one.
+
+    Returns
+    -------
+    DataFrame
+        metric, estimator, model, reference; difference = R(model) − R(reference), std_error, ci_low, ci_high,
+        p_value, p_adjusted; effect_size = difference over the standard deviation of ψ^A − ψ^B between users;
+        minimum_detectable_difference = the true difference that a two-sided test at level α finds with the
+        given power; n_users; n_users_needed to find `difference` with that power (inf for 0); note. NaN
+        where an estimate is undefined: not counted in the family.
+
+    Raises
+    ------
+    UnknownNameError
+        For a reference, correction or family that does not exist.
+    InputError
+        With fewer than two recommenders.
+
+    References
+    ----------
+    Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 1979.
+    Benjamini & Hochberg, Controlling the false discovery rate, JRSS B 57, 1995, doi
+    10.1111/j.2517-6161.1995.tb02031.x.
+    """
+    check_fraction("confidence_level", confidence_level)
+    check_fraction("power", power)
+    check_choice("family", family, FAMILIES)
+    if correction is not None:
+        check_choice("correction", correction, CORRECTIONS)
+    if difference is not None and not (np.isfinite(difference) and difference != 0):
+        raise InputError(f"difference must be finite and not 0; got {difference!r}.")
+    rows = []
+    for metric, estimator, model, other in _pairs(estimates, reference):
+        first, second = estimates[model, metric, estimator], estimates[other, metric, estimator]
+        tested = _paired(first, second, confidence_level, power, difference)
+        rows.append((metric, estimator, model, other, *tested))
+    columns = [name for name in COLUMNS if name != "p_adjusted"]
+    frame = pd.DataFrame(rows, columns=columns)
+    adjusted = adjust(frame, correction, FAMILIES[family])
+    frame.insert(list(COLUMNS).index("p_adjusted"), "p_adjusted", adjusted)
+    return frame
+
+
+def adjust(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatArray:
+    """Return p-values adjusted within groups of the columns `by`; NaN stays NaN and does not count."""
+    raw = frame["p_value"].to_numpy(dtype=np.float64)
+    adjusted = raw.copy()
+    if correction is None:
+        return adjusted
+    from statsmodels.stats.multitest import multipletests
+
+    groups = frame.groupby(by, sort=False).indices.values() if by else [np.arange(raw.size)]
+    for members in groups:
+        tested = members[~np.isnan(raw[members])]
+        if tested.size:
+            adjusted[tested] = multipletests(raw[tested], method=CORRECTIONS[correction])[1]
+    return adjusted
+
+
+def minimum_detectable_difference(
+    deviation: float, n_users: float, *, level: float = 0.05, power: float = 0.8
+) -> float:
+    """Return the true difference that a two-sided paired test finds with the given power.
+
+    d σ with d = (z_{1−α/2} + z_power)/√(n − z²_{1−α/2}/2), Guenther's approximation to the power of the
+    paired t-test: within 1 % of the exact value from 20 users on.
+
+    Parameters
+    ----------
+    deviation : float
+        Standard deviation σ between users of the difference of influences.
+    n_users : float
+        NaN results for fewer users than z²/2 + 1.
+
+    References
+    ----------
+    Guenther, Sample size formulas for normal theory t tests, The American Statistician 35, 1981, doi
+    10.1080/00031305.1981.10479363.
+
+    Examples
+    --------
+    >>> round(minimum_detectable_difference(1.0, 200), 3)
+    0.199
+    """
+    z = float(ndtri(1 - level / 2))
+    effective = n_users - z**2 / 2
+    if not effective >= 1:
+        return float("nan")
+    return (z + float(ndtri(power))) / float(np.sqrt(effective)) * deviation
+
+
+def users_needed(deviation: float, difference: float, *, level: float = 0.05, power: float = 0.8) -> float:
+    """Return the number of users with which a true difference is found with the given power, rounded up.
+
+    The inverse of `minimum_detectable_difference`: inf for a difference of 0, NaN for NaN.
+
+    Examples
+    --------
+    >>> users_needed(1.0, 0.2)
+    199.0
+    """
+    if np.isnan(difference) or np.isnan(deviation):
+        return float("nan")
+    if difference == 0:
+        return float("inf")
+    z = float(ndtri(1 - level / 2))
+    needed = ((z + float(ndtri(power))) * deviation / difference) ** 2 + z**2 / 2
+    return float(max(np.ceil(needed), 2.0))
+
+
+def paired_influence(first: Estimate, second: Estimate) -> FloatArray:
+    """Return ψ^A_u − ψ^B_u (n,), aligned by user; a user whom only one of them reads has 0 in the other.
+
+    Where users differ, influences are scaled to n, the number of users that either reads.
+    """
+    users = np.union1d(first.sums.users, second.sums.users)
+    aligned = np.zeros(users.size)
+    for sign, one in ((1.0, first), (-1.0, second)):
+        if one.sums.n_users:
+            scale = users.size / one.sums.n_users
+            aligned[np.searchsorted(users, one.sums.users)] += sign * scale * one.influence
+    return aligned
+
+
+def _pairs(
+    estimates: Mapping[tuple[str, str, str], Estimate], reference: str | None
+) -> list[tuple[str, str, str, str]]:
+    models = list(dict.fromkeys(key[0] for key in estimates))
+    if len(models) < 2:
+        raise InputError(f"comparison needs at least two recommenders; got {len(models)}.")
+    if reference is not None and reference not in models:
+        raise UnknownNameError("recommender", reference, models)
+    if reference is None:
+        pairs = list(combinations(models, 2))
+    else:
+        pairs = [(model, reference) for model in models if model != reference]
+    cells = list(dict.fromkeys(key[1:] for key in estimates))
+    return [(*cell, model, other) for cell in cells for model, other in pairs]
+
+
+def _paired(
+    first: Estimate, second: Estimate, confidence_level: float, power: float, wanted: float | None
+) -> tuple[float | int | str, ...]:
+    psi = paired_influence(first, second)
+    n, gap = psi.size, first.value - second.value
+    if n < 2 or np.isnan(gap):
+        nan = float("nan")
+        return (gap, nan, nan, nan, nan, nan, nan, n, nan, "undefined: an estimate or its error is NaN")
+    error = float(np.sqrt(np.sum(psi**2) / (n * (n - 1.0))))
+    deviation = error * float(np.sqrt(n))
+    note = ""
+    if error == 0:
+        p_value = 1.0 if gap == 0 else 0.0
+        note = "the same for every user" if gap == 0 else "the same difference for every user"
+    else:
+        p_value = 2 * float(stdtr(n - 1, -abs(gap) / error))
+    level = 1 - confidence_level
+    reach = float(stdtrit(n - 1, (1 + confidence_level) / 2)) * error
+    return (
+        gap,
+        error,
+        gap - reach,
+        gap + reach,
+        p_value,
+        gap / deviation if deviation > 0 else float("nan"),
+        minimum_detectable_difference(deviation, n, level=level, power=power),
+        n,
+        users_needed(deviation, wanted if wanted is not None else gap, level=level, power=power),
+        note,
+    )

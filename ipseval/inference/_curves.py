@@ -1,0 +1,235 @@
+"""Estimates as functions of γ: ranks and contributions are computed once, only weights change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ipseval._types import FloatArray, IntArray
+from ipseval.errors import PropensityError
+from ipseval.estimators import Estimator, Sample, estimate
+from ipseval.inference._linear import Key, LinearGroup, groups, stacks
+from ipseval.inference._refit import reweighted
+from ipseval.metrics import Metric
+from ipseval.propensity import Propensity
+
+# Entries of one block of weights, γ × positives: 2 MB, so that a block stays in cache.
+BLOCK_ENTRIES = 262_144
+
+Values = dict[Key, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """R(γ) of every recommender, metric and estimator under P_i ∝ (n*_i)^((γ+1)/2).
+
+    Weights depend on γ and n* alone, so they are computed once for every level of n* and read from there.
+
+    Attributes
+    ----------
+    log_levels : (n_levels,) float array
+        ln of the different n* of the positives.
+    level : (n_pos,) int array
+        Level of each positive.
+    linear : list of LinearGroup
+    others : list of (recommender, Metric, Estimator)
+        Estimates that are computed anew for each γ.
+    log_scale : (ln P of the most popular item, its ln n*) or None
+        Where P is on the scale of probabilities: that P is held, so that P stays in (0, 1] for γ ≥ −1.
+    """
+
+    samples: Mapping[str, Sample]
+    log_levels: FloatArray
+    level: IntArray
+    linear: list[LinearGroup]
+    others: list[tuple[str, Metric, Estimator]]
+    log_scale: tuple[float, float] | None
+
+    @classmethod
+    def of(
+        cls,
+        samples: Mapping[str, Sample],
+        metrics: Sequence[Metric],
+        estimators: Sequence[Estimator],
+        propensity: Propensity | None,
+    ) -> Curves:
+        """Prepare the curves.
+
+        Raises
+        ------
+        PropensityError
+            When there is no popularity to raise to another power, or the propensity is clipped.
+        """
+        counts = _popularity(propensity)
+        assert propensity is not None
+        sample = next(iter(samples.values()))
+        parts, rest = stacks(samples, metrics)
+        linear, others = groups(parts, estimators, sample)
+        others += [(model, metric, estimator) for model, metric in rest for estimator in estimators]
+        scale = None
+        if propensity.is_probability and propensity.item is not None:
+            top = int(np.nanargmax(np.where(np.isnan(propensity.item), np.nan, counts)))
+            scale = (float(np.log(propensity.item[top])), float(np.log(counts[top])))
+        levels, level = np.unique(counts[sample.ranked.item], return_inverse=True)
+        return cls(samples, np.log(levels), level, linear, others, scale)
+
+    def values(self, gamma: FloatArray) -> tuple[Values, Values]:
+        """Return all estimates and their derivatives dR/dγ at each γ, (n_gamma,).
+
+        dR/dγ = −½ Cov_w(c, ln n*) within the normaliser of the estimator; NaN where the estimate is not
+        linear in contributions.
+        """
+        values: Values = {}
+        slopes: Values = {}
+        for group in self.linear:
+            part = self._per_user if group.form.per_user else self._global
+            # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
+            with threadpool_limits(limits=1, user_api="blas"):
+                found, slope = part(group, gamma)
+            values.update(zip(group.keys, found.T, strict=True))
+            slopes.update(zip(group.keys, slope.T, strict=True))
+        for model, metric, estimator in self.others:
+            key = (model, metric.label, estimator.label)
+            values[key] = np.empty(gamma.size)
+            slopes[key] = np.full(gamma.size, np.nan if estimator.weighted else 0.0)
+        for place, one in enumerate(gamma):
+            for (model, metric, estimator), sample in self._other_samples(float(one)):
+                values[model, metric.label, estimator.label][place] = estimator.sums(sample, metric).value()
+        return values, slopes
+
+    def standard_errors(self, gamma: FloatArray, values: Values) -> Values:
+        """Return the standard errors over users at each γ, n* and γ taken as known; `values` as above."""
+        errors: Values = {}
+        for group in self.linear:
+            estimates = np.column_stack([values[key] for key in group.keys])
+            with threadpool_limits(limits=1, user_api="blas"):
+                squares = self._squared_influence(group, gamma, estimates)
+            n = group.form.ranked.users.size
+            error = np.sqrt(squares / (n * (n - 1.0))) if n > 1 else np.full(squares.shape, np.nan)
+            errors.update(zip(group.keys, error.T, strict=True))
+        for model, metric, estimator in self.others:
+            errors[model, metric.label, estimator.label] = np.empty(gamma.size)
+        for place, one in enumerate(gamma):
+            for (model, metric, estimator), sample in self._other_samples(float(one)):
+                found = estimate(sample, metric, estimator).standard_error
+                errors[model, metric.label, estimator.label][place] = found
+        return errors
+
+    def only(self, *keys: Key) -> Curves:
+        """Return the curves of a few estimates."""
+        linear = []
+        for group in self.linear:
+            chosen = [place for place, key in enumerate(group.keys) if key in keys]
+            if chosen:
+                names = tuple(group.keys[place] for place in chosen)
+                linear.append(LinearGroup(group.form, names, group.contributions[:, chosen]))
+        others = [one for one in self.others if (one[0], one[1].label, one[2].label) in keys]
+        return replace(self, linear=linear, others=others)
+
+    def _weights(self, gamma: FloatArray, weighted: bool) -> FloatArray:
+        """Return 1/P of each level, (n_gamma, n_levels), up to a factor unless P is a probability."""
+        if not weighted:
+            return np.ones((gamma.size, self.log_levels.size))
+        centre = self.log_levels.mean() if self.log_scale is None else self.log_scale[1]
+        shift = 0.0 if self.log_scale is None else self.log_scale[0]
+        return np.asarray(np.exp(-(gamma[:, None] + 1) / 2 * (self.log_levels - centre) - shift))
+
+    def _global(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return R and dR/dγ, (n_gamma, n_columns): positives are first added up by level of n*."""
+        form = group.form
+        order = np.argsort(self.level, kind="stable")
+        starts = np.searchsorted(self.level[order], np.arange(self.log_levels.size))
+        terms = np.column_stack([group.contributions, np.ones(self.level.size)]) * form.base[:, None]
+        by_level = np.add.reduceat(terms[order], starts, axis=0)
+        weights = self._weights(gamma, form.weighted)
+        sums = weights @ by_level
+        slopes = -0.5 * (weights * self.log_levels) @ by_level * form.weighted
+        ratio = sums[:, :-1] / sums[:, -1:]
+        slope = (slopes[:, :-1] - ratio * slopes[:, -1:]) / sums[:, -1:]
+        volume = 1.0 if form.volume is None else float(form.volume.mean())
+        return ratio * volume, slope * volume
+
+    def _per_user(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return R and dR/dγ, (n_gamma, n_columns), from blocks of users."""
+        form = group.form
+        factor = form.factor / form.factor.size
+        weights = self._weights(gamma, form.weighted)
+        ratio = np.zeros((gamma.size, group.contributions.shape[1]))
+        slope = np.zeros_like(ratio)
+        for users, rows, starts, segment in self._blocks(gamma.size):
+            w = weights[:, self.level[rows]]
+            v = w / np.add.reduceat(w, starts, axis=1)[:, segment]
+            log_n = self.log_levels[self.level[rows]]
+            mean_log = np.add.reduceat(v * log_n, starts, axis=1)[:, segment]
+            v *= factor[users][segment]
+            c = group.contributions[rows]
+            ratio += v @ c
+            if form.weighted:
+                slope -= 0.5 * (v * (log_n - mean_log)) @ c
+        return ratio, slope
+
+    def _squared_influence(self, group: LinearGroup, gamma: FloatArray, estimates: FloatArray) -> FloatArray:
+        """Return Σψ² over users, (n_gamma, n_columns)."""
+        form = group.form
+        n = form.ranked.users.size
+        weights = self._weights(gamma, form.weighted)
+        mean_volume = 1.0 if form.volume is None else float(form.volume.mean())
+        ratio = estimates / mean_volume
+        base_by_level = np.bincount(self.level, weights=form.base)
+        mean_denominator = (weights @ base_by_level / n)[:, None]
+        squares = np.zeros_like(estimates)
+        for users, rows, starts, segment in self._blocks(gamma.size):
+            w = weights[:, self.level[rows]]
+            if form.per_user:
+                w = w / np.add.reduceat(w, starts, axis=1)[:, segment] * form.factor[users][segment]
+            else:
+                w = w * form.base[rows] / mean_denominator
+            for column in range(estimates.shape[1]):
+                c = group.contributions[rows, column]
+                if form.per_user:
+                    psi = np.add.reduceat(w * c, starts, axis=1) - ratio[:, column, None]
+                else:
+                    psi = np.add.reduceat(w * (c - ratio[:, column, None]), starts, axis=1)
+                if form.volume is not None:
+                    psi = psi * mean_volume + ratio[:, column, None] * (form.volume[users] - mean_volume)
+                squares[:, column] += np.einsum("gu,gu->g", psi, psi)
+        return squares
+
+    def _blocks(self, n_gamma: int) -> Iterator[tuple[slice, slice, IntArray, IntArray]]:
+        """Yield users, their positives, where each begins in the block, and the user of each positive."""
+        ranked = next(iter(self.samples.values())).ranked
+        size = max(1, BLOCK_ENTRIES // n_gamma)
+        first = 0
+        while first < ranked.users.size:
+            last = int(np.searchsorted(ranked.starts, ranked.starts[first] + size, side="left"))
+            last = max(last, first + 1)
+            stop = int(ranked.starts[last]) if last < ranked.users.size else len(ranked)
+            rows = slice(int(ranked.starts[first]), stop)
+            starts = ranked.starts[first:last] - ranked.starts[first]
+            yield slice(first, last), rows, starts, ranked.segment[rows] - first
+            first = last
+
+    def _other_samples(self, gamma: float) -> list[tuple[tuple[str, Metric, Estimator], Sample]]:
+        if not self.others:
+            return []
+        scaled = self.log_scale is not None
+        propensity = 1 / self._weights(np.array([gamma]), True)[0][self.level]
+        made = {name: reweighted(one, propensity, scaled) for name, one in self.samples.items()}
+        return [(one, made[one[0]]) for one in self.others]
+
+
+def _popularity(propensity: Propensity | None) -> FloatArray:
+    if propensity is None or propensity.popularity is None:
+        raise PropensityError(
+            "sensitivity to γ needs a power-law propensity, P_i ∝ (n*_i)^((γ+1)/2); "
+            "evaluate with propensity=PowerLawPropensity(gamma=…)."
+        )
+    if propensity.floor is not None:
+        raise PropensityError(
+            f"the propensity is clipped at {propensity.floor:g}, a floor that means something else for every "
+            "γ; evaluate with the unclipped propensity to see the sensitivity to γ."
+        )
+    return propensity.popularity

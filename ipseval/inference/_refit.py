@@ -1,0 +1,186 @@
+"""Bootstrap that fits n* and γ again in every resample, so that their uncertainty reaches the interval."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import numpy as np
+
+from ipseval._checks import check_positive_int
+from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval.errors import IdentificationWarning, InputError
+from ipseval.estimators import Estimator, Sample, UserSums, estimate
+from ipseval.inference._bootstrap import Bootstrap, blocks, draw_counts
+from ipseval.inference._linear import Key, Stack, groups, stacks
+from ipseval.interactions import Interactions
+from ipseval.metrics import Metric
+from ipseval.propensity import PowerLawPropensity, Propensity
+
+
+class Refit(Protocol):
+    """How the propensity is fitted to resampled users."""
+
+    def __call__(self, counts: IntArray, /) -> Propensity:
+        """Return the propensity fitted to a log in which user u occurs `counts[u]` times, (n_users,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PowerLawRefit:
+    """P_i ∝ (n*_i)^η with n*, and γ where a rule is given, computed again from the resampled users.
+
+    Parameters
+    ----------
+    train : Interactions
+        Training log; a user that occurs twice in a resample counts twice in n*.
+    gamma : float, or function (popularity (n_items,), counts (n_users,)) -> float
+        A number stays fixed. A function fits γ to the resample: it is given the resampled n* and how often
+        each user occurs, and weights the users of its own data (random exposure, recommended lists) with it.
+    scale, unseen, smoothing
+        As in `PowerLawPropensity`.
+    """
+
+    train: Interactions
+    gamma: float | Callable[[FloatArray, IntArray], float]
+    scale: Literal["max"] | float | None = None
+    unseen: Literal["drop", "smooth", "raise"] = "drop"
+    smoothing: float = 1.0
+
+    def __call__(self, counts: IntArray, /) -> Propensity:
+        """Return the propensity of one resample."""
+        train = self.train
+        times = counts[train.user].astype(np.float64)
+        popularity: FloatArray = np.bincount(train.item, weights=times, minlength=train.item_ids.size).astype(
+            np.float64
+        )
+        gamma = float(self.gamma(popularity, counts)) if callable(self.gamma) else float(self.gamma)
+        model = PowerLawPropensity(
+            gamma=gamma, scale=self.scale, unseen=self.unseen, smoothing=self.smoothing
+        )
+        with warnings.catch_warnings():
+            # γ > 1 is said once, of the fit itself; in single resamples it is no news.
+            warnings.simplefilter("ignore", IdentificationWarning)
+            return model.fit(popularity=popularity)
+
+
+def bootstrap_refit(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    *,
+    refit: Refit,
+    n_resamples: int = 1000,
+    rng: RngLike = None,
+) -> Bootstrap:
+    """Return replicates of all estimates, with the propensity fitted anew to each resample of the users.
+
+    Users without test positives are resampled too, as they are part of the training log. Ranks stay: the
+    recommenders are what is evaluated. Positives whose propensity is undefined in a resample leave it.
+
+    Parameters
+    ----------
+    samples : mapping
+        Recommender -> weighted sample, all with the same positives.
+    refit : callable
+        See `Refit`; `PowerLawRefit` serves the power law.
+    n_resamples : int
+        At least 1; each costs a fit and an evaluation.
+
+    Raises
+    ------
+    InputError
+        When `refit` returns something else than a propensity for the catalogue.
+    """
+    check_positive_int("n_resamples", n_resamples)
+    first = next(iter(samples.values()))
+    keys = [(name, m.label, e.label) for name in samples for m in metrics for e in estimators]
+    originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]
+    parts, rest = stacks(samples, metrics)
+    seed = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+    n_users = first.ranked.n_population
+    rows = []
+    for number, size in blocks(n_resamples, n_users):
+        for counts in draw_counts(n_users, size, seed, number):
+            fitted = _checked(refit(counts.astype(np.int64)), first)
+            rows.append(_replicate(samples, metrics, estimators, parts, rest, fitted, counts))
+    return Bootstrap(
+        keys=tuple(keys),
+        values=readonly(np.array(originals)),
+        replicates=readonly(np.array([[row[key] for key in keys] for row in rows])),
+        acceleration=readonly(np.full(len(keys), np.nan)),
+    )
+
+
+def _replicate(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    parts: Sequence[Stack],
+    rest: Sequence[tuple[str, Metric]],
+    propensity: Propensity,
+    counts: FloatArray,
+) -> dict[Key, float]:
+    """Return all estimates under another propensity, user u counting `counts[u]` times."""
+    ranked = next(iter(samples.values())).ranked
+    values = propensity.at(ranked.user, ranked.item)
+    known = ~np.isnan(values)
+    if not counts[ranked.user[known]].any():
+        return {(n, m.label, e.label): float("nan") for n in samples for m in metrics for e in estimators}
+    if known.all():
+        now = {n: reweighted(one, values, propensity.is_probability) for n, one in samples.items()}
+    else:
+        now = {
+            n: reweighted(
+                replace(one, ranked=one.ranked.select(known)), values[known], propensity.is_probability
+            )
+            for n, one in samples.items()
+        }
+        if all(part.from_rank_alone for part in parts):
+            parts = [part.select(known) for part in parts]
+        else:
+            parts, rest = stacks(now, metrics)
+    first = next(iter(now.values()))
+    linear, others = groups(parts, estimators, first)
+    result: dict[Key, float] = {}
+    times = counts[first.ranked.users]
+    for group in linear:
+        estimates = group.form.coefficients(first.weights, times) @ group.contributions
+        result.update(zip(group.keys, estimates.tolist(), strict=True))
+    others += [(model, metric, estimator) for model, metric in rest for estimator in estimators]
+    for model, metric, estimator in others:
+        sums = estimator.sums(now[model], metric)
+        result[model, metric.label, estimator.label] = resampled_value(sums, counts)
+    return result
+
+
+def reweighted(
+    sample: Sample, propensity: FloatArray, is_probability: bool, *, keep: BoolArray | None = None
+) -> Sample:
+    """Return the sample, or the positives to keep, under another propensity (n_pos,)."""
+    ranked = sample.ranked
+    if keep is not None and not keep.all():
+        ranked, propensity = ranked.select(keep), propensity[keep]
+    return replace(sample, ranked=ranked, propensity=propensity, is_probability=is_probability, _values={})
+
+
+def resampled_value(sums: UserSums, counts: FloatArray) -> float:
+    """Return R from sums in which user u counts `counts[u]` times; NaN where the denominator is 0."""
+    times = counts[sums.users]
+    denominator = float(times @ sums.denominator)
+    if denominator == 0:
+        return float("nan")
+    ratio = float(times @ sums.numerator) / denominator
+    return ratio if sums.volume is None else ratio * float(times @ sums.volume) / float(times.sum())
+
+
+def _checked(propensity: Propensity, sample: Sample) -> Propensity:
+    if not isinstance(propensity, Propensity):
+        raise InputError(f"refit must return a Propensity; got {type(propensity).__name__}.")
+    if propensity.n_items != sample.ranked.item_ids.size:
+        raise InputError(
+            f"refit returned propensities of {propensity.n_items:,} items; the catalogue has "
+            f"{sample.ranked.item_ids.size:,}."
+        )
+    return propensity

@@ -1,0 +1,188 @@
+"""Sensitivity to γ: R(γ) over a grid, its slope, and the γ at which two recommenders swap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ipseval._checks import as_float_vector, check_finite
+from ipseval._types import FloatArray
+from ipseval.errors import InputError
+from ipseval.estimators import Estimator, Sample
+from ipseval.inference._curves import Curves
+from ipseval.inference._intervals import normal_interval
+from ipseval.inference._linear import Key
+from ipseval.metrics import Metric
+from ipseval.propensity import Propensity
+
+COLUMNS = (
+    "model",
+    "metric",
+    "estimator",
+    "gamma",
+    "estimate",
+    "std_error",
+    "ci_low",
+    "ci_high",
+    "derivative",
+)
+TIPPING_COLUMNS = ("metric", "estimator", "model", "other", "n_tipping", "tipping_points", "statement")
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """R(γ) of every recommender, metric and estimator over a grid of γ.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Columns model, metric, estimator, gamma, estimate, std_error, ci_low, ci_high (n* and γ taken as
+        known; NaN when not asked for), derivative = dR/dγ (NaN for estimates not linear in contributions).
+    gamma : (n_gamma,) float array
+        The grid, ascending.
+    reference : float or None
+        γ of the evaluation.
+    """
+
+    frame: pd.DataFrame
+    gamma: FloatArray
+    reference: float | None
+    _curves: Curves = field(repr=False)
+    _values: dict[Key, FloatArray] = field(repr=False)
+
+    def tipping_points(self) -> pd.DataFrame:
+        """Return, for every pair of recommenders, the γ at which their order changes, and a sentence.
+
+        Sign changes of R_A(γ) − R_B(γ) between neighbouring γ of the grid are refined to 1e-10; two changes
+        within one step of the grid are not seen. `model` is the better one at the γ of the evaluation
+        (where that is in the grid's range; otherwise at the lowest γ).
+
+        Returns
+        -------
+        DataFrame
+            Columns metric, estimator, model, other, n_tipping, tipping_points (tuple of γ), statement, such
+            as "als > bpr holds for γ in [−1, 0.83]".
+        """
+        by_cell: dict[tuple[str, str], list[str]] = {}
+        for model, metric, estimator in self._values:
+            by_cell.setdefault((metric, estimator), []).append(model)
+        rows = []
+        for (metric, estimator), models in by_cell.items():
+            for first, second in combinations(models, 2):
+                keys = ((first, metric, estimator), (second, metric, estimator))
+                rows.append((metric, estimator, *self._tip(*keys)))
+        return pd.DataFrame(rows, columns=list(TIPPING_COLUMNS))
+
+    def _tip(self, first: Key, second: Key) -> tuple[str, str, int, tuple[float, ...], str]:
+        difference = self._values[first] - self._values[second]
+        roots = self._roots(first, second, difference)
+        edges = [float(self.gamma[0]), *roots, float(self.gamma[-1])]
+        signs = [self._sign(low, high, difference) for low, high in pairwise(edges)]
+        at = self.reference if self.reference is not None else edges[0]
+        at = at if edges[0] <= at <= edges[-1] else edges[0]
+        piece = min(int(np.searchsorted(roots, at)), len(signs) - 1)
+        better, worse = (first[0], second[0]) if signs[piece] >= 0 else (second[0], first[0])
+        if np.isnan(difference).any():
+            statement = f"{better} and {worse}: undefined for some γ of the grid"
+        elif not any(signs):
+            statement = f"{better} = {worse} for all γ in {_interval(edges[0], edges[-1])}"
+        else:
+            holds = [
+                _interval(low, high)
+                for low, high, sign in zip(edges[:-1], edges[1:], signs, strict=True)
+                if sign == signs[piece] or sign == 0
+            ]
+            where = f"all γ in {holds[0]}" if not roots else f"γ in {' and '.join(holds)}"
+            statement = f"{better} > {worse} holds for {where}"
+        return better, worse, len(roots), tuple(roots), statement
+
+    def _roots(self, first: Key, second: Key, difference: FloatArray) -> list[float]:
+        from scipy.optimize import brentq
+
+        curves = self._curves.only(first, second)
+
+        def gap(gamma: float) -> float:
+            values = curves.values(np.array([gamma]))[0]
+            return float(values[first][0] - values[second][0])
+
+        signs = np.sign(difference)
+        # A difference of exactly 0 on the grid counts with what comes before it, so a swap is found once.
+        for place in range(1, signs.size):
+            if signs[place] == 0:
+                signs[place] = signs[place - 1]
+        swaps = np.flatnonzero(signs[:-1] * signs[1:] < 0)
+        return [float(brentq(gap, self.gamma[place], self.gamma[place + 1], xtol=1e-10)) for place in swaps]
+
+    def _sign(self, low: float, high: float, difference: FloatArray) -> float:
+        """Return the sign of the difference between two tipping points: that of its largest value there."""
+        inside = (self.gamma >= low) & (self.gamma <= high)
+        values = difference[inside]
+        return float(np.sign(values[np.argmax(np.abs(values))]))
+
+
+def sensitivity(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    propensity: Propensity | None,
+    *,
+    gamma: npt.ArrayLike,
+    confidence_level: float = 0.95,
+    standard_errors: bool = True,
+) -> Sensitivity:
+    """Return R(γ) over a grid, P_i ∝ (n*_i)^((γ+1)/2), from ranks that are computed once.
+
+    Parameters
+    ----------
+    samples : mapping
+        Recommender -> weighted sample.
+    propensity : Propensity
+        Power law, unclipped: its n* is what is raised to other powers.
+    gamma : (n_gamma,) array-like
+        Values of γ; sorted, repeated values once.
+    standard_errors : bool
+        False: estimates and derivatives only, several times faster.
+
+    Raises
+    ------
+    PropensityError
+        For a propensity without popularity, or a clipped one.
+    InputError
+        For fewer than two values of γ, or values that are not finite.
+    """
+    grid = as_float_vector("gamma", gamma)
+    check_finite("gamma", grid)
+    grid = np.unique(grid)
+    if grid.size < 2:
+        raise InputError(f"gamma must hold at least two different values; got {grid.size}.")
+    curves = Curves.of(samples, metrics, estimators, propensity)
+    values, slopes = curves.values(grid)
+    errors = curves.standard_errors(grid, values) if standard_errors else {}
+    keys = [(model, m.label, e.label) for model in samples for m in metrics for e in estimators]
+    unknown = np.full(grid.size, np.nan)
+    parts = []
+    for key in keys:
+        error = errors.get(key, unknown)
+        low, high = normal_interval(values[key], error, confidence_level=confidence_level)
+        columns = (*key, grid, values[key], error, low, high, slopes[key])
+        parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
+    return Sensitivity(
+        pd.concat(parts, ignore_index=True),
+        grid,
+        None if propensity is None else propensity.gamma,
+        curves,
+        {key: values[key] for key in keys},
+    )
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{_number(low)}, {_number(high)}]"
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2) + 0.0:g}".replace("-", "−")
