@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ipseval.estimators._base import Sample, UserSums
-from ipseval.metrics import Metric
+from ipseval.metrics import CompatMetric, Metric
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,9 @@ class Aoa:
     weighted: bool = False
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = the user's value, D_u = 1."""
+        """Return N_u = the user's value, D_u = 1; another library's convention may pool over users."""
+        if isinstance(metric, CompatMetric):
+            return UserSums.of(sample.ranked.users, *metric.sums(sample.ranked, ties=sample.ties))
         return UserSums.of(sample.ranked.users, sample.user_values(metric, weighted=False))
 
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from ipseval._types import FloatArray, readonly
+from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator, Sample, UserSums
-from ipseval.metrics import Claim, Metric, claim
+from ipseval.metrics import Claim, CompatMetric, Metric, claim
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,15 @@ class Estimate:
 
 
 def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
-    """Return the estimate of `metric` by `estimator` on a weighted sample of ranked positives."""
+    """Return the estimate of `metric` by `estimator` on a weighted sample of ranked positives.
+
+    Raises
+    ------
+    InputError
+        For another library's convention by any estimator but `aoa`.
+    """
+    if isinstance(metric, CompatMetric) and estimator.label != "aoa":
+        raise InputError(metric.refusal)
     sums = estimator.sums(sample, metric)
     stated = claim(
         metric,

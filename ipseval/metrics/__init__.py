@@ -7,18 +7,22 @@ from ipseval.metrics._auc import Auc
 from ipseval.metrics._base import Definition, Metric
 from ipseval.metrics._card import card
 from ipseval.metrics._claims import Claim, claim
+from ipseval.metrics._compat import CompatMetric
+from ipseval.metrics._conventions import CONVENTIONS
 from ipseval.metrics._labels import METRICS, metric
 from ipseval.metrics._list import Hit, ReciprocalRank
 from ipseval.metrics._ndcg import Ndcg
 from ipseval.metrics._pairwise import AveragePrecision
 
 __all__ = [
+    "CONVENTIONS",
     "METRICS",
     "AdditiveMetric",
     "Atop",
     "Auc",
     "AveragePrecision",
     "Claim",
+    "CompatMetric",
     "Definition",
     "Hit",
     "Metric",

@@ -10,8 +10,16 @@ import numpy as np
 
 from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._base import Definition, Kind, check_depth, simple_rank, tie_rule
+from ipseval.metrics._base import (
+    Definition,
+    Kind,
+    check_depth,
+    check_unbiased_ties,
+    simple_rank,
+    tie_rule,
+)
 from ipseval.metrics._card import Labelled
+from ipseval.metrics._ties import Prefix, places
 from ipseval.ranking import RankedPositives
 
 Gain = Literal["binary", "linear", "exponential"]
@@ -62,10 +70,11 @@ class AdditiveMetric(Labelled):
         """Return the contribution of each positive under the tie rule, gain included, (n_pos,)."""
         check_depth(self, ranked)
         rule = tie_rule(self, ties)
-        if rule == "expected":
-            value = expected_over_ties(self.at_rank, ranked.n_above, ranked.n_tied, self.cutoff)
+        if rule == "mean":
+            value = self.at_rank(simple_rank(ranked, "mean"))
         else:
-            value = self.at_rank(simple_rank(ranked, rule))
+            above, size = places(ranked, rule)
+            value = expected_over_ties(self.at_rank, above, size - 1, self.cutoff)
         return value if self.gain == "binary" else value * gains(ranked, self.gain, self.label)
 
     def user_values(
@@ -88,6 +97,7 @@ class AdditiveMetric(Labelled):
         ties: TieChoice = "default",
     ) -> FloatArray:
         """Return Σ ŷ c / s_u ("mean") or Σ ŷ c ("sum") of each user with positives."""
+        check_unbiased_ties(self, ranked, ties)
         total = ranked.sum_by_user(self.contributions(ranked, ties=ties) * inverse)
         if self.kind == "sum":
             return total
@@ -123,8 +133,8 @@ class Atop(Labelled):
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return (n − r)/(n − 1) of each positive, (n_pos,)."""
         check_depth(self, ranked)
-        rule = tie_rule(self, ties)
-        rank = simple_rank(ranked, "mean" if rule == "expected" else rule)
+        above, size = places(ranked, tie_rule(self, ties))
+        rank = above + (size + 1) / 2
         n = ranked.n_candidates.astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(n > 1, (n - rank) / (n - 1), np.nan)
@@ -147,6 +157,7 @@ class Atop(Labelled):
         ties: TieChoice = "default",
     ) -> FloatArray:
         """Return Σ ŷ c / s_u of each user with positives."""
+        check_unbiased_ties(self, ranked, ties)
         assert n_relevant is not None
         return ranked.sum_by_user(self.contributions(ranked, ties=ties) * inverse) / n_relevant
 
@@ -168,9 +179,8 @@ def expected_over_ties(
     above, size = n_above[tied], n_tied[tied] + 1
     last = int((above + size).max())
     depth = last if cutoff is None else min(last, cutoff)
-    prefix = np.concatenate([[0.0], np.cumsum(at_rank(np.arange(1.0, depth + 1)))])
-    total = prefix[np.minimum(above + size, depth)] - prefix[np.minimum(above, depth)]
-    value[tied] = total / size
+    prefix = Prefix.of(at_rank(np.arange(1.0, depth + 1)))
+    value[tied] = prefix.between(above, above + size) / size
     return value
 
 

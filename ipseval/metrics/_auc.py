@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ipseval._types import FloatArray, TieChoice, TieRule
-from ipseval.errors import InputError
-from ipseval.metrics._base import Definition, Kind, check_depth, simple_rank, tie_rule
+from ipseval.metrics._base import (
+    Definition,
+    Kind,
+    check_depth,
+    check_unbiased_ties,
+    simple_rank,
+    tie_rule,
+)
 from ipseval.metrics._card import Labelled
 from ipseval.metrics._ties import tie_group_sizes
 from ipseval.ranking import RankedPositives
@@ -108,8 +114,7 @@ def _affine_rule(metric: Auc, ties: TieChoice) -> TieRule:
 def _below(metric: Auc, ranked: RankedPositives, ties: TieChoice) -> FloatArray:
     """Return n − 1 − z of each positive; refuses rules that would need the ties inside the unknown S."""
     check_depth(metric, ranked)
-    if _affine_rule(metric, ties) != "mean":
-        raise InputError("the unbiased auc is defined for ties='mean' or 'expected' only.")
+    check_unbiased_ties(metric, ranked, ties)
     return ranked.n_candidates - simple_rank(ranked, "mean")
 
 

@@ -109,6 +109,34 @@ def check_depth(metric: Metric, ranked: RankedPositives) -> None:
     )
 
 
+def check_unbiased_ties(metric: Metric, ranked: RankedPositives, ties: TieChoice) -> TieRule:
+    """Return the tie rule of an unbiased form; refuses rules that would need the ties inside the unknown S.
+
+    Under "min" and "max" the place of a positive depends on how many other relevant items share its score,
+    and those not observed are unknown. Without ties all rules agree.
+    """
+    rule = tie_rule(metric, ties)
+    if rule in ("min", "max") and ranked.n_tied.any():
+        raise InputError(
+            f"the unbiased {metric.label} is defined for ties='mean' or 'expected' only: {rule!r} would need "
+            f"to know which of the tied items are relevant; {int((ranked.n_tied > 0).sum()):,} of "
+            f"{len(ranked):,} positives are tied."
+        )
+    return rule
+
+
+def check_representable(metric: Metric, values: FloatArray) -> FloatArray:
+    """Return `values`, or raise `InputError` where products of many 1/P left the range of floats."""
+    n_bad = int((~np.isfinite(values)).sum())
+    if n_bad:
+        raise InputError(
+            f"the unbiased {metric.label} multiplies 1/P over the positives of a user, and for {n_bad} of "
+            f"{values.size} users the product is beyond the range of floating-point numbers. Its variance is "
+            "of that size too: use recall@k, mean_dcg or dcg, or snips."
+        )
+    return values
+
+
 def simple_rank(ranked: RankedPositives, rule: TieRule) -> FloatArray:
     """Return the 1-based rank of each positive under "mean", "min" or "max", (n_pos,)."""
     if rule == "min":

@@ -6,6 +6,7 @@ from typing import cast
 
 from ipseval.metrics._base import Metric
 from ipseval.metrics._claims import claim
+from ipseval.metrics._conventions import differences
 
 ESTIMATORS_SHOWN = ("aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled")
 TIE_WORDS = {
@@ -20,6 +21,7 @@ def card(metric: Metric) -> str:
     Claims are those with P on the scale of probabilities and s_u known; each result states its own.
     """
     words = metric.definition
+    empty = "the constant of its formula" if metric.label == "auc" else "0"
     lines = [
         metric.label,
         f"  formula      {words.formula}",
@@ -27,14 +29,25 @@ def card(metric: Metric) -> str:
         f"  discount     {words.discount}",
         f"  cutoff       {'none: the whole ranking' if metric.cutoff is None else f'k = {metric.cutoff}'}",
         f"  ties         {TIE_WORDS[metric.default_ties]} (default)",
-        f"  left out     {words.undefined}; ips counts a user without positives as 0",
+    ]
+    if getattr(metric, "library", None):
+        return "\n".join([*lines, f"  left out     {words.undefined}", "  estimators   aoa only"])
+    lines += [
+        f"  left out     {words.undefined}; ips counts a user without positives as {empty}",
         f"  with weights {words.plug_in}",
         "  claims",
     ]
     for label in ESTIMATORS_SHOWN:
         text = claim(metric, label, is_probability=True, n_relevant="known")
         lines.append(f"    {label:<13}{text}")
+    elsewhere = [] if "(" in metric.label and "rbp" not in metric.label else differences(_name(metric))
+    if elsewhere:
+        lines += ["  elsewhere (compat=)", *(f"    {text}" for text in elsewhere)]
     return "\n".join(lines)
+
+
+def _name(metric: Metric) -> str:
+    return metric.label.partition("@")[0].partition("(")[0]
 
 
 class Labelled:

@@ -53,14 +53,18 @@ def claim(
     --------
     >>> from ipseval.metrics import metric
     >>> str(claim(metric("recall@10"), "snips-pooled"))
-    'consistent given P up to a factor'
+    'consistent given P up to a factor, for the average over all relevant pairs'
     """
+    if getattr(metric, "library", None):
+        return Claim("no claim", "the number another library prints")
     if estimator in ("aoa", "aoa-pooled"):
-        return Claim("biased", "unless P is constant (MNAR)")
+        if metric.kind == "mean":
+            return Claim("biased", "unless P is constant (MNAR)")
+        return Claim("biased", "unless every relevant item is observed")
     if estimator == "ips":
         return _ips(metric, n_relevant)
     if estimator == "snips-pooled" and metric.label == "auc" and is_probability:
-        return Claim("consistent", "given P and independent observations; pooled over pairs")
+        return Claim("consistent", "given P and independent observations, for the share of pairs won")
     if metric.kind == "mean":
         return _self_normalised_mean(estimator)
     if metric.kind == "sum" and estimator in ("snips-global", "snips-pooled"):
@@ -83,5 +87,5 @@ def _self_normalised_mean(estimator: str) -> Claim:
     if estimator == "snips-global":
         return Claim("nearly consistent", "given P up to a factor")
     if estimator == "snips-pooled":
-        return Claim("consistent", "given P up to a factor")
+        return Claim("consistent", "given P up to a factor, for the average over all relevant pairs")
     return Claim("no claim", "")

@@ -15,6 +15,7 @@ from ipseval.errors import InputError
 from ipseval.metrics._additive import AdditiveMetric, Atop
 from ipseval.metrics._auc import Auc
 from ipseval.metrics._base import Definition, Metric
+from ipseval.metrics._compat import compat_metric
 from ipseval.metrics._list import Hit, ReciprocalRank
 from ipseval.metrics._ndcg import Ndcg
 from ipseval.metrics._pairwise import AveragePrecision
@@ -29,6 +30,23 @@ def _one(rank: FloatArray) -> FloatArray:
 
 def _log_discount(rank: FloatArray) -> FloatArray:
     return 1 / np.log2(1 + rank)
+
+
+# Values instead of closures, so that equal labels give equal metrics and metrics can be pickled.
+@dataclass(frozen=True)
+class _Constant:
+    value: float
+
+    def __call__(self, rank: FloatArray) -> FloatArray:
+        return np.full_like(rank, self.value)
+
+
+@dataclass(frozen=True)
+class _Geometric:
+    p: float
+
+    def __call__(self, rank: FloatArray) -> FloatArray:
+        return np.asarray((1 - self.p) * self.p ** (rank - 1))
 
 
 def _recall(label: str, k: int | None) -> Metric:
@@ -46,7 +64,7 @@ def _precision(label: str, k: int | None, denominator: str = "k") -> Metric:
         return TruncatedPrecision(label, k)
     assert k is not None
     words = Definition("Σ_{i∈S} 1{r_i ≤ k} / k", "k, also for shorter lists", plug_in=_SUM_PLUG_IN)
-    return AdditiveMetric(label, "sum", lambda rank: np.full_like(rank, 1 / k), words, k)
+    return AdditiveMetric(label, "sum", _Constant(1 / k), words, k)
 
 
 def _dcg(label: str, k: int | None, gain: Any = "binary") -> Metric:
@@ -63,7 +81,7 @@ def _mean_dcg(label: str, k: int | None) -> Metric:
 
 def _rbp(label: str, k: int | None, p: float = 0.8) -> Metric:
     words = Definition("(1 − p) Σ_{i∈S} p^(r_i − 1)", "none", "(1 − p) p^(r − 1)", plug_in=_SUM_PLUG_IN)
-    return AdditiveMetric(label, "sum", lambda rank: (1 - p) * p ** (rank - 1), words, k)
+    return AdditiveMetric(label, "sum", _Geometric(p), words, k)
 
 
 def _hit(label: str, k: int | None) -> Metric:
@@ -144,16 +162,22 @@ METRICS: dict[str, MetricFamily] = {
     "hits": MetricFamily(_hits, "required", "recall@k of queries with one target (link prediction)", {}),
 }
 
-_LABEL = re.compile(r"^\s*(?P<name>[a-z_]+)\s*(?:\((?P<args>[^()]*)\))?\s*(?:@(?P<k>[^@()]*))?\s*$")
+_LABEL = re.compile(
+    r"^\s*(?P<name>[a-z_]+)\s*(?:\((?P<args>[^()]*)\))?\s*(?:@(?P<k>[^@()\[\]]*))?\s*"
+    r"(?:\[(?P<library>[^\[\]]*)\])?\s*$"
+)
 
 
-def metric(label: str | Metric, **parameters: Any) -> Metric:
+def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any) -> Metric:
     """Return the metric that a label names; its repr is the label, `card()` its definition.
 
     Parameters
     ----------
     label : str
         "recall@10", "auc", "rbp(0.9)", "dcg(gain=exponential)@10"; a Metric object is returned as it is.
+    compat : str, optional
+        "ranx", "sklearn", "trec_eval", "implicit", "lenskit", "rectools" or "recbole": the metric by that
+        library's convention, for `aoa` only; the label says so: "ndcg@10[lenskit]".
     **parameters
         The same as inside the parentheses: `metric("precision@10", denominator="min")`.
 
@@ -168,19 +192,23 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
     --------
     >>> metric("ndcg@10").label
     'ndcg@10'
+    >>> metric("recall@10", compat="lenskit")
+    recall@10[lenskit]
     """
     if not isinstance(label, str):
-        return label
+        return _as_metric(label, compat, parameters)
     match = _LABEL.match(label)
     if match is None:
         raise InputError(
-            f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k."
+            f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k, "
+            "and [library] after it for another library's convention."
         )
     family = lookup(METRICS, match["name"], "metric")
-    given = {
-        **_arguments(label, match["args"], family),
-        **{key: str(value) for key, value in parameters.items()},
-    }
+    given = _arguments(label, match["args"], family)
+    repeated = sorted(given.keys() & parameters.keys())
+    if repeated:
+        raise InputError(f"metric {label!r}: {repeated[0]} is given in the label and as an argument.")
+    given.update({key: str(value) for key, value in parameters.items()})
     values = {}
     for key, text in given.items():
         _, parse = lookup(family.parameters, key, f"parameter of {match['name']}:")
@@ -189,7 +217,23 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
         except InputError as error:
             raise InputError(f"metric {label!r}: {key}: {error}.") from None
     cutoff = _cutoff(label, match["k"], family.cutoff)
-    return family.make(_print(match["name"], values, family, cutoff), cutoff, **values)
+    made = family.make(_print(match["name"], values, family, cutoff), cutoff, **values)
+    library = match["library"] if match["library"] is not None else compat
+    if compat not in (None, library):
+        raise InputError(f"metric {label!r}: the label says [{library}], compat={compat!r}.")
+    return made if library is None else compat_metric(match["name"], made, library)
+
+
+def _as_metric(value: Any, compat: str | None, parameters: dict[str, Any]) -> Metric:
+    """Return an object that is a metric already; anything else, or options beside it, is an error."""
+    if not (hasattr(value, "user_values") and hasattr(value, "label")):
+        raise InputError(
+            f"a metric is a label such as 'recall@10' or a Metric object; got {type(value).__name__}."
+        )
+    if compat is not None or parameters:
+        raise InputError(f"{value.label} is a Metric object already; options go with a label.")
+    found: Metric = value
+    return found
 
 
 def _arguments(label: str, text: str | None, family: MetricFamily) -> dict[str, str]:
@@ -200,6 +244,8 @@ def _arguments(label: str, text: str | None, family: MetricFamily) -> dict[str, 
             if position >= len(family.parameters):
                 raise InputError(f"metric {label!r} takes {len(family.parameters)} parameters.")
             key, value = list(family.parameters)[position], key
+        if key.strip() in arguments:
+            raise InputError(f"metric {label!r} gives {key.strip()} twice.")
         arguments[key.strip()] = value.strip()
     return arguments
 
@@ -211,7 +257,7 @@ def _cutoff(label: str, text: str | None, rule: str) -> int | None:
         return None
     if rule == "none":
         raise InputError(f"metric {label!r} takes no cutoff; it reads the whole ranking.")
-    if not text.strip().isdigit() or int(text) < 1:
+    if re.fullmatch("[0-9]+", text.strip()) is None or int(text) < 1:
         raise InputError(f"metric {label!r}: the cutoff must be an integer >= 1; got {text!r}.")
     return int(text)
 
@@ -220,5 +266,6 @@ def _print(name: str, values: dict[str, Any], family: MetricFamily, cutoff: int 
     shown = [
         (key, value) for key, value in values.items() if value != family.parameters[key][0] or name == "rbp"
     ]
-    inside = ",".join(f"{value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in shown)
+    # repr of a float has as many digits as it takes to read the same number back.
+    inside = ",".join(f"{value!r}" if isinstance(value, float) else f"{key}={value}" for key, value in shown)
     return name + (f"({inside})" if inside else "") + ("" if cutoff is None else f"@{cutoff}")

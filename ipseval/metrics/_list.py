@@ -6,15 +6,26 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ipseval._types import BoolArray, FloatArray, IntArray, TieChoice, TieRule
-from ipseval.metrics._base import Definition, Kind, buckets, check_depth, scaled_weights, tie_rule
+from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
+from ipseval.metrics._base import (
+    Definition,
+    Kind,
+    buckets,
+    check_depth,
+    check_representable,
+    check_unbiased_ties,
+    scaled_weights,
+    tie_rule,
+)
 from ipseval.metrics._card import Labelled
 from ipseval.metrics._ties import (
+    Prefix,
     Table,
     before,
     by_bucket,
     mean_products,
     miss_probability,
+    order_statistic,
     places,
     table,
 )
@@ -62,7 +73,9 @@ class Hit(Labelled):
         ties: TieChoice = "default",
     ) -> FloatArray:
         """Return 1 − Π_{r_i≤k} (1 − ŷ_i); `n_relevant` is not used."""
-        return self._hits(ranked, inverse, ties)
+        check_unbiased_ties(self, ranked, ties)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check_representable(self, self._hits(ranked, inverse, ties))
 
     def _hits(self, ranked: RankedPositives, relevance: FloatArray, ties: TieChoice) -> FloatArray:
         check_depth(self, ranked)
@@ -127,7 +140,9 @@ class ReciprocalRank(Labelled):
         ties: TieChoice = "default",
     ) -> FloatArray:
         """Return Σ_i (ŷ_i/r_i) Π_{j above i} (1 − ŷ_j); `n_relevant` is not used."""
-        return self._reciprocal(ranked, inverse, ties)
+        check_unbiased_ties(self, ranked, ties)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check_representable(self, self._reciprocal(ranked, inverse, ties))
 
     def _at_rank(self, rank: FloatArray) -> FloatArray:
         inside = np.isfinite(rank) if self.cutoff is None else rank <= self.cutoff
@@ -178,35 +193,26 @@ class ReciprocalRank(Labelled):
     def _place_means(self, above: IntArray, size: IntArray, count: IntArray, drop: FloatArray) -> FloatArray:
         """Return Σ_l drop_l E[c(above + p_(l))], p_(l) the l-th smallest of a random subset of places."""
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
-        log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, int(size.max()) + 1)))])
-        result = np.zeros(above.size)
-        order = np.argsort(deepest, kind="stable")
+        reach = int((above + deepest).max(initial=1))
+        values = self._at_rank(np.arange(1.0, reach + 1))
+        # One positive takes each place with the same chance: no law is needed.
+        result = np.where(
+            count == 1, drop[:, 0] * Prefix.of(values).between(above, above + deepest) / size, 0.0
+        )
+        order = np.flatnonzero((count > 1) & (deepest > 0))
+        order = order[np.argsort(deepest[order], kind="stable")]
         place = 0
         while place < order.size:
-            width = max(int(deepest[order[min(place + 63, order.size - 1)]]), 1)
+            width = int(deepest[order[min(place + 63, order.size - 1)]])
             rows = order[place : place + max(1, min(64, CELLS // width))]
             place += rows.size
             p = np.arange(1, int(deepest[rows].max()) + 1)
-            value = self._at_rank((above[rows, None] + p).astype(np.float64))
+            inside = p <= deepest[rows, None]
+            value = np.where(inside, values[np.minimum(above[rows, None] + p, reach) - 1], 0.0)
             for level in range(1, int(count[rows].max()) + 1):
                 used = np.flatnonzero((level <= count[rows]) & (drop[rows, level - 1] != 0))
                 if used.size:
                     chosen = rows[used]
-                    law = _order_statistic(log_factorial, p, size[chosen], count[chosen], level)
+                    law = order_statistic(p, size[chosen], count[chosen], level)
                     result[chosen] += drop[chosen, level - 1] * (law * value[used]).sum(axis=1)
         return result
-
-
-def _order_statistic(
-    log_factorial: FloatArray, p: IntArray, size: IntArray, count: IntArray, level: int
-) -> FloatArray:
-    """Return P(p_(level) = p) = C(p−1, level−1) C(size−p, count−level) / C(size, count), (n, len(p))."""
-
-    def log_choose(n: IntArray, k: IntArray | int) -> FloatArray:
-        possible: BoolArray = (n >= k) & (n >= 0)
-        n, k = np.where(possible, n, 0), np.where(possible, k, 0)
-        value = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
-        return np.where(possible, value, -np.inf)
-
-    t, g = size[:, None], count[:, None]
-    return np.exp(log_choose(p - 1, level - 1) + log_choose(t - p, g - level) - log_choose(t, g))

@@ -9,12 +9,22 @@ import numpy as np
 from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
 from ipseval.metrics._additive import Gain, expected_over_ties, gains
-from ipseval.metrics._base import Definition, Kind, buckets, check_depth, simple_rank, tie_rule
+from ipseval.metrics._base import (
+    Definition,
+    Kind,
+    buckets,
+    check_depth,
+    check_representable,
+    check_unbiased_ties,
+    simple_rank,
+    tie_rule,
+)
 from ipseval.metrics._card import Labelled
 from ipseval.metrics._ties import by_bucket, places
 from ipseval.ranking import RankedPositives
 
 CELLS = 8_000_000
+MOST_LEVELS = 4_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,17 +81,26 @@ class Ndcg(Labelled):
         """Return Σ_i ŷ_i d(r_i) H_i of each user; `n_relevant` is not used."""
         if self.gain != "binary":
             raise InputError(f"{self.label} has no unbiased form for graded gains; ask for aoa or snips.")
+        check_unbiased_ties(self, ranked, ties)
         value = inverse * self._discounts(ranked, ties)
         result = np.empty(ranked.starts.size)
         for members, rows in buckets(ranked):
             width = rows.shape[1]
-            inverse_ideal = 1 / self._ideal_table(width)[1:]
-            step = max(1, CELLS // (width * (width + 1)))
+            # The ideal list is full from k relevant items on, so that no larger number need be told apart.
+            levels = width if self.cutoff is None else min(width, self.cutoff)
+            if levels > MOST_LEVELS:
+                raise InputError(
+                    f"the unbiased {self.label} of a user with {width:,} positives takes memory and time of "
+                    f"the square of that; ask for a cutoff of at most {MOST_LEVELS:,}, or for mean_dcg."
+                )
+            inverse_ideal = 1 / self._ideal_table(levels)[1:]
+            step = max(1, CELLS // (levels * (width + 1)))
             for start in range(0, members.size, step):
                 part = slice(start, start + step)
-                others = _expected_without_each(by_bucket(inverse, rows[part]), inverse_ideal)
-                result[members[part]] = (by_bucket(value, rows[part]) * others).sum(axis=1)
-        return result
+                with np.errstate(over="ignore", invalid="ignore"):
+                    others = _expected_without_each(by_bucket(inverse, rows[part]), inverse_ideal)
+                    result[members[part]] = (by_bucket(value, rows[part]) * others).sum(axis=1)
+        return check_representable(self, result)
 
     def _at_rank(self, rank: FloatArray) -> FloatArray:
         value = 1 / np.log2(1 + rank)
@@ -114,21 +133,22 @@ def _expected_without_each(y: FloatArray, h: FloatArray) -> FloatArray:
 
     That is E h(number of the other relevant items) if y were chances; by multilinearity the identity holds
     for any y, and with y = O/P it is unbiased for h at the true number. Prefix products times suffix
-    functionals, so that nothing is divided out.
+    functionals, so that nothing is divided out; the last level stands for "that many or more".
     """
     n, width = y.shape
-    suffix = np.empty((width + 1, n, width))
-    suffix[width] = h[:width]
+    levels = h.size  # h(t) = h(levels − 1) beyond
+    suffix = np.empty((width + 1, n, levels))
+    suffix[width] = h
     for i in range(width - 1, -1, -1):
-        shifted = np.concatenate([suffix[i + 1][:, 1:], suffix[i + 1][:, -1:]], axis=1)
-        suffix[i] = (1 - y[:, [i]]) * suffix[i + 1] + y[:, [i]] * shifted
-    prefix = np.zeros((n, width))
+        suffix[i, :, :-1] = (1 - y[:, [i]]) * suffix[i + 1, :, :-1] + y[:, [i]] * suffix[i + 1, :, 1:]
+        suffix[i, :, -1] = h[-1]
+    prefix = np.zeros((n, levels))
     prefix[:, 0] = 1.0
     result = np.empty_like(y)
     for i in range(width):
-        # At most i of the items before i are relevant, so the entries read never reach the repeated edge.
-        result[:, i] = (prefix[:, : i + 1] * suffix[i + 1][:, : i + 1]).sum(axis=1)
+        result[:, i] = (prefix * suffix[i + 1]).sum(axis=1)
         moved = prefix * (1 - y[:, [i]])
         moved[:, 1:] += prefix[:, :-1] * y[:, [i]]
+        moved[:, -1] += prefix[:, -1] * y[:, i]
         prefix = moved
     return result

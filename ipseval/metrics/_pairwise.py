@@ -7,9 +7,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
-from ipseval.metrics._base import Definition, Kind, buckets, check_depth, scaled_weights, tie_rule
+from ipseval.metrics._base import (
+    Definition,
+    Kind,
+    buckets,
+    check_depth,
+    check_unbiased_ties,
+    scaled_weights,
+    tie_rule,
+)
 from ipseval.metrics._card import Labelled
-from ipseval.metrics._ties import Table, before, by_bucket, harmonic, places, table
+from ipseval.metrics._ties import Prefix, Table, before, by_bucket, harmonic, places, table
 from ipseval.ranking import RankedPositives
 
 
@@ -53,6 +61,7 @@ class AveragePrecision(Labelled):
         ties: TieChoice = "default",
     ) -> FloatArray:
         """Return Σ_i (ŷ_i/r_i)(1 + Σ_{j above i} ŷ_j) / min(s_u, k)."""
+        check_unbiased_ties(self, ranked, ties)
         assert n_relevant is not None
         return self._pairs(ranked, inverse, ties) / self._ideal(n_relevant)
 
@@ -81,10 +90,10 @@ class AveragePrecision(Labelled):
             result[members] = terms.sum(axis=1)
         return result
 
-    def _expected_terms(self, ties: Table, h: FloatArray) -> tuple[FloatArray, FloatArray]:
-        depth = h.size - 1
+    def _expected_terms(self, ties: Table, h: Prefix) -> tuple[FloatArray, FloatArray]:
+        depth = h.high.size - 1
         low, high = np.minimum(ties.above, depth), np.minimum(ties.above + ties.size, depth)
-        span = h[high] - h[low]
+        span = h.between(low, high)
         single = span / ties.size
         # Σ_p (p − 1)/(above + p) over the places p inside the cutoff = count − (above + 1) Σ_p 1/(above + p).
         count = (high - low).astype(np.float64)
@@ -92,7 +101,7 @@ class AveragePrecision(Labelled):
         pair = np.where(ties.size > 1, (count - (low + 1) * span) / pairs_of_places, 0.0)
         return single, pair
 
-    def _mean_terms(self, ties: Table, h: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _mean_terms(self, ties: Table, h: Prefix) -> tuple[FloatArray, FloatArray]:
         rank = ties.above + (ties.size + 1) / 2
         inside = ties.is_real if self.cutoff is None else ties.is_real & (rank <= self.cutoff)
         single = np.where(inside, 1 / rank, 0.0)

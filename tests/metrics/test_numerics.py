@@ -1,0 +1,186 @@
+"""Digits kept at depth: long rankings, large tie groups, lists that end, weights that multiply."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, getcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval.metrics._ties import Prefix, order_statistic
+from ipseval.ranking import RankedPositives
+
+N = 100_000
+
+
+def one_user(
+    above: list[int], n: int, tied: list[int] | None = None, *, max_rank: int | None = None
+) -> RankedPositives:
+    size = len(above)
+    return RankedPositives(
+        np.zeros(size, dtype=int),
+        np.arange(size),
+        np.array(above),
+        np.zeros(size, dtype=int) if tied is None else np.array(tied),
+        np.full(size, n),
+        np.arange(1),
+        np.arange(max(n, size)),
+        max_rank=max_rank,
+        candidates_by_user=np.array([n]),
+    )
+
+
+def value(label: str, ranked: RankedPositives, **options) -> float:
+    return float(ipseval.metric(label).user_values(ranked, **options)[0])
+
+
+def test_average_precision_of_two_tied_positives_near_rank_100000_keeps_its_digits_under_large_weights():
+    # Places 99,991 and 99,992; ŷ = 1000 each: ½ Σ ŷ_i (A + B ŷ_j), A = E 1/r, B = E 1{r_j < r_i}/r_i.
+    single = (Fraction(1, 99_991) + Fraction(1, 99_992)) / 2
+    pair = Fraction(1, 99_992) / 2
+    exact = (2 * 1000 * single + 2 * 1000 * 1000 * pair) / 2
+    ranked = one_user([99_990, 99_990], N, [1, 1])
+    got = ipseval.metric("ap").unbiased(ranked, np.array([1000.0, 1000.0]), np.array([2.0]))[0]
+    assert got == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_expected_discount_of_a_deep_tie_is_exact_to_the_last_digits():
+    got = ipseval.metric("dcg").contributions(one_user([99_990], N, [1]))[0]
+    assert got == pytest.approx((1 / math.log2(99_992) + 1 / math.log2(99_993)) / 2, rel=1e-15)
+
+
+@pytest.mark.parametrize("g", [1, 2, 3, 5])
+def test_expected_reciprocal_rank_of_a_constant_scorer_over_100000_items_is_exact(g: int):
+    # E[1/min] = Σ_p C(n − p, g − 1) / (p C(n, g)), with 50 decimals.
+    getcontext().prec = 50
+    ways, total = Decimal(math.comb(N - 1, g - 1)), Decimal(0)
+    for p in range(1, N - g + 2):
+        total += ways / p
+        ways = ways * (N - p - g + 1) / (N - p) if N - p else Decimal(0)
+    exact = float(total / Decimal(math.comb(N, g)))
+    assert value("rr", one_user([0] * g, N, [N - 1] * g)) == pytest.approx(exact, rel=1e-12)
+
+
+def test_the_law_of_an_order_statistic_is_the_ratio_of_binomial_coefficients():
+    size, count = np.array([9, 12]), np.array([4, 5])
+    p = np.arange(1, 13)
+    for level in (1, 2, 3, 4):
+        law = order_statistic(p, size, count, level)
+        for row, (t, g) in enumerate(zip(size, count, strict=True)):
+            for column, place in enumerate(p):
+                ways = math.comb(place - 1, level - 1) * math.comb(t - place, g - level) if place <= t else 0
+                assert law[row, column] == pytest.approx(ways / math.comb(t, g), abs=1e-15)
+
+
+def test_prefix_sums_keep_the_digits_of_small_differences():
+    values = np.concatenate([np.full(10, 1e16), np.full(5, 0.1)])
+    got = Prefix.of(values).between(np.array([10, 12]), np.array([15, 99]))
+    assert got == pytest.approx([0.5, 0.3], rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        # Two items share ranks 3 and 4; pessimistic: the positive has rank 4, the other three are not listed.
+        ("ndcg@10", (1 / math.log2(5)) / sum(1 / math.log2(1 + r) for r in (1, 2, 3, 4))),
+        ("ap@10", (1 / 4) / 4),
+        ("rr@10", 1 / 4),
+        ("hit@4", 1.0),
+        ("hit@3", 0.0),
+    ],
+)
+def test_positives_beyond_the_end_of_a_list_are_not_pulled_into_it_by_pessimistic_ties(
+    label: str, expected: float
+):
+    ranked = one_user([2, 10, 10, 10], 50, [1, 0, 0, 0], max_rank=10)
+    assert value(label, ranked, ties="max") == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("ties", ["min", "max"])
+def test_optimistic_and_pessimistic_values_are_those_of_an_order_that_exists(ties: str):
+    # Three positives tied with three others: one item fits a list of one, whoever goes first.
+    ranked = one_user([0, 0, 0], 6, [5, 5, 5])
+    first = ties == "min"
+    assert value("precision@1", ranked, ties=ties) == pytest.approx(1.0 if first else 0.0)
+    assert value("recall@4", ranked, ties=ties) == pytest.approx(1.0 if first else 1 / 3)
+    ranks = (1, 2, 3) if first else (4, 5, 6)
+    assert value("dcg", ranked, ties=ties) == pytest.approx(sum(1 / math.log2(1 + r) for r in ranks))
+    assert value("atop", ranked, ties=ties) == pytest.approx(sum((6 - r) / 5 for r in ranks) / 3)
+    ideal = sum(1 / math.log2(1 + r) for r in (1, 2, 3))
+    assert value("ndcg", ranked, ties=ties) == pytest.approx(value("dcg", ranked, ties=ties) / ideal)
+
+
+@pytest.mark.parametrize("label", ["recall@2", "dcg", "atop", "auc", "ap", "ndcg", "rr", "hit@2"])
+def test_unbiased_forms_refuse_tie_rules_that_depend_on_unobserved_items(label: str):
+    ranked = one_user([0, 0], 6, [3, 3])
+    with pytest.raises(
+        ipseval.InputError, match=r"ties='mean' or 'expected' only.*2 of 2 positives are tied"
+    ):
+        ipseval.metric(label).unbiased(ranked, np.full(2, 2.0), np.array([3.0]), ties="min")
+    untied = one_user([0, 3], 6)
+    metric = ipseval.metric(label)
+    by_min = metric.unbiased(untied, np.full(2, 2.0), np.array([3.0]), ties="min")
+    assert by_min == pytest.approx(metric.unbiased(untied, np.full(2, 2.0), np.array([3.0])))
+
+
+@pytest.mark.parametrize("label", ["rr", "hit@400", "ndcg", "ndcg@5"])
+def test_products_of_weights_beyond_the_range_of_floats_are_an_error_not_a_nan(label: str):
+    ranked = one_user(list(range(400)), 1000)
+    with pytest.raises(ipseval.InputError, match="1 of 1 users the product is beyond the range"):
+        ipseval.metric(label).unbiased(ranked, np.full(400, 1000.0), None)
+
+
+def test_ndcg_at_a_cutoff_of_a_user_with_very_many_positives_needs_little_memory_and_is_exact():
+    # Fully observed: the unbiased form is the value itself. Without a cutoff the number of levels is refused.
+    size = 20_000
+    ranked = one_user(list(range(3, size + 3)), 2 * size)
+    got = ipseval.metric("ndcg@5").unbiased(ranked, np.ones(size), None)[0]
+    assert got == pytest.approx(value("ndcg@5", ranked), rel=1e-13)
+    with pytest.raises(ipseval.InputError, match="square"):
+        ipseval.metric("ndcg").unbiased(ranked, np.ones(size), None)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("recall@20", 1.0),
+        ("precision@20", 4 / 20),
+        ("precision(denominator=min)@20", 1.0),
+        ("ap@20", 1.0),
+        ("ap", 1.0),
+        ("ndcg@20", 1.0),
+        ("rr@20", 1.0),
+        ("hit@20", 1.0),
+        ("auc", math.nan),
+        ("atop", (1 + 2 / 3 + 1 / 3 + 0) / 4),
+    ],
+)
+def test_a_user_all_of_whose_candidates_are_positive(label: str, expected: float):
+    assert value(label, one_user([0, 1, 2, 3], 4)) == pytest.approx(expected, nan_ok=True)
+    assert value(label, one_user([0] * 4, 4, [3] * 4)) == pytest.approx(
+        0.5 if label == "atop" else expected, nan_ok=True
+    )
+
+
+@pytest.mark.parametrize(("label", "expected"), [("auc", math.nan), ("atop", math.nan), ("ndcg", 1.0)])
+def test_a_single_candidate(label: str, expected: float):
+    assert value(label, one_user([0], 1)) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("above", "tied", "k", "expected"),
+    [(8, 3, 10, 0.0), (8, 2, 10, 1.0), (9, 1, 10, 0.0), (8, 1, 9, 0.0), (9, 0, 10, 1.0)],
+)
+def test_mean_ties_put_half_ranks_beyond_the_cutoff_for_every_metric(
+    above: int, tied: int, k: int, expected: float
+):
+    # Ranks 10.5, 10, 10.5, 9.5 and 10 against the cutoff: a half rank is inside only when it is below k.
+    ranked = one_user([above], 20, [tied])
+    for name in ("recall", "hit"):
+        assert value(f"{name}@{k}", ranked, ties="mean") == expected
+    for name in ("ap", "rr"):
+        assert value(f"{name}@{k}", ranked, ties="mean") == pytest.approx(expected / (above + tied / 2 + 1))
+    assert value(f"dcg@{k}", ranked, ties="mean") == pytest.approx(expected / math.log2(above + tied / 2 + 2))
