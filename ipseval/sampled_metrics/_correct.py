@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from ipseval._checks import as_float_vector, check_choice, check_fraction, check_positive_int
-from ipseval._types import FloatArray, IntArray, readonly
+from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval._types import FloatArray, readonly
 from ipseval.errors import InputError
 from ipseval.sampled_metrics._corrected import (
     MAX_SAMPLED,
@@ -19,8 +19,8 @@ from ipseval.sampled_metrics._corrected import (
     mean_over_ties,
     solve_on_grid,
 )
+from ipseval.sampled_metrics._data import SampledData, read_sampled
 from ipseval.sampled_metrics._em import RankDistribution, fit_rank_distribution
-from ipseval.sampled_metrics._expected import check_sizes
 from ipseval.sampled_metrics._grid import RankGrid, rank_grid
 from ipseval.sampled_metrics._targets import SingleTarget, single_target
 
@@ -30,21 +30,6 @@ METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")
 KNOT_SPACING = 0.01
 MAX_EXACT_SIZES = 8
 MAX_SPREAD = 1.1
-
-
-@dataclass(frozen=True, eq=False)
-class SampledData:
-    """Sampled ranks as the corrections read them, all arrays (n_pos,)."""
-
-    n_above: IntArray
-    n_tied: IntArray
-    n_candidates: FloatArray
-    n_sampled: int
-    replacement: bool
-    share: FloatArray  # weight of each positive in the average; sums to 1
-    segment: IntArray  # position of its user
-    n_users: int
-    estimated_rank: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +127,8 @@ def correct_sampled(
     variance_weight : float
         g of "bv", see `corrected_metric`.
     prior : "uniform", "estimated" or (n,) array
-        Distribution of the exact ranks for "bv", "cls" and "ls"; "estimated" is the one that "mle" uses.
+        Distribution of the exact ranks for "bv", "cls" and "ls". "estimated", for "bv", is the one that "mle"
+        uses.
     n_iterations : int
         EM steps of "mle" and prior="estimated".
 
@@ -169,7 +155,7 @@ def correct_sampled(
     """
     check_choice("method", method, METHODS)
     target = single_target(metric)
-    data = _read(sampled_ranks, n_candidates, n_sampled, replacement, users, method)
+    data = read_sampled(sampled_ranks, n_candidates, n_sampled, replacement, users, method)
     steps = check_positive_int("n_iterations", n_iterations)
     plain = target.sampled_values(data.n_sampled)
     uncorrected = mean_over_ties(plain, data.n_above, data.n_tied)
@@ -270,15 +256,20 @@ def _with_prior(
         return corrected_metric(
             n, data.n_sampled, target, method, replacement=data.replacement, variance_weight=g, prior=prior
         ), None
-    if method != "mle" and prior != "estimated":
+    if method != "mle":
         check_choice("prior", prior, ("uniform", "estimated"))
+        if method != "bv":
+            raise InputError(
+                f"prior='estimated' goes with method='bv' only (the standard error of {method!r} would leave the "
+                "fit of the prior out); use method='bv' or 'mle'."
+            )
     if data.n_sampled > MAX_SAMPLED:
         raise InputError(
             f"the rank distribution is fitted for at most {MAX_SAMPLED:,} sampled candidates; got "
             f"{data.n_sampled:,}. Use method='rank', which is accurate for so many."
         )
     grid = rank_grid(n, data.n_sampled, data.replacement, cutoff=target.cutoff)
-    fitted = fit_rank_distribution(grid, _shares(data), n_iterations)
+    fitted = fit_rank_distribution(grid, data.shares(), n_iterations)
     value = target.values(grid.rank, float(n))
     if method == "mle":
         corrected = CorrectedMetric(
@@ -288,8 +279,6 @@ def _with_prior(
     else:
         own = RankGrid(grid.rank, fitted.weights, n, data.n_sampled, data.replacement)
         corrected = solve_on_grid(own, target, method, g)
-        if method != "bv":
-            return corrected, None
         gradient = _prior_gradient(fitted, corrected, value)
     return corrected, mean_over_ties(gradient, data.n_above, data.n_tied)
 
@@ -310,16 +299,6 @@ def _prior_gradient(fitted: RankDistribution, corrected: CorrectedMetric, value:
     return fitted.gradient(fitted.grid.weight * by_weight)
 
 
-def _shares(data: SampledData) -> FloatArray:
-    """Return the observed shares of the sampled ranks 1 … m + 1; ties are spread evenly over their run."""
-    step = data.share / (data.n_tied + 1)
-    size = data.n_sampled + 2
-    change = np.bincount(data.n_above, step, minlength=size)
-    change -= np.bincount(data.n_above + data.n_tied + 1, step, minlength=size)
-    # A run that ended leaves rounding behind; a share is never below 0.
-    return np.maximum(np.cumsum(change)[:-1], 0.0)
-
-
 def _common_size(data: SampledData) -> int:
     low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
     if high / low > MAX_SPREAD:
@@ -329,42 +308,3 @@ def _common_size(data: SampledData) -> int:
             "with method='bv' or 'cls'."
         )
     return round(float(data.share @ data.n_candidates))
-
-
-def _read(
-    sampled_ranks: Any,
-    n_candidates: npt.ArrayLike | None,
-    n_sampled: int | None,
-    replacement: bool | None,
-    users: npt.ArrayLike | None,
-    method: str,
-) -> SampledData:
-    if n_candidates is None or n_sampled is None:
-        raise InputError("n_candidates and n_sampled are needed with an array of sampled ranks.")
-    if method == "importance":
-        raise InputError(
-            "method='importance' needs the probabilities of the drawn candidates; pass the RankedPositives of "
-            "rank_positives(..., candidates=SampledCandidates(...))."
-        )
-    m = check_positive_int("n_sampled", n_sampled)
-    drawn = True if replacement is None else bool(replacement)
-    rank = as_float_vector("sampled_ranks", sampled_ranks)
-    if not rank.size:
-        raise InputError("sampled_ranks is empty; at least one rank is needed.")
-    bad = ~((rank >= 1) & (rank <= m + 1) & (rank == np.floor(rank)))
-    if bad.any():
-        raise InputError(
-            f"sampled_ranks must be whole numbers in 1 … n_sampled + 1 = {m + 1}; {int(bad.sum())} of "
-            f"{rank.size} are not (first: {rank[bad][0]:g})."
-        )
-    n = check_sizes(n_candidates, rank.size, m, drawn)
-    segment, n_users = np.arange(rank.size), rank.size
-    if users is not None:
-        given = np.asarray(users)
-        if given.shape != rank.shape:
-            raise InputError(f"users must have shape {rank.shape} like sampled_ranks; got {given.shape}.")
-        _, segment = np.unique(given, return_inverse=True)
-        n_users = int(segment.max()) + 1
-    share = 1 / (n_users * np.bincount(segment)[segment])
-    above = rank.astype(np.int64) - 1
-    return SampledData(above, np.zeros_like(above), n, m, drawn, share, segment, n_users)

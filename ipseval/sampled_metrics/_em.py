@@ -53,9 +53,7 @@ class RankDistribution:
             back = self.law.T @ (adjoint * density)
             inverse = _ratio(np.ones_like(expected), expected)
             out += back * inverse
-            adjoint = adjoint * (self.law @ ratio) - self.grid.weight * (
-                self.law @ (back * ratio * inverse)
-            )
+            adjoint = adjoint * (self.law @ ratio) - self.grid.weight * (self.law @ (back * ratio * inverse))
         return out
 
 

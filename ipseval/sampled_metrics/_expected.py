@@ -86,9 +86,7 @@ def std_sampled(
     return _moments(ranks, n_candidates, n_sampled, metric, replacement)[1]
 
 
-def equivalent_cutoff(
-    k: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int
-) -> FloatArray:
+def equivalent_cutoff(k: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int) -> FloatArray:
     """Return the rank among all n candidates that a rank k among m sampled ones stands for.
 
     1 + (k − 1)(n − 1)/m, by E[r̃] = 1 + m(r − 1)/(n − 1): recall@k on a sampled list says roughly what
@@ -167,16 +165,12 @@ def check_ranks(
     return rank, n
 
 
-def check_sizes(
-    n_candidates: npt.ArrayLike, size: int, n_sampled: int, replacement: bool
-) -> FloatArray:
+def check_sizes(n_candidates: npt.ArrayLike, size: int, n_sampled: int, replacement: bool) -> FloatArray:
     """Return n as a float array (size,), or raise `InputError` when m and n do not go together."""
     given = np.asarray(n_candidates)
     if given.ndim > 1 or (given.ndim == 1 and given.size != size):
         raise InputError(f"n_candidates must be one number or {size}, one per rank; got shape {given.shape}.")
-    if given.dtype.kind not in "iu" and not (
-        given.dtype.kind == "f" and (given == np.floor(given)).all()
-    ):
+    if given.dtype.kind not in "iu" and not (given.dtype.kind == "f" and (given == np.floor(given)).all()):
         raise InputError(f"n_candidates must be whole numbers; got {n_candidates!r}.")
     n = np.broadcast_to(given.astype(np.float64), (size,))
     low = 2 if replacement else max(2, n_sampled + 1)

@@ -106,7 +106,9 @@ def single_target(metric: Any) -> SingleTarget:
         return SingleTarget(label, _rbp(float(rbp.group(1))))
     match = _LABEL.fullmatch(label)
     if match is None:
-        raise InputError(f"metric label {label!r} does not parse; expected a form such as 'ndcg' or 'ndcg@10'.")
+        raise InputError(
+            f"metric label {label!r} does not parse; expected a form such as 'ndcg' or 'ndcg@10'."
+        )
     name, k = match.group(1), match.group(2)
     curve = lookup(CURVES, name, "single-target metric")
     if k is None and name in NEEDS_CUTOFF:
