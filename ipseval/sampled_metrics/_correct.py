@@ -73,8 +73,8 @@ class SampledEstimate:
 
     def __repr__(self) -> str:
         return (
-            f"SampledEstimate({self.label}: {self.estimate:.4f} ± {self.standard_error:.4f} by {self.method}, "
-            f"{self.uncorrected:.4f} uncorrected; {self.n_positives:,} positives of {self.n_users:,} users, "
+            f"SampledEstimate({self.label}: {self.estimate:.4f} ± {self.standard_error:.4f} by {self.method}"
+            f", {self.uncorrected:.4f} uncorrected; {self.n_positives:,} positives of {self.n_users:,} users, "
             f"{self.n_sampled:,} sampled candidates)"
         )
 
@@ -113,8 +113,8 @@ def correct_sampled(
     n_sampled : int
         m, the number of sampled competitors.
     metric : str or metric object
-        With a single-target form: auc, atop, ap[@k], rr[@k], ndcg[@k], dcg[@k], mean_dcg[@k], recall@k, hit@k,
-        hits@k, precision@k, rbp(p).
+        With a single-target form: auc, atop, ap[@k], rr[@k], ndcg[@k], dcg[@k], mean_dcg[@k], recall@k,
+        hit@k, hits@k, precision@k, rbp(p).
     method : str
         "bv", "cls", "rank", "ls": see `corrected_metric`. "mle": the metric under the rank distribution that
         EM fits to the sampled ranks; M̂ is the posterior mean. "importance": the metric at the
@@ -260,8 +260,8 @@ def _with_prior(
         check_choice("prior", prior, ("uniform", "estimated"))
         if method != "bv":
             raise InputError(
-                f"prior='estimated' goes with method='bv' only (the standard error of {method!r} would leave the "
-                "fit of the prior out); use method='bv' or 'mle'."
+                f"prior='estimated' goes with method='bv' only (the standard error of {method!r} would leave "
+                "the fit of the prior out); use method='bv' or 'mle'."
             )
     if data.n_sampled > MAX_SAMPLED:
         raise InputError(

@@ -129,7 +129,7 @@ def corrected_metric(
     --------
     One competitor is drawn from n = 3: (2 − r̃) estimates AUC = (3 − r)/2 without bias.
 
-    >>> corrected_metric(3, 1, "auc", "ls").values.round(12)
+    >>> corrected_metric(3, 1, "auc", "ls").values.round(12) + 0.0
     array([1., 0.])
     """
     check_choice("method", method, TABLE_METHODS)
@@ -222,7 +222,7 @@ def _least_squares(grid: RankGrid, target: SingleTarget, *, constrained: bool) -
     """Return the least-squares M̂ and the condition number of D^½A."""
     size = grid.n_sampled + 1
     value = target.values(grid.rank, float(grid.n_candidates))
-    # Rows are folded into a triangle block by block: R has the singular values of D^½A, without squaring them.
+    # Rows are folded into a triangle block by block: R has the singular values of D^½A, not their squares.
     triangle = np.zeros((0, size + 1))
     for rows in grid.blocks():
         root = np.sqrt(grid.weight[rows, None])
@@ -238,9 +238,9 @@ def _least_squares(grid: RankGrid, target: SingleTarget, *, constrained: bool) -
         return np.cumsum(steps[::-1])[::-1], condition
     if condition > MAX_CONDITION:
         raise InputError(
-            f"plain least squares is ill-conditioned here: D^½A has condition number {_shown(condition)} with "
-            f"{grid.n_sampled} of {grid.n_candidates:,} candidates (limit {MAX_CONDITION:.0e}), so the answer "
-            "would be noise. Use method='bv' (variance_weight=0.01) or method='cls'."
+            f"plain least squares is ill-conditioned here: D^½A has condition number {_shown(condition)} "
+            f"with {grid.n_sampled} of {grid.n_candidates:,} candidates (limit {MAX_CONDITION:.0e}), so the "
+            "answer would be noise. Use method='bv' (variance_weight=0.01) or method='cls'."
         )
     return solve_triangular(design[:size], right[:size]), condition
 

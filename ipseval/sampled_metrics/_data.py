@@ -30,7 +30,7 @@ class SampledData:
     estimated_rank: FloatArray | None = None
 
     def shares(self) -> FloatArray:
-        """Return the observed shares of the sampled ranks 1 … m + 1; ties are spread evenly over their run."""
+        """Return the observed shares of the sampled ranks 1 … m + 1; ties are spread over their run."""
         step = self.share / (self.n_tied + 1)
         size = self.n_sampled + 2
         change = np.bincount(self.n_above, step, minlength=size)
@@ -59,8 +59,8 @@ def read_sampled(
         raise InputError("n_candidates and n_sampled are needed with an array of sampled ranks.")
     if method == "importance":
         raise InputError(
-            "method='importance' needs the probabilities of the drawn candidates; pass the RankedPositives of "
-            "rank_positives(..., candidates=SampledCandidates(...))."
+            "method='importance' needs the probabilities of the drawn candidates; pass the RankedPositives "
+            "of rank_positives(..., candidates=SampledCandidates(...))."
         )
     m = check_positive_int("n_sampled", n_sampled)
     drawn = True if replacement is None else bool(replacement)
@@ -104,8 +104,8 @@ def _read_ranked(ranked: RankedPositives, method: str) -> SampledData:
         )
     if not sampling.uniform and method not in ("none", "importance"):
         raise InputError(
-            f"method={method!r} assumes that all candidates are equally likely to be drawn; these were drawn with "
-            "unequal probabilities, and the sampled rank tells the share of probability above, not the rank. "
+            f"method={method!r} assumes that all candidates are equally likely to be drawn; these were drawn "
+            "with unequal probabilities, and the sampled rank tells the share of probability above, not the rank. "
             "Use method='importance', or draw uniformly."
         )
     if sampling.uniform and method == "importance":
