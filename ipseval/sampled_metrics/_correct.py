@@ -28,7 +28,6 @@ Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
 METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")
 # Tables for many different n are interpolated between knots this far apart in log n: an error of about 1e-5.
 KNOT_SPACING = 0.01
-MAX_EXACT_SIZES = 8
 MAX_SPREAD = 1.1
 
 
@@ -74,8 +73,8 @@ class SampledEstimate:
     def __repr__(self) -> str:
         return (
             f"SampledEstimate({self.label}: {self.estimate:.4f} ± {self.standard_error:.4f} by {self.method}"
-            f", {self.uncorrected:.4f} uncorrected; {self.n_positives:,} positives of {self.n_users:,} users, "
-            f"{self.n_sampled:,} sampled candidates)"
+            f", {self.uncorrected:.4f} uncorrected; {self.n_positives:,} positives of {self.n_users:,} users"
+            f", {self.n_sampled:,} sampled candidates)"
         )
 
     def conf_int(self, confidence_level: float = 0.95) -> tuple[float, float]:
@@ -231,7 +230,7 @@ def _by_size(
 
 
 def _knots(sizes: FloatArray) -> FloatArray:
-    number = max(MAX_EXACT_SIZES, int(np.ceil(np.log(sizes[-1] / sizes[0]) / KNOT_SPACING)) + 1)
+    number = int(np.ceil(np.log(sizes[-1] / sizes[0]) / KNOT_SPACING)) + 1
     if sizes.size <= number:
         return sizes
     return np.unique(np.round(np.geomspace(sizes[0], sizes[-1], number)))

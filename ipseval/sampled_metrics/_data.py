@@ -105,8 +105,8 @@ def _read_ranked(ranked: RankedPositives, method: str) -> SampledData:
     if not sampling.uniform and method not in ("none", "importance"):
         raise InputError(
             f"method={method!r} assumes that all candidates are equally likely to be drawn; these were drawn "
-            "with unequal probabilities, and the sampled rank tells the share of probability above, not the rank. "
-            "Use method='importance', or draw uniformly."
+            "with unequal probabilities, and the sampled rank tells the share of probability above, not the "
+            "rank. Use method='importance', or draw uniformly."
         )
     if sampling.uniform and method == "importance":
         raise InputError("the candidates were drawn uniformly; use method='rank', which is the same.")
