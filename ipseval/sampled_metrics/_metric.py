@@ -93,7 +93,7 @@ def sampled_metric(
     method: Method = "bv",
     *,
     variance_weight: float = 0.01,
-    prior: Literal["uniform", "estimated"] | npt.ArrayLike = "uniform",
+    prior: Literal["uniform", "estimated"] | npt.ArrayLike | None = None,
     n_iterations: int = 100,
 ) -> SampledMetric:
     """Return a metric for `evaluate_ranks` that corrects sampled ranks: use it with any estimator.
