@@ -38,9 +38,7 @@ class Draws:
 class Drawer:
     """Draws the competitors of one user after the other, each user from a generator of its own."""
 
-    def __init__(
-        self, candidates: DrawScheme, targets: Targets, weights: FloatArray | None
-    ) -> None:
+    def __init__(self, candidates: DrawScheme, targets: Targets, weights: FloatArray | None) -> None:
         self.candidates = candidates
         self.targets = targets
         self.weights = weights
@@ -77,11 +75,13 @@ class Drawer:
         needed = 1 if self.candidates.replacement else m
         if drawable < needed:
             raise InputError(
-                f"user {self.targets.user_ids[user]!r} has {drawable} other candidates that can be drawn, but "
-                f"{needed} are needed; use a smaller n_sampled or replacement=True."
+                f"user {self.targets.user_ids[user]!r} has {drawable} other candidates that can be drawn, "
+                f"but {needed} are needed; use a smaller n_sampled or replacement=True."
             )
 
-    def _sequence(self, generator: np.random.Generator, excluded: IntArray, items: IntArray, inside: bool) -> Draws:
+    def _sequence(
+        self, generator: np.random.Generator, excluded: IntArray, items: IntArray, inside: bool
+    ) -> Draws:
         if self.weights is not None and not self.candidates.replacement:
             return self._by_keys(generator, excluded, items)
         m = self.candidates.n_sampled
@@ -119,8 +119,8 @@ class Drawer:
     def _by_keys(self, generator: np.random.Generator, excluded: IntArray, items: IntArray) -> Draws:
         """Return successive draws in proportion to what is left: the items with the m smallest keys E/weight.
 
-        Given the next smallest key τ, an item is among them with probability 1 − exp(−weight·τ), independently
-        of the score: the inverse makes sums over the drawn items unbiased (Cohen & Kaplan 2007,
+        Given the next smallest key τ, an item is among them with probability 1 − exp(−weight·τ), whatever
+        its score: the inverse makes sums over the drawn items unbiased (Cohen & Kaplan 2007,
         doi:10.1145/1281100.1281133).
         """
         assert self.weights is not None

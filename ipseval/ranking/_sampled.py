@@ -12,10 +12,10 @@ import numpy as np
 from ipseval._checks import as_float_vector, check_choice, check_finite, check_positive_int
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
-from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.ranking._draws import Drawer
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._passes import CALL_TARGET
+from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampling import Pool, Sampling
 from ipseval.ranking._scorers import FactorScorer, Scorer
@@ -112,7 +112,9 @@ class SampledCandidates:
         check_finite("distribution", weights)
         if (weights < 0).any() or weights.sum() <= 0:
             n_negative = int((weights < 0).sum())
-            raise InputError(f"distribution must be >= 0 with a positive sum; {n_negative} entries are below 0.")
+            raise InputError(
+                f"distribution must be >= 0 with a positive sum; {n_negative} entries are below 0."
+            )
         return weights
 
 
@@ -147,8 +149,8 @@ def rank_sampled(
             above_estimate[rows] = (above * draws.inverse).sum(axis=1)
             tied_estimate[rows] = (tied * draws.inverse).sum(axis=1)
         if candidates.pool == "unobserved+positives":
-            n_above[rows] += (own.T > own).sum(axis=1)
-            n_tied[rows] += (own.T == own).sum(axis=1) - 1
+            n_above[rows] += (own < own.T).sum(axis=1)
+            n_tied[rows] += (own == own.T).sum(axis=1) - 1
     check_nan(n_nan, n_scores, resources.name)
     counts = stops - starts
     extra = np.repeat(counts - 1, counts) if candidates.pool == "unobserved+positives" else 0
