@@ -85,6 +85,7 @@ THIRD_PARTY = {
     "inference": {"scipy", "statsmodels", "pandas", "tqdm", "threadpoolctl"},
     "evaluation": {"pandas", "tqdm"},
     "sampled_metrics": {"scipy"},
+    "sampled_metrics._study": {"pandas"},
     "report": {"pandas", "jinja2"},
     "plots": {"pandas", "matplotlib"},
     "validation": {"pandas", "tqdm", "threadpoolctl"},

@@ -16,6 +16,7 @@ from ipseval.ranking._lists import is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_stored
 from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.ranking._run import Resources, kernels_for
+from ipseval.ranking._sampled import SampledCandidates, rank_sampled
 from ipseval.ranking._scorers import FactorScorer, Scorer, as_scorer
 from ipseval.splits import Split
 
@@ -35,7 +36,8 @@ def rank_positives(
 ) -> RankedPositives:
     """Return the exact rank of every test positive among the catalogue minus the user's training items.
 
-    Every candidate is compared with every positive; nothing is sampled, and users × items are never held.
+    Every candidate is compared with every positive, unless `candidates` says otherwise; users × items are
+    never held.
     The result is the same integer for integer with either engine, any number of threads and any block size.
     For factors the score is Σ_k u_k v_k (+ bias), added in order in double precision, on every machine.
 
@@ -54,8 +56,9 @@ def rank_positives(
         `split.test` is ranked; `split.train` is excluded from the candidates.
     name : str
         Used in error messages and beside the progress bar.
-    candidates : "all" or data frame
-        A frame with columns user and item gives each user candidates of its own.
+    candidates : "all", SampledCandidates or data frame
+        `SampledCandidates(m, ...)`: m drawn candidates compete, see there. A frame with columns user and item
+        gives each user candidates of its own.
     allowed_items : ids or boolean mask (n_items,), optional
         Only these items compete. Test positives outside are left out, counted, and named in a warning.
     n_threads : int, optional
@@ -92,6 +95,10 @@ def rank_positives(
             raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
         return model
     targets = Targets.from_split(split)
+    if isinstance(candidates, SampledCandidates):
+        if allowed_items is not None or is_list_frame(model):
+            raise InputError(f"{name}: sampled candidates need scores of all items, and no allowed_items.")
+        return rank_sampled(as_scorer(model, split, name), split, targets, candidates, resources)
     lists = as_candidate_lists(candidates, split, name)
     allowed = None if allowed_items is None else allowed_codes(allowed_items, split)
     if lists is not None and allowed is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
+from ipseval.ranking._sampling import Sampling
 
 if TYPE_CHECKING:
     from ipseval.splits import Split
@@ -45,6 +46,9 @@ class RankedPositives:
         Which items compete, for the report.
     n_not_candidates : int
         Test positives left out because they are not among the candidates (only where these are restricted).
+    sampling : Sampling or None
+        With sampled candidates: how they were drawn; ranks and `n_candidates` are then those of the sampled
+        lists. None: every candidate competes.
     """
 
     user: IntArray
@@ -59,6 +63,7 @@ class RankedPositives:
     candidates_by_user: IntArray | None = None
     candidates: str = ALL_ITEMS
     n_not_candidates: int = 0
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         size = self.user.size
@@ -131,6 +136,7 @@ class RankedPositives:
             n_tied=self.n_tied[keep],
             n_candidates=self.n_candidates[keep],
             gain=None if self.gain is None else self.gain[keep],
+            sampling=None if self.sampling is None else self.sampling.select(keep),
         )
 
 

@@ -1,0 +1,315 @@
+"""correct_sampled: a full-ranking metric estimated from sampled ranks, with its standard error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval._types import FloatArray, readonly
+from ipseval.errors import InputError
+from ipseval.sampled_metrics._corrected import (
+    MAX_SAMPLED,
+    CorrectedMetric,
+    corrected_metric,
+    mean_over_ties,
+    solve_on_grid,
+)
+from ipseval.sampled_metrics._data import SampledData, read_sampled
+from ipseval.sampled_metrics._em import RankDistribution, fit_rank_distribution
+from ipseval.sampled_metrics._grid import RankGrid, rank_grid
+from ipseval.sampled_metrics._targets import SingleTarget, single_target
+
+Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
+METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")
+# Tables for many different n are interpolated between knots this far apart in log n: an error of about 1e-5.
+KNOT_SPACING = 0.01
+MAX_SPREAD = 1.1
+
+
+@dataclass(frozen=True, eq=False)
+class SampledEstimate:
+    """A full-ranking metric estimated from sampled ranks.
+
+    Attributes
+    ----------
+    estimate, standard_error : float
+        The average of the corrected contributions, and its standard error: it covers the draw of the users
+        and of the candidates, and the fit of the rank distribution where one is fitted; not the bias that
+        the correction leaves.
+    contributions : (n_pos,) array
+        M̂(r̃) of each positive.
+    values : (m + 1,) array or None
+        M̂ by sampled rank, at the median number of candidates; None for method="importance".
+    uncorrected : float
+        The average of the metric on the sampled lists themselves.
+    label, method : str
+    n_positives, n_users, n_sampled : int
+    condition_number : float
+        Of the system that was solved (at the median number of candidates); 1 where none was.
+    """
+
+    estimate: float
+    standard_error: float
+    contributions: FloatArray
+    values: FloatArray | None
+    uncorrected: float
+    label: str
+    method: str
+    n_positives: int
+    n_users: int
+    n_sampled: int
+    condition_number: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contributions", readonly(self.contributions))
+        if self.values is not None:
+            object.__setattr__(self, "values", readonly(self.values))
+
+    def __repr__(self) -> str:
+        return (
+            f"SampledEstimate({self.label}: {self.estimate:.4f} ± {self.standard_error:.4f} by {self.method}"
+            f", {self.uncorrected:.4f} uncorrected; {self.n_positives:,} positives of {self.n_users:,} users"
+            f", {self.n_sampled:,} sampled candidates)"
+        )
+
+    def conf_int(self, confidence_level: float = 0.95) -> tuple[float, float]:
+        """Return the normal interval estimate ± z·standard_error."""
+        level = check_fraction("confidence_level", confidence_level)
+        half = float(norm.ppf((1 + level) / 2)) * self.standard_error
+        return self.estimate - half, self.estimate + half
+
+
+def correct_sampled(
+    sampled_ranks: Any,
+    n_candidates: npt.ArrayLike | None = None,
+    n_sampled: int | None = None,
+    metric: Any = "recall@10",
+    method: Method = "bv",
+    *,
+    replacement: bool | None = None,
+    users: npt.ArrayLike | None = None,
+    variance_weight: float = 0.01,
+    prior: Any = None,
+    n_iterations: int = 100,
+) -> SampledEstimate:
+    """Return an estimate of a full-ranking metric from ranks among sampled candidates.
+
+    The average over positives (or over users, of the mean over each user's positives) of M̂(r̃). No method is
+    unbiased for recall@k, AP or NDCG when m < n − 1; compare several, and see `std_sampled`.
+
+    Parameters
+    ----------
+    sampled_ranks : (n_pos,) array of whole numbers, or RankedPositives from sampled candidates
+        r̃ in 1 … m + 1. RankedPositives bring n, m, the law, the users and ties along.
+    n_candidates : int or (n_pos,) array
+        n, the size of the candidate set that was sampled from, the positive included. Where a user has s
+        relevant items and none of them was drawn as a competitor, n − s + 1.
+    n_sampled : int
+        m, the number of sampled competitors.
+    metric : str or metric object
+        With a single-target form: auc, atop, ap[@k], rr[@k], ndcg[@k], dcg[@k], mean_dcg[@k], recall@k,
+        hit@k, hits@k, precision@k, rbp(p).
+    method : str
+        "bv", "cls", "rank", "ls": see `corrected_metric`. "mle": the metric under the rank distribution that
+        EM fits to the sampled ranks; M̂ is the posterior mean. "importance": the metric at the
+        importance-weighted rank, for candidates drawn with known unequal probabilities (RankedPositives
+        only). "none": no correction.
+    replacement : bool
+        Whether candidates were drawn with replacement. Default: True, or what the RankedPositives say.
+    users : (n_pos,) array, optional
+        User of each positive: the average is then over users, who are the independent units.
+    variance_weight : float
+        g of "bv", see `corrected_metric`.
+    prior : "uniform", "estimated" or (n,) array, optional
+        Distribution of the exact ranks for "bv", "cls" and "ls". "estimated", which only "bv" takes and which
+        is its default, is the one that "mle" uses; the others default to uniform. Ranks of a recommender
+        crowd at the head of the list: under the uniform prior of Krichene & Rendle (2020) the corrected
+        recall@10 of a good recommender is far too low.
+    n_iterations : int
+        EM steps of "mle" and prior="estimated".
+
+    Raises
+    ------
+    InputError
+        For ranks outside 1 … m + 1; for an ill-conditioned system (with its condition number); for a method
+        that assumes equal probabilities on candidates drawn with unequal ones; and for "mle" or a given
+        prior when the number of candidates differs by more than a tenth between positives.
+
+    References
+    ----------
+    Krichene & Rendle (2020), doi:10.1145/3394486.3403226; Jin et al. (2021), doi:10.1609/aaai.v35i5.16537;
+    Li et al. (2023), doi:10.1609/aaai.v37i4.25561
+
+    Examples
+    --------
+    Two positives rank 1 and 3 among 2 sampled of 4 others; AUC is affine in the rank, so its correction is
+    the sampled AUC itself, (1 + 0)/2.
+
+    >>> correct_sampled([1, 3], 5, 2, "auc", "rank")
+    SampledEstimate(auc: 0.5000 ± 0.5000 by rank, 0.5000 uncorrected; 2 positives of 2 users, 2 sampled
+    candidates)
+    """
+    check_choice("method", method, METHODS)
+    target = single_target(metric)
+    data = read_sampled(sampled_ranks, n_candidates, n_sampled, replacement, users, method)
+    steps = check_positive_int("n_iterations", n_iterations)
+    plain = target.sampled_values(data.n_sampled)
+    uncorrected = mean_over_ties(plain, data.n_above, data.n_tied)
+    values: FloatArray | None = None
+    condition, drift = 1.0, None
+    if method == "none":
+        values, contributions = plain, uncorrected
+    elif method == "importance":
+        assert data.estimated_rank is not None
+        contributions = target.values(data.estimated_rank, data.n_candidates)
+    elif method == "mle" or not _is_uniform(prior, method):
+        corrected, drift = _with_prior(data, target, method, variance_weight, prior, steps)
+        values, condition = corrected.values, corrected.condition_number
+        contributions = corrected.at(data.n_above, data.n_tied)
+    else:
+        values, contributions, condition = _by_size(data, target, method, variance_weight)
+    return _estimate(data, target.label, method, contributions, drift, values, uncorrected, condition)
+
+
+def _is_uniform(prior: Any, method: str) -> bool:
+    return method != "bv" if prior is None else isinstance(prior, str) and prior == "uniform"
+
+
+def _estimate(
+    data: SampledData,
+    label: str,
+    method: str,
+    contributions: FloatArray,
+    drift: FloatArray | None,
+    values: FloatArray | None,
+    uncorrected: FloatArray,
+    condition: float,
+) -> SampledEstimate:
+    estimate = float(data.share @ contributions)
+    influence = contributions if drift is None else contributions + drift
+    # Σ over a user's positives of share·(influence − mean) is what the user moves the average by.
+    moved = np.bincount(
+        data.segment, data.share * (influence - data.share @ influence), minlength=data.n_users
+    )
+    users = data.n_users
+    error = float(np.sqrt(users / (users - 1) * np.sum(moved**2))) if users > 1 else float("nan")
+    return SampledEstimate(
+        estimate,
+        error,
+        contributions,
+        values,
+        float(data.share @ uncorrected),
+        label,
+        method,
+        contributions.size,
+        users,
+        data.n_sampled,
+        condition,
+    )
+
+
+def _by_size(
+    data: SampledData, target: SingleTarget, method: Any, g: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return M̂ at the median n, M̂(r̃) of each positive at its own n, and the condition number."""
+    sizes, back = np.unique(data.n_candidates, return_inverse=True)
+    tables, knots, condition = [], _knots(sizes), 1.0
+    for n in knots:
+        table = corrected_metric(
+            int(n), data.n_sampled, target, method, replacement=data.replacement, variance_weight=g
+        )
+        tables.append(table.values)
+        condition = max(condition, table.condition_number)
+    stack = np.array(tables)
+    at_median = _between(stack, knots, np.median(data.n_candidates, keepdims=True))[0]
+    contributions = np.empty(back.size)
+    order = np.argsort(back, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(back[order])) + 1):
+        values = _between(stack, knots, data.n_candidates[rows[:1]])[0]
+        contributions[rows] = mean_over_ties(values, data.n_above[rows], data.n_tied[rows])
+    return at_median, contributions, condition
+
+
+def _knots(sizes: FloatArray) -> FloatArray:
+    number = int(np.ceil(np.log(sizes[-1] / sizes[0]) / KNOT_SPACING)) + 1
+    if sizes.size <= number:
+        return sizes
+    return np.unique(np.round(np.geomspace(sizes[0], sizes[-1], number)))
+
+
+def _between(stack: FloatArray, knots: FloatArray, n: FloatArray) -> FloatArray:
+    """Return the tables at `n`, linear in log n between knots, (n.size, m + 1)."""
+    if knots.size == 1:
+        return np.repeat(stack, n.size, axis=0)
+    right = np.clip(np.searchsorted(knots, n), 1, knots.size - 1)
+    left = right - 1
+    share = np.log(n / knots[left]) / np.log(knots[right] / knots[left])
+    return np.asarray((1 - share)[:, None] * stack[left] + share[:, None] * stack[right])
+
+
+def _with_prior(
+    data: SampledData, target: SingleTarget, method: Any, g: float, prior: Any, n_iterations: int
+) -> tuple[CorrectedMetric, FloatArray | None]:
+    """Return M̂ under one rank distribution, and how each positive moves the average through its fit."""
+    n = _common_size(data)
+    if method != "mle" and not isinstance(prior, str | None):
+        return corrected_metric(
+            n, data.n_sampled, target, method, replacement=data.replacement, variance_weight=g, prior=prior
+        ), None
+    if method != "mle":
+        check_choice("prior", prior or "estimated", ("uniform", "estimated"))
+        if method != "bv":
+            raise InputError(
+                f"prior='estimated' goes with method='bv' only (the standard error of {method!r} would leave "
+                "the fit of the prior out); use method='bv' or 'mle'."
+            )
+    if data.n_sampled > MAX_SAMPLED:
+        raise InputError(
+            f"the rank distribution is fitted for at most {MAX_SAMPLED:,} sampled candidates; got "
+            f"{data.n_sampled:,}. Use method='rank', which is accurate for so many."
+        )
+    grid = rank_grid(n, data.n_sampled, data.replacement, cutoff=target.cutoff)
+    fitted = fit_rank_distribution(grid, data.shares(), n_iterations)
+    value = target.values(grid.rank, float(n))
+    if method == "mle":
+        corrected = CorrectedMetric(
+            fitted.posterior_mean(value), target.label, method, n, data.n_sampled, data.replacement
+        )
+        gradient = fitted.gradient(grid.weight * value) - np.nan_to_num(corrected.values)
+    else:
+        own = RankGrid(grid.rank, fitted.weights, n, data.n_sampled, data.replacement)
+        corrected = solve_on_grid(own, target, method, g)
+        gradient = _prior_gradient(fitted, corrected, value)
+    return corrected, mean_over_ties(gradient, data.n_above, data.n_tied)
+
+
+def _prior_gradient(fitted: RankDistribution, corrected: CorrectedMetric, value: FloatArray) -> FloatArray:
+    """Return d(Σ P̂ M̂)/dP̂ through the prior alone, for the bias–variance correction.
+
+    θ = P̂ᵀS⁻¹h with S = (1 − g)AᵀDA + g diag(c); with y = S⁻¹P̂, dθ = yᵀ(dh − dS M̂).
+    """
+    g = corrected.variance_weight
+    assert g is not None
+    law, weights = fitted.law, fitted.weights
+    table = np.nan_to_num(corrected.values)
+    system = (1 - g) * (law.T @ (law * weights[:, None])) + g * np.diag(law.T @ weights)
+    scale = 1 / np.sqrt(np.maximum(np.diag(system), np.finfo(float).tiny))
+    y = scale * np.linalg.solve(scale[:, None] * system * scale, scale * fitted.shares)
+    by_weight = (law @ y) * (value - (1 - g) * (law @ table)) - g * (law @ (y * table))
+    return fitted.gradient(fitted.grid.weight * by_weight)
+
+
+def _common_size(data: SampledData) -> int:
+    low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
+    if high / low > MAX_SPREAD:
+        raise InputError(
+            f"one rank distribution is fitted for all positives, but their number of candidates goes from "
+            f"{low:,.0f} to {high:,.0f}; correct groups of similar size separately, or use prior='uniform' "
+            "with method='bv' or 'cls'."
+        )
+    return round(float(data.share @ data.n_candidates))

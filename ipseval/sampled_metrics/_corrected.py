@@ -1,0 +1,250 @@
+"""Corrected metrics: a value M̂(r̃) for every sampled rank that estimates M(r)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
+from scipy.optimize import nnls
+
+from ipseval._checks import check_choice, check_finite, check_positive_int
+from ipseval._types import FloatArray, IntArray, readonly
+from ipseval.errors import InputError
+from ipseval.sampled_metrics._grid import RankGrid, rank_grid
+from ipseval.sampled_metrics._targets import SingleTarget, single_target
+
+TableMethod = Literal["rank", "bv", "cls", "ls"]
+TABLE_METHODS = ("rank", "bv", "cls", "ls")
+# Beyond this, plain least squares amplifies the noise of the sampled ranks ten-million-fold.
+MAX_CONDITION = 1e7
+MIN_VARIANCE_WEIGHT = 1e-10
+MAX_SAMPLED = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectedMetric:
+    """M̂(r̃), an estimate of a metric's full-ranking value from a sampled rank.
+
+    Attributes
+    ----------
+    values : (m + 1,) array
+        M̂ for the sampled ranks 1 … m + 1, in the unit of the metric; may leave [0, 1].
+    label, method : str
+        The metric that is estimated, and how.
+    n_candidates, n_sampled : int
+        n and m.
+    replacement : bool
+        The law of the sampled rank that was corrected.
+    variance_weight : float or None
+        g of the bias–variance correction.
+    condition_number : float
+        Of the system that was solved; 1 where none was.
+    """
+
+    values: FloatArray
+    label: str
+    method: str
+    n_candidates: int
+    n_sampled: int
+    replacement: bool
+    variance_weight: float | None = None
+    condition_number: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", readonly(self.values))
+
+    def __repr__(self) -> str:
+        g = "" if self.variance_weight is None else f" g={self.variance_weight:g}"
+        drawn = "with" if self.replacement else "without"
+        return (
+            f"CorrectedMetric({self.label}, {self.method}{g}; {self.n_sampled} of {self.n_candidates:,} "
+            f"candidates, {drawn} replacement)"
+        )
+
+    def at(self, n_above: IntArray, n_tied: IntArray | int = 0) -> FloatArray:
+        """Return M̂ for positives with so many sampled competitors above and tied, expected over ties.
+
+        The mean of M̂ over the sampled ranks above + 1 … above + tied + 1.
+        """
+        return mean_over_ties(self.values, n_above, n_tied)
+
+
+def mean_over_ties(values: FloatArray, n_above: IntArray, n_tied: IntArray | int) -> FloatArray:
+    """Return the mean of `values[above : above + tied + 1]` for each positive."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    size = np.asarray(n_tied) + 1
+    # Differences of a running sum round at 1e-16 of its size: without ties read the value itself.
+    return np.where(size == 1, values[n_above], (total[n_above + size] - total[n_above]) / size)
+
+
+def corrected_metric(
+    n_candidates: int,
+    n_sampled: int,
+    metric: Any = "recall@10",
+    method: TableMethod = "bv",
+    *,
+    replacement: bool = True,
+    variance_weight: float = 0.01,
+    prior: npt.ArrayLike | None = None,
+) -> CorrectedMetric:
+    """Return M̂(r̃) for every sampled rank r̃ = 1 … m + 1, computed from the sampling law alone.
+
+    With A[r, i] = P(r̃ = i | r), D = diag(p), b[r] = M(r) and c[i] = Σ_r p(r) A[r, i]:
+
+    ========  =============================================================================================
+    "rank"    M(1 + (n − 1)(r̃ − 1)/m): the metric at the unbiased estimate of the rank
+    "bv"      ((1 − g) AᵀDA + g diag(c))⁻¹ AᵀD b: least mean squared bias + g/(1 − g)·variance
+    "cls"     least ‖D^½ (A M̂ − b)‖ over M̂ that are non-increasing and >= 0
+    "ls"      least ‖D^½ (A M̂ − b)‖; refused where the system is ill-conditioned
+    ========  =============================================================================================
+
+    None is unbiased for recall@k, AP or NDCG when m < n − 1: E[M̂ | r] is a polynomial of degree <= m in r.
+
+    Parameters
+    ----------
+    n_candidates, n_sampled : int
+        n, the positive included, and m. Up to m = 5,000 for the methods that solve a system.
+    metric : str or metric object
+        Any metric with a single-target form; see `expected_sampled`.
+    variance_weight : float
+        g in (0, 1], for "bv": 1 is the posterior mean E[M(r) | r̃] under the prior; towards 0 the bias falls
+        and the variance rises. About one over the number of positives balances the two.
+    prior : (n,) array, optional
+        p(r), the expected distribution of the ranks; normalised. Default: uniform.
+
+    Raises
+    ------
+    InputError
+        For bad sizes, a prior that is not one, and for a system whose condition number makes the answer
+        noise; the text gives the number and what to use instead.
+
+    References
+    ----------
+    Krichene & Rendle (2020), doi:10.1145/3394486.3403226; Li et al. (2023), doi:10.1609/aaai.v37i4.25561
+
+    Examples
+    --------
+    One competitor is drawn from n = 3: (2 − r̃) estimates AUC = (3 − r)/2 without bias.
+
+    >>> corrected_metric(3, 1, "auc", "ls").values.round(12) + 0.0
+    array([1., 0.])
+    """
+    check_choice("method", method, TABLE_METHODS)
+    n = check_positive_int("n_candidates", n_candidates, minimum=2)
+    m = check_positive_int("n_sampled", n_sampled)
+    if not replacement and m > n - 1:
+        raise InputError(f"cannot draw {m} of {n - 1} other candidates without replacement.")
+    target = single_target(metric)
+    if method == "rank":
+        rank = 1 + (n - 1) * np.arange(m + 1.0) / m
+        return CorrectedMetric(target.values(rank, float(n)), target.label, method, n, m, replacement)
+    if m > MAX_SAMPLED:
+        raise InputError(
+            f"method {method!r} solves a system of size n_sampled + 1 = {m + 1:,}, more than "
+            f"{MAX_SAMPLED + 1:,}; use method='rank', which is accurate for so many candidates."
+        )
+    p = None if prior is None else check_prior(prior, n)
+    grid = rank_grid(n, m, replacement, cutoff=target.cutoff, prior=p)
+    return solve_on_grid(grid, target, method, variance_weight)
+
+
+def solve_on_grid(
+    grid: RankGrid, target: SingleTarget, method: TableMethod, variance_weight: float
+) -> CorrectedMetric:
+    """Return the "bv", "cls" or "ls" correction for the prior that the grid's weights stand for."""
+    if method == "bv":
+        values, condition = _bias_variance(grid, target, variance_weight)
+    else:
+        values, condition = _least_squares(grid, target, constrained=method == "cls")
+    return CorrectedMetric(
+        values,
+        target.label,
+        method,
+        grid.n_candidates,
+        grid.n_sampled,
+        grid.replacement,
+        variance_weight if method == "bv" else None,
+        condition,
+    )
+
+
+def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:
+    """Return the prior (n,) normalised to sum 1, or raise `InputError`."""
+    p = np.array(prior, dtype=np.float64)
+    if p.shape != (n,):
+        raise InputError(f"prior must give p(r) for each of the {n} ranks; got shape {p.shape}.")
+    check_finite("prior", p)
+    if (p < 0).any() or p.sum() <= 0:
+        raise InputError(f"prior must be >= 0 with a positive sum; {int((p < 0).sum())} entries are below 0.")
+    return np.asarray(p / p.sum(), dtype=np.float64)
+
+
+def _bias_variance(grid: RankGrid, target: SingleTarget, g: float) -> tuple[FloatArray, float]:
+    if not 0 <= g <= 1:
+        raise InputError(f"variance_weight must be in (0, 1]; got {g!r}.")
+    if g < MIN_VARIANCE_WEIGHT:
+        raise InputError(
+            f"variance_weight={g:g} leaves a system with condition number of about "
+            f"{1 / g if g else float('inf'):.1e}, which float64 cannot solve; use variance_weight >= "
+            f"{MIN_VARIANCE_WEIGHT:g} (0.01 is common), or method='cls'."
+        )
+    gram, marginal, moment = _sums(grid, target)
+    reached = marginal > 0
+    if not reached.all():
+        gram, moment = gram[np.ix_(reached, reached)], moment[reached]
+    # In units of √c the matrix is (1 − g)K + g·I with the eigenvalues of K in [0, 1]: condition <= 1/g.
+    scale = 1 / np.sqrt(marginal[reached])
+    system = (1 - g) * scale[:, None] * gram * scale + g * np.eye(scale.size)
+    eigenvalues = np.linalg.eigvalsh(system)
+    values = np.full(marginal.size, np.nan)  # NaN: a sampled rank that the prior says cannot occur
+    values[reached] = scale * cho_solve(cho_factor(system), scale * moment)
+    return values, float(eigenvalues[-1] / eigenvalues[0])
+
+
+def _sums(grid: RankGrid, target: SingleTarget) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return AᵀDA (m + 1, m + 1), c = AᵀD1 (m + 1,) and AᵀDb (m + 1,)."""
+    size = grid.n_sampled + 1
+    gram, marginal, moment = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    value = target.values(grid.rank, float(grid.n_candidates))
+    for rows in grid.blocks():
+        law = grid.law(rows)
+        weighted = law * grid.weight[rows, None]
+        gram += law.T @ weighted
+        marginal += weighted.sum(axis=0)
+        moment += weighted.T @ value[rows]
+    return gram, marginal, moment
+
+
+def _least_squares(grid: RankGrid, target: SingleTarget, *, constrained: bool) -> tuple[FloatArray, float]:
+    """Return the least-squares M̂ and the condition number of D^½A."""
+    size = grid.n_sampled + 1
+    value = target.values(grid.rank, float(grid.n_candidates))
+    # Rows are folded into a triangle block by block: R has the singular values of D^½A, not their squares.
+    triangle = np.zeros((0, size + 1))
+    for rows in grid.blocks():
+        root = np.sqrt(grid.weight[rows, None])
+        block = np.concatenate([grid.law(rows) * root, value[rows, None] * root], axis=1)
+        (triangle,) = qr(np.concatenate([triangle, block]), mode="r", overwrite_a=True)
+        triangle = triangle[: size + 1]
+    design, right = triangle[:, :size], triangle[:, size]
+    singular = svdvals(design)
+    condition = float(singular[0] / max(singular[-1], np.finfo(float).tiny))
+    if constrained:
+        # M̂ = Tδ with T upper-triangular ones and δ >= 0: non-increasing, never below 0.
+        steps, _ = nnls(np.cumsum(design, axis=1), right, maxiter=20 * size)
+        return np.cumsum(steps[::-1])[::-1], condition
+    if condition > MAX_CONDITION:
+        raise InputError(
+            f"plain least squares is ill-conditioned here: D^½A has condition number {_shown(condition)} "
+            f"with {grid.n_sampled} of {grid.n_candidates:,} candidates (limit {MAX_CONDITION:.0e}), so the "
+            "answer would be noise. Use method='bv' (variance_weight=0.01) or method='cls'."
+        )
+    return solve_triangular(design[:size], right[:size]), condition
+
+
+def _shown(condition: float) -> str:
+    # float64 cannot resolve more: the singular values below are rounding.
+    return f"{condition:.1e}" if condition < 1e14 else f"{condition:.1e} or more"

@@ -1,0 +1,128 @@
+"""Sampled ranks as the corrections read them, from arrays or from RankedPositives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ipseval._checks import as_float_vector, check_positive_int
+from ipseval._types import FloatArray, IntArray
+from ipseval.errors import InputError
+from ipseval.ranking import RankedPositives
+from ipseval.sampled_metrics._expected import check_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class SampledData:
+    """Sampled ranks as the corrections read them, all arrays (n_pos,)."""
+
+    n_above: IntArray
+    n_tied: IntArray
+    n_candidates: FloatArray
+    n_sampled: int
+    replacement: bool
+    share: FloatArray  # weight of each positive in the average; sums to 1
+    segment: IntArray  # position of its user
+    n_users: int
+    estimated_rank: FloatArray | None = None
+
+    def shares(self) -> FloatArray:
+        """Return the observed shares of the sampled ranks 1 … m + 1; ties are spread over their run."""
+        step = self.share / (self.n_tied + 1)
+        size = self.n_sampled + 2
+        change = np.bincount(self.n_above, step, minlength=size)
+        change -= np.bincount(self.n_above + self.n_tied + 1, step, minlength=size)
+        # A run that ended leaves rounding behind; a share is never below 0.
+        return np.maximum(np.cumsum(change)[:-1], 0.0)
+
+
+def read_sampled(
+    sampled_ranks: Any,
+    n_candidates: npt.ArrayLike | None,
+    n_sampled: int | None,
+    replacement: bool | None,
+    users: npt.ArrayLike | None,
+    method: str,
+) -> SampledData:
+    """Return checked sampled ranks, or raise `InputError`; parameters as in `correct_sampled`."""
+    if isinstance(sampled_ranks, RankedPositives):
+        given = (n_candidates, n_sampled, replacement, users)
+        if any(one is not None for one in given):
+            raise InputError(
+                "RankedPositives bring n_candidates, n_sampled, replacement and users along; leave them out."
+            )
+        return _read_ranked(sampled_ranks, method)
+    if n_candidates is None or n_sampled is None:
+        raise InputError("n_candidates and n_sampled are needed with an array of sampled ranks.")
+    if method == "importance":
+        raise InputError(
+            "method='importance' needs the probabilities of the drawn candidates; pass the RankedPositives "
+            "of rank_positives(..., candidates=SampledCandidates(...))."
+        )
+    m = check_positive_int("n_sampled", n_sampled)
+    drawn = True if replacement is None else bool(replacement)
+    rank = as_float_vector("sampled_ranks", sampled_ranks)
+    if not rank.size:
+        raise InputError("sampled_ranks is empty; at least one rank is needed.")
+    bad = ~((rank >= 1) & (rank <= m + 1) & (rank == np.floor(rank)))
+    if bad.any():
+        raise InputError(
+            f"sampled_ranks must be whole numbers in 1 … n_sampled + 1 = {m + 1}; {int(bad.sum())} of "
+            f"{rank.size} are not (first: {rank[bad][0]:g})."
+        )
+    n = check_sizes(n_candidates, rank.size, m, drawn)
+    segment, n_users = np.arange(rank.size), rank.size
+    if users is not None:
+        given_users = np.asarray(users)
+        if given_users.shape != rank.shape:
+            raise InputError(
+                f"users must have shape {rank.shape} like sampled_ranks; got {given_users.shape}."
+            )
+        _, segment = np.unique(given_users, return_inverse=True)
+        n_users = int(segment.max()) + 1
+    above = rank.astype(np.int64) - 1
+    return SampledData(
+        above, np.zeros_like(above), n, m, drawn, _shares_of(segment, n_users), segment, n_users
+    )
+
+
+def _read_ranked(ranked: RankedPositives, method: str) -> SampledData:
+    sampling = ranked.sampling
+    if sampling is None:
+        raise InputError(
+            "these are ranks among all candidates: there is nothing to correct. Sampled ranks come from "
+            "rank_positives(..., candidates=SampledCandidates(...))."
+        )
+    if not len(ranked):
+        raise InputError("there is no positive to correct.")
+    if sampling.pool == "unobserved+positives" and method != "none":
+        raise InputError(
+            "lists that always hold the other positives have no correction; draw from pool='candidates'."
+        )
+    if not sampling.uniform and method not in ("none", "importance"):
+        raise InputError(
+            f"method={method!r} assumes that all candidates are equally likely to be drawn; these were drawn "
+            "with unequal probabilities, and the sampled rank tells the share of probability above, not the "
+            "rank. Use method='importance', or draw uniformly."
+        )
+    if sampling.uniform and method == "importance":
+        raise InputError("the candidates were drawn uniformly; use method='rank', which is the same.")
+    return SampledData(
+        ranked.n_above,
+        ranked.n_tied,
+        sampling.n_candidates.astype(np.float64),
+        sampling.n_sampled,
+        sampling.replacement,
+        _shares_of(ranked.segment, ranked.users.size),
+        ranked.segment,
+        int(ranked.users.size),
+        sampling.rank_estimate,
+    )
+
+
+def _shares_of(segment: IntArray, n_users: int) -> FloatArray:
+    """Return the share of each positive in the mean over users of the mean over their positives, (n_pos,)."""
+    return np.asarray(1 / (n_users * np.bincount(segment)[segment]), dtype=np.float64)

@@ -1,0 +1,123 @@
+"""Corrected metrics for the evaluation layer: the correction replaces c(r), the weights stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy.typing as npt
+
+from ipseval._checks import check_choice
+from ipseval._types import FloatArray, TieChoice, TieRule
+from ipseval.errors import InputError
+from ipseval.metrics import Definition
+from ipseval.metrics._base import Kind, tie_rule
+from ipseval.metrics._card import Labelled
+from ipseval.ranking import RankedPositives
+from ipseval.sampled_metrics._correct import METHODS, Method, correct_sampled
+from ipseval.sampled_metrics._targets import NO_CUTOFF, single_target
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledMetric(Labelled):
+    """A metric of mean type for sampled ranks: (1/s) Σ M̂(r̃), with M̂ in place of the contribution c(r).
+
+    Every estimator that takes c(r) takes M̂(r̃): the propensity weights undo what was not observed, M̂ what
+    was not ranked. Standard errors are those of the estimator, with M̂ held fixed.
+    """
+
+    label: str
+    target_label: str
+    method: Method
+    options: dict[str, Any] = field(repr=False)
+    kind: Kind = field(default="mean", init=False)
+    cutoff: int | None = field(default=None, init=False)
+    default_ties: TieRule = field(default="expected", init=False)
+    needs_n_relevant: bool = field(default=True, init=False)
+    needs_independence: bool = field(default=False, init=False)
+    corrects_sampling: bool = field(default=True, init=False)
+
+    @property
+    def approximate(self) -> str:
+        """Why nothing is claimed of any estimator; "" for AUC, whose correction is unbiased."""
+        affine = self.target_label in NO_CUTOFF and self.method in ("rank", "importance")
+        return "" if affine else "the correction for sampling is not unbiased"
+
+    @property
+    def definition(self) -> Definition:
+        """The words of the card."""
+        return Definition(
+            formula=f"(1/s) Σ_{{i∈S}} M̂(r̃_i): {self.target_label} from sampled ranks by {self.method!r}",
+            denominator="s, the number of relevant items",
+        )
+
+    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
+        """Return M̂(r̃) of each positive, (n_pos,).
+
+        Raises
+        ------
+        InputError
+            For ranks that are not sampled, and for a tie rule other than "expected".
+        """
+        rule = tie_rule(self, ties)
+        if rule != "expected":
+            raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
+        return correct_sampled(
+            ranked, metric=self.target_label, method=self.method, **self.options
+        ).contributions
+
+    def user_values(
+        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+    ) -> FloatArray:
+        """Return ΣwM̂/Σw of each user with positives."""
+        contributions = self.contributions(ranked, ties=ties)
+        if weights is None:
+            return ranked.sum_by_user(contributions) / ranked.counts
+        return ranked.sum_by_user(contributions * weights) / ranked.sum_by_user(weights)
+
+    def unbiased(
+        self,
+        ranked: RankedPositives,
+        inverse: FloatArray,
+        n_relevant: FloatArray | None,
+        *,
+        ties: TieChoice = "default",
+    ) -> FloatArray:
+        """Return Σ ŷ M̂ / s_u of each user with positives."""
+        assert n_relevant is not None
+        return ranked.sum_by_user(self.contributions(ranked, ties=ties) * inverse) / n_relevant
+
+
+def sampled_metric(
+    metric: Any,
+    method: Method = "bv",
+    *,
+    variance_weight: float = 0.01,
+    prior: Literal["uniform", "estimated"] | npt.ArrayLike | None = None,
+    n_iterations: int = 100,
+) -> SampledMetric:
+    """Return a metric for `evaluate_ranks` that corrects sampled ranks: use it with any estimator.
+
+    The value of a positive is M̂(r̃), an estimate of the metric M for that positive alone; a user's value is
+    their (weighted) mean. So recall@k and mean_dcg@k are estimated as such; ndcg and ap in the form for one
+    relevant item (1/log2(1 + r) and 1/r), which is mean_dcg for ndcg.
+
+    Parameters
+    ----------
+    metric : str or metric object
+        With a single-target form; see `correct_sampled`, which has the other parameters too.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        For a metric without a single-target form or an unknown method.
+
+    Examples
+    --------
+    >>> sampled_metric("recall@10", "bv"), sampled_metric("ndcg", "mle")
+    (recall@10~bv, ndcg~mle)
+    """
+    check_choice("method", method, METHODS)
+    target = single_target(metric)
+    options = {"variance_weight": variance_weight, "prior": prior, "n_iterations": n_iterations}
+    return SampledMetric(f"{target.label}~{method}", target.label, method, options)
