@@ -15,10 +15,12 @@ from ipseval.evaluation import evaluate
 from ipseval.metrics import METRICS, metric
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from ipseval.splits import Split
+from ipseval.testing import write_baseline
+from ipseval.testing._command import add_compare
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 2 unusable input (the reason on stderr)."""
+    """Run the command line and return its exit code: 0 done, 1 worse, 2 unusable input (reason on stderr)."""
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
@@ -41,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_evaluate(commands)
     _add_metrics(commands)
+    add_compare(commands)
     return parser
 
 
@@ -84,7 +87,7 @@ def _add_evaluate(commands: Any) -> None:
     add("--confidence-level", type=float, default=0.95)
     add("--duplicates", choices=("raise", "drop"), default="raise")
     add("--overlap", choices=("raise", "drop"), default="raise")
-    add("--out", help="write the result as JSON")
+    add("--out", help="write the result as JSON, and beside it a .users.npz for paired comparison")
     parser.set_defaults(run=_evaluate)
 
 
@@ -129,7 +132,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     )
     print(result)
     if options.out:
-        result.to_json(options.out)
+        write_baseline(result, options.out)
     return 0
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ipseval._checks import check_choice, check_fraction
 from ipseval._types import AnyArray, TieChoice
+from ipseval.adapters import adapt
 from ipseval.errors import DataWarning, InputError, PositivityWarning, PropensityError
 from ipseval.estimators import (
     Estimate,
@@ -196,7 +197,8 @@ def evaluate(
     Parameters
     ----------
     models : mapping
-        Name -> scorer: see `rank_positives`; RankedPositives are used as they are.
+        Name -> scorer: see `rank_positives`, or a trained model of a library that `ipseval.adapters` knows;
+        RankedPositives are used as they are.
     split : Split
         `split.test` holds the positives, `split.train` is excluded from the candidates.
     propensity : Propensity, an unfitted propensity model, or None
@@ -231,7 +233,10 @@ def evaluate(
         "progress": progress,
         "max_memory": max_memory,
     }
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    ranks = {
+        name: rank_positives(adapt(model, split, name=name), split, name=name, **options)
+        for name, model in models.items()
+    }
     fitted = (
         propensity
         if isinstance(propensity, Propensity) or propensity is None

@@ -53,6 +53,7 @@ LEVELS = {
     "distributed": 10,
     "testing": 10,
     "demo": 10,
+    "pytest_plugin": 11,
     "cli": 11,
     "__main__": 12,
     "": 13,  # ipseval/__init__.py: the curated public names; nobody imports from it
@@ -94,7 +95,7 @@ THIRD_PARTY = {
     "study._store": {"pyarrow"},
     "study._compare": {"scipy"},
     "distributed": {"pandas", "dask", "distributed", "pyspark"},
-    "testing": {"pandas", "pytest"},
+    "pytest_plugin": {"pytest"},
     "demo": {"pandas", "matplotlib"},
     "_files": {"pandas"},
     "cli": {"pandas"},
@@ -112,8 +113,9 @@ OPTIONAL = [
     *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark"),
 ]
-# Files made of numba or matplotlib code: they may import it at the top, and are themselves imported late.
-KERNELS = {"ranking._kernels_numba", "plots"}
+# Files made of numba or matplotlib code, and the plugin that pytest loads: they may import it at the top, as
+# they are themselves imported only where it is used.
+KERNELS = {"ranking._kernels_numba", "plots", "pytest_plugin"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

@@ -1,0 +1,13 @@
+"""Assertions for regression tests of recommenders: against a stored result, with uncertainty.
+
+A result is a JSON file, written by `write_baseline` (or `ipseval evaluate --out`) and kept under version
+control. It states its data, options and metric definitions; results that differ in these are not compared.
+"""
+
+from __future__ import annotations
+
+from ipseval.testing._assertions import assert_metric, assert_not_worse
+from ipseval.testing._compare import Comparison, compare_results
+from ipseval.testing._result import Result, write_baseline
+
+__all__ = ["Comparison", "Result", "assert_metric", "assert_not_worse", "compare_results", "write_baseline"]

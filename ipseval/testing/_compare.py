@@ -1,0 +1,193 @@
+"""The difference of two stored results, its standard error, and whether it is a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ipseval._checks import check_choice
+from ipseval.errors import InputError
+from ipseval.estimators import resolve_estimator
+from ipseval.inference import normal_interval
+from ipseval.testing._result import Influence, Key, Result
+
+Rule: TypeAlias = Literal["no-evidence", "non-inferior"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A recommender's estimate against the stored one: Δ = new − old, with an interval.
+
+    Attributes
+    ----------
+    key, old_key : (model, metric, estimator)
+    old, new : float
+    std_error : float
+        Of the difference.
+    low, high : float
+        Bounds of its interval at `confidence_level`.
+    paired : bool
+        True: from the users' differences. False: from the two standard errors, as if independent, which is
+        too wide for two recommenders on the same users.
+    margin : float
+        Loss that is tolerated, >= 0, in the unit of the metric.
+    rule : {"no-evidence", "non-inferior"}
+    """
+
+    key: Key
+    old_key: Key
+    old: float
+    new: float
+    std_error: float
+    low: float
+    high: float
+    paired: bool
+    margin: float
+    rule: Rule
+
+    @property
+    def difference(self) -> float:
+        """Return new − old."""
+        return self.new - self.old
+
+    @property
+    def passed(self) -> bool:
+        """Whether the new estimate is not worse under `rule`.
+
+        "no-evidence": unless the whole interval lies below −margin. "non-inferior": only if the whole
+        interval lies at or above −margin, so that too little data fails.
+        """
+        if self.rule == "no-evidence":
+            return not self.high < -self.margin
+        return self.low >= -self.margin
+
+    def __str__(self) -> str:
+        model, metric, estimator = self.key
+        name = model if self.old_key[0] == model else f"{model} (was {self.old_key[0]})"
+        failed = "WORSE" if self.rule == "no-evidence" else "NOT SHOWN NON-INFERIOR"
+        verdict = "ok" if self.passed else failed
+        return (
+            f"{verdict}: {name}  {metric}  {estimator}: {self.old:.6g} -> {self.new:.6g}, "
+            f"difference {self.difference:+.6g} [{self.low:+.6g}, {self.high:+.6g}], margin {self.margin:g}, "
+            f"{'paired' if self.paired else 'unpaired'}"
+        )
+
+
+def compare_results(
+    new: Result,
+    old: Result,
+    *,
+    metric: str,
+    estimator: str | None = None,
+    models: Iterable[str] | dict[str, str] | None = None,
+    margin: float = 0.0,
+    rule: Rule = "no-evidence",
+    confidence_level: float = 0.95,
+) -> list[Comparison]:
+    """Return one comparison for each model and estimator that is asked for.
+
+    Parameters
+    ----------
+    new, old : Result
+    metric, estimator : str
+        Labels. Without an estimator, every estimator that both results hold.
+    models : names, or {name in new: name in old}, optional
+        Default: every model of `new`; each must be in `old`.
+
+    Raises
+    ------
+    InputError
+        When data, options or the definition of the metric differ, or an estimate is missing or undefined.
+    """
+    check_choice("rule", rule, ("no-evidence", "non-inferior"))
+    if not (np.isfinite(margin) and margin >= 0):
+        raise InputError(f"margin must be a finite number >= 0, the loss that is tolerated; got {margin!r}.")
+    pairs = models if isinstance(models, dict) else {name: name for name in (models or new.models)}
+    estimators = [estimator] if estimator is not None else _shared_estimators(new, old, metric)
+    found = []
+    for label in estimators:
+        _check_comparable(new, old, metric, label)
+        for one, other in pairs.items():
+            keys = (one, metric, label), (other, metric, label)
+            found.append(_compare(new, old, keys, margin, rule, confidence_level))
+    return found
+
+
+def _compare(
+    new: Result, old: Result, keys: tuple[Key, Key], margin: float, rule: Rule, confidence_level: float
+) -> Comparison:
+    first, second = new.entry(keys[0]), old.entry(keys[1])
+    for entry, key, result in ((first, keys[0], new), (second, keys[1], old)):
+        if np.isnan(entry.estimate) or np.isnan(entry.std_error):
+            raise InputError(f"{key} of {result.source} is undefined, or has no standard error.")
+    paired = new.influence is not None and old.influence is not None
+    if new.influence is not None and old.influence is not None:
+        error = _paired_error(new.influence[keys[0]], old.influence[keys[1]])
+    else:
+        error = float(np.hypot(first.std_error, second.std_error))
+    low, high = normal_interval(first.estimate - second.estimate, error, confidence_level=confidence_level)
+    return Comparison(
+        keys[0], keys[1], second.estimate, first.estimate, error, low, high, paired, margin, rule
+    )
+
+
+def _paired_error(new: Influence, old: Influence) -> float:
+    """Return √(n/(n−1) Σ(a_u − b_u)²) over all users that enter either, a and b the influences over n."""
+    users = np.union1d(new[0], old[0])
+    difference = np.zeros(users.size)
+    difference[np.searchsorted(users, new[0])] += new[1]
+    difference[np.searchsorted(users, old[0])] -= old[1]
+    return float(np.sqrt(users.size / (users.size - 1.0) * np.sum(difference**2)))
+
+
+def _shared_estimators(new: Result, old: Result, metric: str) -> list[str]:
+    shared = [
+        label
+        for label in dict.fromkeys(key[2] for key in new.entries if key[1] == metric)
+        if any(key[1:] == (metric, label) for key in old.entries)
+    ]
+    if not shared:
+        raise InputError(
+            f"{new.source} and {old.source} share no estimator of {metric}; they have metrics "
+            f"{', '.join(new.definitions)} and {', '.join(old.definitions)}."
+        )
+    return shared
+
+
+def _check_comparable(new: Result, old: Result, metric: str, estimator: str) -> None:
+    """Raise `InputError`, naming what differs, when the numbers are not of the same quantity."""
+    weighted = resolve_estimator(estimator).weighted
+    differing: list[str] = []
+    for name, value in old.data.items():
+        if (weighted or name != "propensity_sha256") and new.data.get(name) != value:
+            differing.append(f"{name} {_short(value)} -> {_short(new.data.get(name))}")
+    for name in dict.fromkeys([*old.options, *new.options]):
+        if weighted or name != "propensity":
+            before, after = old.options.get(name), new.options.get(name)
+            if before != after:
+                differing.append(f"{name} {before!r} -> {after!r}")
+    before, after = old.definitions.get(metric), new.definitions.get(metric)
+    if before != after:
+        differing.append(f"definition of {metric}: {_changes(before, after)}")
+    if differing:
+        raise InputError(
+            f"{new.source} cannot be compared with {old.source}: {'; '.join(differing)}. If the change is "
+            "meant, store the result anew (write_baseline, or pytest --ipseval-update)."
+        )
+
+
+def _short(digest: Any) -> str:
+    return "none" if digest is None else f"{str(digest)[:12]}…"
+
+
+def _changes(before: Any, after: Any) -> str:
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return f"{before!r} -> {after!r}"
+    return ", ".join(
+        f"{name} {before.get(name)!r} -> {after.get(name)!r}"
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    )

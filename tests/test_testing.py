@@ -1,0 +1,308 @@
+"""Regression tests against stored results: what passes, what fails, what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.cli import main
+from ipseval.errors import InputError
+from ipseval.evaluation import Evaluation, evaluate
+from ipseval.interactions import Interactions
+from ipseval.propensity import PowerLawPropensity
+from ipseval.splits import Split, split_random
+from ipseval.testing import Result, assert_metric, assert_not_worse, compare_results, write_baseline
+
+N_USERS, N_ITEMS = 150, 60
+RECALL = {"metric": "recall@5", "estimator": "aoa"}
+
+
+def world(seed: int) -> tuple[Split, np.ndarray]:
+    """Return a split and the true scores that its positives were drawn by."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(N_USERS, N_ITEMS))
+    user, item = np.nonzero(rng.random(truth.shape) < 1 / (1 + np.exp(2.5 - 1.5 * truth)))
+    log = Interactions.from_frame(
+        pd.DataFrame({"user": user, "item": item}), users=np.arange(N_USERS), items=np.arange(N_ITEMS)
+    )
+    return split_random(log, test_fraction=0.4, rng=rng), truth
+
+
+SPLIT, TRUTH = world(0)
+
+
+def noisy(truth: np.ndarray, seed: int, noise: float = 1.0) -> np.ndarray:
+    return truth + noise * np.random.default_rng(seed).normal(size=truth.shape)
+
+
+def evaluated(scores: np.ndarray, split: Split = SPLIT, **options) -> Evaluation:
+    given = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa"], **options}
+    return evaluate({"model": scores}, split, **given)
+
+
+@pytest.fixture
+def baseline(tmp_path) -> Path:
+    path = tmp_path / "baselines" / "model.json"
+    write_baseline(evaluated(noisy(TRUTH, 1)), path)
+    return path
+
+
+def test_the_same_recommender_passes_with_a_difference_of_zero(baseline):
+    assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, **RECALL)
+    assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, **RECALL, rule="non-inferior")
+    assert_metric(evaluated(noisy(TRUTH, 1)), baseline, metric="ndcg@5", tolerance=0)
+
+
+def test_a_recommender_made_worse_on_purpose_fails(baseline):
+    with pytest.raises(AssertionError, match=r"WORSE: model  recall@5  aoa: 0\.\d+ -> 0\.\d+, difference -0"):
+        assert_not_worse(evaluated(noisy(TRUTH, 1, noise=4.0)), baseline, **RECALL)
+
+
+def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
+    assert_not_worse(evaluated(TRUTH), baseline, **RECALL, rule="non-inferior")
+    with pytest.raises(AssertionError, match="not the numbers of"):
+        assert_metric(evaluated(TRUTH), baseline, **RECALL)
+
+
+def share_passed(seeds: range, noise: float, tmp_path: Path) -> float:
+    passed = 0
+    for seed in seeds:
+        split, truth = world(1000 + seed)
+        path = tmp_path / f"{seed}.json"
+        write_baseline(evaluated(noisy(truth, 2 * seed), split), path)
+        try:
+            assert_not_worse(evaluated(noisy(truth, 2 * seed + 1, noise), split), path, **RECALL)
+        except AssertionError:
+            continue
+        passed += 1
+    return passed / len(seeds)
+
+
+def test_an_equal_recommender_passes_in_nearly_all_of_50_resamples(tmp_path):
+    # An equal one passes with probability .975, so 46 or more of 50 do with probability .99.
+    assert share_passed(range(50), 1.0, tmp_path) >= 46 / 50
+
+
+@pytest.mark.slow
+def test_an_equal_recommender_passes_in_95_percent_of_200_resamples_and_a_worse_one_fails(tmp_path):
+    assert share_passed(range(200), 1.0, tmp_path) >= 0.95
+    assert share_passed(range(40), 4.0, tmp_path) <= 0.05
+
+
+def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
+    new = evaluated(noisy(TRUTH, 2))
+    (found,) = compare_results(Result.of(new), Result.read(baseline), **RECALL)
+    ours = new.per_user("model", "recall@5", "aoa")
+    theirs = evaluated(noisy(TRUTH, 1)).per_user("model", "recall@5", "aoa")
+    difference = ours - theirs
+    assert found.paired
+    assert found.difference == pytest.approx(difference.mean(), abs=1e-12)
+    assert found.std_error == pytest.approx(difference.std(ddof=1) / np.sqrt(difference.size), rel=1e-12)
+    assert found.high - found.low == pytest.approx(2 * 1.959964 * found.std_error, rel=1e-6)
+
+
+def test_without_the_users_file_the_comparison_is_unpaired_and_wider(baseline):
+    paired = compare_results(Result.of(evaluated(noisy(TRUTH, 2))), Result.read(baseline), **RECALL)[0]
+    baseline.with_name("model.users.npz").unlink()
+    new = Result.of(evaluated(noisy(TRUTH, 2)))
+    unpaired = compare_results(new, Result.read(baseline), **RECALL)[0]
+    key = ("model", "recall@5", "aoa")
+    old_error = Result.read(baseline).entries[key].std_error
+    assert not unpaired.paired
+    assert unpaired.std_error == pytest.approx(np.hypot(new.entries[key].std_error, old_error))
+    assert unpaired.std_error > 1.2 * paired.std_error
+
+
+def test_margin_and_rule_decide_by_the_interval(baseline):
+    # Stored .50 ± .03, new .46 ± .04: unpaired SE .05, interval −.04 ± .098 = [−.138, .058].
+    baseline.with_name("model.users.npz").unlink()
+
+    def stored(estimate: float, error: float) -> Result:
+        content = json.loads(baseline.read_text())
+        for row in content["estimates"]:
+            row.update(estimate=estimate, std_error=error)
+        baseline.write_text(json.dumps(content))
+        return Result.read(baseline)
+
+    old, new = stored(0.5, 0.03), stored(0.46, 0.04)
+
+    def passed(new: Result, **options) -> bool:
+        return compare_results(new, old, **RECALL, **options)[0].passed
+
+    assert passed(new)
+    assert not passed(new, rule="non-inferior", margin=0.13)
+    assert passed(new, rule="non-inferior", margin=0.14)
+    much_worse = stored(0.3, 0.04)  # interval [−.298, −.102]
+    assert not passed(much_worse)
+    assert not passed(much_worse, margin=0.10)
+    assert passed(much_worse, margin=0.11)
+
+
+def other_test_set() -> Evaluation:
+    split = Split(SPLIT.train, SPLIT.test.select(np.arange(len(SPLIT.test)) != 7))
+    return evaluated(noisy(TRUTH, 1), split)
+
+
+def graded() -> Evaluation:
+    from dataclasses import replace
+
+    split = Split(SPLIT.train, replace(SPLIT.test, value=np.ones(len(SPLIT.test))))
+    return evaluated(noisy(TRUTH, 1), split)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (other_test_set, r"cannot be compared with .*: positives_sha256 \w{12}… -> \w{12}…"),
+        (graded, r"gains_sha256 none -> \w{12}…"),
+        (lambda: evaluated(noisy(TRUTH, 1), ties="min"), "ties 'default' -> 'min'"),
+    ],
+)
+def test_other_data_or_options_are_an_error_and_no_comparison(change, text, baseline):
+    for check in (assert_not_worse, assert_metric):
+        with pytest.raises(InputError, match=text):
+            check(change(), baseline, **RECALL)
+
+
+def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
+    path = tmp_path / "weighted.json"
+    both = {"estimators": ["aoa", "snips-global"]}
+    scores = noisy(TRUTH, 1)
+    write_baseline(evaluated(scores, propensity=PowerLawPropensity(gamma=0.5), **both), path)
+    other = evaluated(scores, propensity=PowerLawPropensity(gamma=0.6), **both)
+    assert_not_worse(other, path, metric="recall@5", estimator="aoa")
+    with pytest.raises(InputError, match=r"propensity_sha256 .*gamma = 0\.5' -> 'power law, gamma = 0\.6'"):
+        assert_not_worse(other, path, metric="recall@5", estimator="snips-global")
+
+
+def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(baseline):
+    content = json.loads(baseline.read_text())
+    content["metrics"]["ndcg@5"]["discount"] = "1/ln(1 + r)"
+    baseline.write_text(json.dumps(content))
+    assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, **RECALL)
+    with pytest.raises(
+        InputError, match=r"definition of ndcg@5: discount '1/ln\(1 \+ r\)' -> '1/log2\(1 \+ r\)'"
+    ):
+        assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, metric="ndcg@5")
+
+
+@pytest.mark.parametrize(
+    ("write", "text"),
+    [
+        (None, "there is no stored result .*--ipseval-update"),
+        ("not json", "is not JSON"),
+        ('{"a": 1}', 'is not a result of ipseval: it has no "format"'),
+        ('{"format": "ipseval-result", "format_version": 99}', "has format version 99; this ipseval reads 1"),
+        ('{"format": "ipseval-result", "format_version": 1}', "is damaged: KeyError 'estimates'"),
+    ],
+)
+def test_files_that_are_no_result_get_an_error(write, text, tmp_path):
+    path = tmp_path / "old.json"
+    if write is not None:
+        path.write_text(write)
+    with pytest.raises(InputError, match=text):
+        Result.read(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"metric": "recall@7"}, "share no estimator of recall@7; they have metrics recall@5, ndcg@5"),
+        (
+            {**RECALL, "models": ["other"]},
+            r"has no estimate \('other', 'recall@5', 'aoa'\); it has models model",
+        ),
+        ({**RECALL, "models": {"model": "older"}}, r"has no estimate \('older'"),
+        ({**RECALL, "margin": -0.1}, "margin must be a finite number >= 0"),
+        ({**RECALL, "rule": "equal"}, "rule"),
+    ],
+)
+def test_bad_options_get_an_error_that_names_them(options, text, baseline):
+    with pytest.raises(InputError, match=text):
+        assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, **options)
+
+
+def test_a_users_file_of_another_run_is_an_error(baseline, tmp_path):
+    one_metric = tmp_path / "one.json"
+    write_baseline(evaluated(noisy(TRUTH, 1), metrics=["recall@5"]), one_metric)
+    one_metric.with_name("one.users.npz").rename(baseline.with_name("model.users.npz"))
+    with pytest.raises(InputError, match=r"has 2 estimates and its \.users\.npz 1"):
+        Result.read(baseline)
+
+
+def test_update_writes_the_baseline_and_the_next_run_passes(tmp_path):
+    path = tmp_path / "new" / "model.json"
+    assert_not_worse(evaluated(TRUTH), path, **RECALL, update=True)
+    assert_not_worse(evaluated(TRUTH), path, **RECALL)
+
+
+def test_compare_exits_with_0_1_or_2(tmp_path, capsys):
+    files = {}
+    for name, scores in {
+        "old": noisy(TRUTH, 1),
+        "same": noisy(TRUTH, 1),
+        "worse": noisy(TRUTH, 1, 4.0),
+    }.items():
+        files[name] = str(tmp_path / f"{name}.json")
+        write_baseline(evaluated(scores), files[name])
+    write_baseline(other_test_set(), tmp_path / "other.json")
+    compare = ["--metric", "recall@5", "--margin", "0.005"]
+    assert main(["compare", files["same"], files["old"], *compare]) == 0
+    assert capsys.readouterr().out.startswith("ok: model  recall@5  aoa: ")
+    assert main(["compare", files["worse"], files["old"], *compare]) == 1
+    assert capsys.readouterr().out.startswith("WORSE: model  recall@5  aoa: ")
+    assert main(["compare", str(tmp_path / "other.json"), files["old"], *compare]) == 2
+    assert "positives_sha256" in capsys.readouterr().err
+    assert main(["compare", files["same"], files["old"], *compare, "--model", "=model"]) == 2
+    Path(files["old"]).with_name("old.users.npz").unlink()
+    assert main(["compare", files["same"], files["old"], *compare, "--non-inferior", "--model", "model"]) == 1
+    assert "unpaired: a .users.npz is missing" in capsys.readouterr().out
+
+
+PLUGIN_TEST = """
+import numpy as np, pandas as pd, pytest
+from ipseval.evaluation import evaluate
+from ipseval.splits import Split
+
+pairs = [(user, item) for user in range(30) for item in range(8) if (user * item) % 3 == 1]
+train = pd.DataFrame({"user": range(30), "item": 0})
+split = Split.from_frames(train, pd.DataFrame(pairs, columns=["user", "item"]), items=range(8))
+
+@pytest.mark.parametrize("name", ["als"])
+def test_als(ipseval_baseline, name):
+    scores = np.random.default_rng(0).random((30, 8)) * FACTOR
+    evaluation = evaluate({name: scores}, split, metrics=["recall@3"])
+    ipseval_baseline.assert_not_worse(evaluation, metric="recall@3")
+"""
+
+
+def test_the_plugin_writes_with_update_and_then_compares(tmp_path):
+    test = tmp_path / "test_model.py"
+    test.write_text(PLUGIN_TEST.replace("FACTOR", "1"))
+    root = str(Path(__file__).resolve().parents[1])
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "ipseval.pytest_plugin", *options, str(test)]
+        return subprocess.run(
+            command, cwd=tmp_path, env={"PYTHONPATH": root}, capture_output=True, text=True, check=False
+        )
+
+    first = run()
+    assert (first.returncode, "there is no stored result" in first.stdout) == (1, True)
+    assert run("--ipseval-update").returncode == 0
+    names = sorted(path.name for path in (tmp_path / "baselines").iterdir())
+    assert names == ["test_als-als.json", "test_als-als.users.npz"]
+    assert run().returncode == 0
+    # The opposite order of all scores is another recommender, and a worse one.
+    path = tmp_path / "baselines" / "test_als-als.json"
+    path.with_name("test_als-als.users.npz").unlink()
+    content = json.loads(path.read_text())
+    content["estimates"][0].update(estimate=1.0, std_error=0.001)
+    path.write_text(json.dumps(content))
+    assert "WORSE: als  recall@3  aoa: 1 -> " in run().stdout
