@@ -181,7 +181,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "gamma and eta": (lambda: ipseval.PowerLawPropensity(gamma=1, eta=1), r"either gamma= or eta="),
     "gamma is NaN": (lambda: ipseval.PowerLawPropensity(gamma=np.nan), r"finite numbers; got nan"),
-    "gamma is text": (lambda: ipseval.PowerLawPropensity(gamma="1.5"), r"unknown value for gamma: '1.5'"),
+    "gamma is text": (lambda: ipseval.PowerLawPropensity(gamma="1.5"), r"finite numbers; got '1.5'"),
     "unknown policy for unseen items": (
         lambda: ipseval.PowerLawPropensity(gamma=0, unseen="ignore"),
         r"unknown value for unseen: 'ignore'",
@@ -204,7 +204,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "negative scale": (
         lambda: ipseval.PowerLawPropensity(gamma=0, scale=-1),
-        r"scale must be None, 'max', .* or a number > 0; got -1",
+        r"scale must be None, 'max' .* or a number > 0; got -1",
     ),
     "floor of 0": (lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0), r"floor must be in \(0, 1\]"),
     "ips up to a factor": (
