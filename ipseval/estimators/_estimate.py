@@ -29,6 +29,8 @@ class Estimate:
         What is claimed of the number, with its condition.
     notes : tuple of str
         What a reader must know about this number.
+    withheld : bool
+        True: value and standard error are NaN although the sums are there, as `notes` say why.
     """
 
     metric: str
@@ -37,11 +39,12 @@ class Estimate:
     n_positives: int
     claim: Claim
     notes: tuple[str, ...] = ()
+    withheld: bool = False
 
     @cached_property
     def value(self) -> float:
         """The estimate; NaN where it is undefined, with the reason in `notes`."""
-        return self.sums.value()
+        return float("nan") if self.withheld else self.sums.value()
 
     @cached_property
     def influence(self) -> FloatArray:
@@ -52,7 +55,7 @@ class Estimate:
     def standard_error(self) -> float:
         """√(Σψ²/(n(n − 1))) over users (delta method); NaN with fewer than two users."""
         n = self.sums.n_users
-        if n < 2:
+        if n < 2 or self.withheld:
             return float("nan")
         return float(np.sqrt(np.sum(self.influence**2) / (n * (n - 1.0))))
 

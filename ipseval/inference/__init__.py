@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipseval.inference._bootstrap import Bootstrap, IntervalMethod, bootstrap
+from ipseval.inference._attach import Interval, bootstrap_intervals, normal_intervals, refit_intervals
+from ipseval.inference._bootstrap import INTERVAL_METHODS, Bootstrap, IntervalMethod, bootstrap
 from ipseval.inference._bounds import bounds, ratio_bounds
 from ipseval.inference._comparisons import (
     Correction,
@@ -16,19 +17,28 @@ from ipseval.inference._pareto import pareto_k
 from ipseval.inference._refit import PowerLawRefit, Refit, bootstrap_refit
 from ipseval.inference._sensitivity import Sensitivity, sensitivity
 from ipseval.inference._sequences import confidence_sequence
-from ipseval.inference._weights import WeightDiagnostics, effective_sample_size, weight_diagnostics
+from ipseval.inference._weights import (
+    WeightDiagnostics,
+    apply_low_ess,
+    effective_sample_size,
+    weight_diagnostics,
+)
 
 __all__ = [
+    "INTERVAL_METHODS",
     "Bootstrap",
     "Correction",
     "Family",
+    "Interval",
     "IntervalMethod",
     "PowerLawRefit",
     "Refit",
     "Sensitivity",
     "WeightDiagnostics",
+    "apply_low_ess",
     "bca_interval",
     "bootstrap",
+    "bootstrap_intervals",
     "bootstrap_refit",
     "bounds",
     "compare",
@@ -36,9 +46,11 @@ __all__ = [
     "effective_sample_size",
     "minimum_detectable_difference",
     "normal_interval",
+    "normal_intervals",
     "pareto_k",
     "percentile_interval",
     "ratio_bounds",
+    "refit_intervals",
     "sensitivity",
     "users_needed",
     "weight_diagnostics",

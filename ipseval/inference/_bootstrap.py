@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +23,7 @@ from ipseval.inference._intervals import (
     percentile_interval,
 )
 
+Key = tuple[str, str, str]
 IntervalMethod = Literal["normal", "percentile", "bca"]
 INTERVAL_METHODS = ("normal", "percentile", "bca")
 
@@ -46,17 +47,17 @@ class Bootstrap:
         For BCa; NaN when the propensity was fitted again in each resample.
     """
 
-    keys: tuple[Hashable, ...]
+    keys: tuple[Key, ...]
     values: FloatArray
     replicates: FloatArray
     acceleration: FloatArray
 
     @cached_property
-    def _column(self) -> dict[Hashable, int]:
+    def _column(self) -> dict[Key, int]:
         return {key: column for column, key in enumerate(self.keys)}
 
     def interval(
-        self, key: Hashable, *, confidence_level: float = 0.95, method: IntervalMethod = "bca"
+        self, key: Key, *, confidence_level: float = 0.95, method: IntervalMethod = "bca"
     ) -> tuple[float, float]:
         """Return the interval of one estimate.
 
@@ -81,19 +82,19 @@ class Bootstrap:
             raise InputError("bca intervals are not available with refit=; use 'percentile' or 'normal'.")
         return bca_interval(value, replicates, acceleration, confidence_level=confidence_level)
 
-    def standard_error(self, key: Hashable) -> float:
+    def standard_error(self, key: Key) -> float:
         """Return the standard deviation of the defined replicates; NaN with fewer than two."""
         column = self.replicates[:, self._column[key]]
         defined = column[~np.isnan(column)]
         return float(np.std(defined, ddof=1)) if defined.size > 1 else float("nan")
 
-    def n_undefined(self, key: Hashable) -> int:
+    def n_undefined(self, key: Key) -> int:
         """Return in how many resamples the estimate is undefined."""
         return int(np.isnan(self.replicates[:, self._column[key]]).sum())
 
 
 def bootstrap(
-    sums: Mapping[Hashable, UserSums],
+    sums: Mapping[Key, UserSums],
     *,
     n_resamples: int = 10_000,
     rng: RngLike = None,
@@ -178,7 +179,7 @@ def blocks(n_resamples: int, n_users: int) -> Iterator[tuple[int, int]]:
         yield number, min(size, n_resamples - first)
 
 
-def _population(sums: Mapping[Hashable, UserSums]) -> IntArray:
+def _population(sums: Mapping[Key, UserSums]) -> IntArray:
     if not sums:
         raise InputError("bootstrap needs at least one estimate.")
     users = np.unique(np.concatenate([one.users for one in sums.values()]))
@@ -199,7 +200,7 @@ class _Stacked:
     has_volume: BoolArray
 
     @classmethod
-    def of(cls, sums: Mapping[Hashable, UserSums], users: IntArray) -> _Stacked:
+    def of(cls, sums: Mapping[Key, UserSums], users: IntArray) -> _Stacked:
         columns: list[FloatArray] = []
         known: dict[bytes, int] = {}
         reads: list[tuple[int, int, int, int]] = []

@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample, estimate
-from ipseval.inference._linear import Key, LinearGroup, groups, stacks
+from ipseval.inference._bootstrap import Key
+from ipseval.inference._linear import LinearGroup, groups, stacks
 from ipseval.inference._refit import reweighted
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity

@@ -14,10 +14,9 @@ import numpy as np
 
 from ipseval._types import BoolArray, FloatArray
 from ipseval.estimators import Estimator, Sample, UserSums
+from ipseval.inference._bootstrap import Key
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
-
-Key = tuple[str, str, str]
 
 # Estimators that normalise within each user, and those with one normaliser for all users.
 PER_USER = ("aoa", "snips")

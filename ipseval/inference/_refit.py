@@ -13,8 +13,8 @@ from ipseval._checks import check_positive_int
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator, Sample, UserSums, estimate
-from ipseval.inference._bootstrap import Bootstrap, blocks, draw_counts
-from ipseval.inference._linear import Key, Stack, groups, stacks
+from ipseval.inference._bootstrap import Bootstrap, Key, blocks, draw_counts
+from ipseval.inference._linear import Stack, groups, stacks
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import PowerLawPropensity, Propensity

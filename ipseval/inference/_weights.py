@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ipseval._types import FloatArray
+from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Sample
 from ipseval.inference._pareto import pareto_k
 from ipseval.propensity import Propensity
@@ -138,3 +141,30 @@ def _clipped_share(sample: Sample, propensity: Propensity | None) -> float:
         return 0.0
     whole = 1 / propensity.unclipped.at(sample.ranked.user, sample.ranked.item)
     return float((whole - sample.weights).sum() / whole.sum())
+
+
+def apply_low_ess(weights: Mapping[str, WeightDiagnostics], on_low_ess: str) -> dict[str, str]:
+    """Return estimator label -> why its estimates are withheld, after warning or raising as asked.
+
+    "warn": a `PositivityWarning` names every flag. "raise": an error does. "nan": weighted estimates with a
+    flag are withheld. "ignore": nothing.
+
+    Raises
+    ------
+    PropensityError
+        When `on_low_ess` is "raise" and there is a flag.
+    """
+    flagged = {label: one.flag for label, one in weights.items() if one.flag}
+    if on_low_ess == "nan":
+        return {
+            label: f"withheld, not to be trusted: {flag}"
+            for label, flag in flagged.items()
+            if weights[label].weighted
+        }
+    if not flagged or on_low_ess == "ignore":
+        return {}
+    text = "; ".join(f"{label}: {flag}" for label, flag in flagged.items())
+    if on_low_ess == "raise":
+        raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or on_low_ess='warn'.")
+    warnings.warn(text, PositivityWarning, stacklevel=4)
+    return {}

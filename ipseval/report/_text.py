@@ -12,7 +12,6 @@ from ipseval.errors import InputError
 from ipseval.metrics import metric as parse_metric
 
 if TYPE_CHECKING:
-    from ipseval.estimators import Estimate
     from ipseval.evaluation import Evaluation
 
 
@@ -48,10 +47,13 @@ def _block(evaluation: Evaluation, metric: str) -> str:
     best = {label: _order(evaluation, metric, label)[0] for label in labels}
     for model in models:
         cells = [
-            _cell(evaluation.estimate(model, metric, label)) + ("*" if best[label] == model else " ")
+            _cell(evaluation, (model, metric, label)) + ("*" if best[label] == model else " ")
             for label in labels
         ]
         lines.append(f"{model:<{width}}" + "".join(f"{cell:>{column}}" for cell in cells))
+    flagged = [label for label in labels if evaluation.weights[label].flag]
+    if flagged:
+        lines.append(f"  not to be trusted, see below: {', '.join(flagged)}")
     return "\n".join(lines + _changes_of_order(evaluation, metric))
 
 
@@ -65,12 +67,11 @@ def _changes_of_order(evaluation: Evaluation, metric: str) -> list[str]:
     return [f"  order by {', '.join(labels)}: {order}" for order, labels in by_order.items()]
 
 
-def _cell(one: Estimate) -> str:
+def _cell(evaluation: Evaluation, key: tuple[str, str, str]) -> str:
+    one, error = evaluation.estimates[key], evaluation.intervals[key].std_error
     if np.isnan(one.value):
-        return "undefined"
-    if np.isnan(one.standard_error):
-        return f"{one.value:.4f}"
-    return f"{one.value:.4f} ± {one.standard_error:.4f}"
+        return "withheld" if one.withheld else "undefined"
+    return f"{one.value:.4f}" if np.isnan(error) else f"{one.value:.4f} ± {error:.4f}"
 
 
 def _order(evaluation: Evaluation, metric: str, estimator: str) -> list[str]:
@@ -94,6 +95,13 @@ def _footer(evaluation: Evaluation) -> str:
         flag = evaluation.weights[label].flag
         if flag:
             lines.append(f"  NOT TO BE TRUSTED: {flag}")
+        said = dict.fromkeys(evaluation.intervals[key].note for key in estimates)
+        lines += [f"  interval: {note}" for note in said if note]
         notes = dict.fromkeys(note for one in estimates.values() for note in one.notes)
         lines += [f"  note: {note}" for note in notes if "without a propensity" not in note]
+    by_caution: dict[str, list[str]] = {}
+    for label in evaluation.estimators:
+        for words in evaluation.weights[label].cautions:
+            by_caution.setdefault(words, []).append(label)
+    lines += [f"caution ({', '.join(labels)}): {words}" for words, labels in by_caution.items()]
     return "\n".join(lines)

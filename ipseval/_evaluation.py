@@ -1,0 +1,299 @@
+"""Evaluation: all estimates of recommenders on one set of positives, and what can be asked of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ipseval._checks import check_choice
+from ipseval._types import AnyArray, RngLike
+from ipseval.errors import InputError
+from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.inference import (
+    INTERVAL_METHODS,
+    Correction,
+    Family,
+    Interval,
+    IntervalMethod,
+    Refit,
+    Sensitivity,
+    WeightDiagnostics,
+    bootstrap_intervals,
+    bounds,
+    compare,
+    confidence_sequence,
+    normal_intervals,
+    refit_intervals,
+    sensitivity,
+)
+from ipseval.metrics import Metric
+from ipseval.propensity import Propensity
+
+FRAME_COLUMNS = (
+    "model",
+    "metric",
+    "estimator",
+    "estimate",
+    "std_error",
+    "ci_low",
+    "ci_high",
+    "n_users",
+    "n_positives",
+    "ess",
+    "max_weight_share",
+    "claim",
+    "note",
+)
+
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
+
+    Attributes
+    ----------
+    estimates : dict
+        (model, metric label, estimator label) -> Estimate.
+    samples : dict
+        Model -> its ranked positives with their propensities.
+    weights : dict
+        Estimator label -> diagnostics of its weights (the same for all models: they share the positives).
+    user_ids : (n_users,) array
+        Ids of the population.
+    confidence_level : float
+        Of the intervals in `frame`.
+    propensity : Propensity or None
+    provenance : dict
+        Versions and options, for the report.
+    definitions : (metrics, estimators)
+        The objects behind the labels.
+    given_intervals : dict or None
+        (model, metric, estimator) -> Interval; None: normal intervals.
+    """
+
+    estimates: dict[Key, Estimate]
+    samples: dict[str, Sample]
+    weights: dict[str, WeightDiagnostics]
+    user_ids: AnyArray
+    confidence_level: float = 0.95
+    propensity: Propensity | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    definitions: tuple[Sequence[Metric], Sequence[Estimator]] = ((), ())
+    given_intervals: dict[Key, Interval] | None = None
+
+    @cached_property
+    def intervals(self) -> dict[Key, Interval]:
+        """(model, metric, estimator) -> standard error, bounds and their note."""
+        if self.given_intervals is not None:
+            return self.given_intervals
+        return normal_intervals(self.estimates, confidence_level=self.confidence_level)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row per model, metric and estimator.
+
+        estimate, std_error, ci_low, ci_high in the unit of the metric (NaN: undefined, the note says why);
+        n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note.
+        """
+        rows = []
+        for key, one in self.estimates.items():
+            interval, weights = self.intervals[key], self.weights[key[2]]
+            notes = [*one.notes, "" if one.withheld else weights.flag, *weights.cautions, interval.note]
+            numbers = (one.value, interval.std_error, interval.low, interval.high)
+            counts = (one.sums.n_users, one.n_positives, weights.ess, weights.max_weight_share)
+            rows.append((*key, *numbers, *counts, str(one.claim), "; ".join(filter(None, notes))))
+        return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the recommenders, in the order given."""
+        return list(dict.fromkeys(key[0] for key in self.estimates))
+
+    @property
+    def metrics(self) -> list[str]:
+        """Labels of the metrics, in the order given."""
+        return list(dict.fromkeys(key[1] for key in self.estimates))
+
+    @property
+    def estimators(self) -> list[str]:
+        """Labels of the estimators, in the order given."""
+        return list(dict.fromkeys(key[2] for key in self.estimates))
+
+    def __repr__(self) -> str:
+        from ipseval.report import to_text
+
+        return to_text(self)
+
+    @cached_property
+    def data_hash(self) -> str:
+        """SHA-256 of the positives (user id, item id) and their numbers of candidates, as hex."""
+        ranked = next(iter(self.samples.values())).ranked
+        digest = hashlib.sha256()
+        for column in (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates):
+            digest.update("\x1f".join(map(str, column)).encode())
+            digest.update(b"\x1e")
+        return digest.hexdigest()
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the frame with versions, options and the hash of the data as JSON; NaN becomes null."""
+        from ipseval.report import to_json
+
+        Path(path).write_text(to_json(self), encoding="utf-8")
+
+    def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
+        """Return one estimate.
+
+        Raises
+        ------
+        InputError
+            When the evaluation does not hold it.
+        """
+        try:
+            return self.estimates[model, metric, estimator]
+        except KeyError:
+            raise InputError(
+                f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
+                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}."
+            ) from None
+
+    def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
+        """Return each user's own value N_u/D_u, indexed by user id, for the users that entered."""
+        sums = self.estimate(model, metric, estimator).sums
+        index = pd.Index(self.user_ids[sums.users], name="user")
+        return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
+
+    @cached_property
+    def diagnostics(self) -> pd.DataFrame:
+        """One row per estimator: what its weights say about the trust in it; see `WeightDiagnostics`.
+
+        estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
+        n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
+        weighted, flag, cautions.
+        """
+        rows = [
+            {"estimator": label, **asdict(one), "flag": one.flag, "cautions": "; ".join(one.cautions)}
+            for label, one in self.weights.items()
+        ]
+        return pd.DataFrame(rows)
+
+    def with_intervals(
+        self,
+        interval: IntervalMethod = "bca",
+        *,
+        n_resamples: int | None = None,
+        rng: RngLike = None,
+        refit: Refit | None = None,
+    ) -> Evaluation:
+        """Return this evaluation with other intervals, from the same ranks.
+
+        Parameters
+        ----------
+        interval : {"normal", "percentile", "bca"}
+            "normal" reads no resamples unless `refit` is given.
+        n_resamples : int
+            Of the users; default 10,000, and 1,000 with `refit`.
+        rng : int, Generator or None
+        refit : callable or None
+            Fits the propensity anew to each resample of the users, so that its uncertainty reaches
+            std_error and interval; see `PowerLawRefit`. "bca" is not available then.
+        """
+        check_choice("interval", interval, INTERVAL_METHODS)
+        level = self.confidence_level
+        found: dict[Key, Interval] | None = None
+        if refit is not None:
+            found = refit_intervals(
+                self.estimates,
+                self.samples,
+                *self.definitions,
+                refit=refit,
+                method=interval,
+                confidence_level=level,
+                n_resamples=n_resamples or 1000,
+                rng=rng,
+            )
+        elif interval != "normal":
+            found = bootstrap_intervals(
+                self.estimates,
+                method=interval,
+                confidence_level=level,
+                n_resamples=n_resamples or 10_000,
+                rng=rng,
+            )
+        said = {**self.provenance, "interval": interval, "refit": refit is not None}
+        return replace(self, given_intervals=found, provenance=said)
+
+    def compare(
+        self,
+        reference: str | None = None,
+        *,
+        correction: Correction = "holm",
+        family: Family = "cell",
+        power: float = 0.8,
+        difference: float | None = None,
+    ) -> pd.DataFrame:
+        """Return paired differences of recommenders on the same users; see `inference.compare`.
+
+        `reference` None: all pairs. `correction` "holm", "bh", "bonferroni" or None, over a `family`: "cell"
+        (the pairs within a metric and estimator), "estimator" or "all" (the whole table). `difference`: what
+        `n_users_needed` is for; None: the observed one.
+        """
+        return compare(
+            self.estimates,
+            reference=reference,
+            correction=correction,
+            family=family,
+            confidence_level=self.confidence_level,
+            power=power,
+            difference=difference,
+        )
+
+    def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
+        """Return R(γ) over a grid (default −1, −0.9, …, 3); its `.frame`, and its `.tipping_points()`."""
+        return sensitivity(
+            self.samples,
+            *self.definitions,
+            self.propensity,
+            gamma=np.linspace(-1, 3, 41) if gamma is None else gamma,
+            confidence_level=self.confidence_level,
+            standard_errors=standard_errors,
+        )
+
+    def tipping_points(self, gamma: npt.ArrayLike | None = None) -> pd.DataFrame:
+        """Return where pairs of recommenders swap as γ varies (default grid −1 … 3 in steps of .02)."""
+        grid = np.linspace(-1, 3, 201) if gamma is None else gamma
+        return self.sensitivity(grid, standard_errors=False).tipping_points()
+
+    def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
+        """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
+        factors = [float(one) for one in np.atleast_1d(np.asarray(factor, dtype=np.float64))]
+        return bounds(self.samples, *self.definitions, factors=factors)
+
+    def confidence_sequence(
+        self, model: str, metric: str, estimator: str, *, bounds: tuple[float, float] = (0.0, 1.0)
+    ) -> pd.DataFrame:
+        """Return intervals that hold at every number of users at once, for a mean of bounded values.
+
+        Columns n_users, user, ci_low, ci_high; users in the order of `user_ids`. For estimates that average
+        users' values (aoa, snips): a ratio of sums has no bounded summands, and is refused.
+        """
+        sums = self.estimate(model, metric, estimator).sums
+        if sums.volume is not None or not (sums.denominator == 1).all():
+            raise InputError(
+                f"{estimator} is a ratio of sums over users; a confidence sequence needs an average of "
+                "users' own values: aoa or snips."
+            )
+        low, high = confidence_sequence(sums.numerator, bounds=bounds, confidence_level=self.confidence_level)
+        n = np.arange(1, low.size + 1)
+        user = self.user_ids[sums.users]
+        return pd.DataFrame({"n_users": n, "user": user, "ci_low": low, "ci_high": high})
