@@ -151,6 +151,35 @@ class Evaluation:
 
         Path(path).write_text(to_json(self), encoding="utf-8")
 
+    def to_markdown(self, *, correction: Correction = "holm", digits: int = 4) -> str:
+        """Return one Markdown table per metric, best in bold, with notes and claims below."""
+        from ipseval.report import to_markdown
+
+        return to_markdown(self, correction=correction, digits=digits)
+
+    def to_latex(self, *, correction: Correction = "holm", digits: int = 4) -> str:
+        """Return a LaTeX table for booktabs and threeparttable, best in bold, † for differences from it."""
+        from ipseval.report import to_latex
+
+        return to_latex(self, correction=correction, digits=digits)
+
+    def to_html(self, path: str | Path, *, title: str = "Evaluation of recommenders") -> None:
+        """Write one self-contained page: tables, figures, weights, definitions, provenance."""
+        from ipseval.report import to_html
+
+        Path(path).write_text(to_html(self, title=title), encoding="utf-8")
+
+    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with the estimates of one metric (default: the first) and their intervals."""
+        from ipseval.plots import plot_estimates
+
+        return plot_estimates(self.frame, metric=metric or self.metrics[0], ax=ax)
+
+    def _repr_html_(self) -> str | None:
+        from ipseval.report import to_html_tables
+
+        return to_html_tables(self)
+
     def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
         """Return one estimate.
 

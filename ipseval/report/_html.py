@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.inference._comparisons import Correction
+from ipseval.inference import Correction
 from ipseval.report._provenance import provenance
 from ipseval.report._table import arrow, footnotes, leaderboards
 
@@ -111,14 +111,17 @@ def to_html(
         warnings=[f"{label}: {one.flag}." for label, one in evaluation.weights.items() if one.flag],
         figures=_figures(evaluation),
         weights=weights,
-        cards=[card.card() for card in evaluation.metric_objects],
+        cards=[card.card() for card in evaluation.definitions[0]],
         provenance=provenance(evaluation),
     )
 
 
-def to_html_tables(evaluation: Evaluation, *, correction: Correction = "holm") -> str:
-    """Return the tables and notes alone, for a notebook."""
-    return _render(_TABLES, evaluation, correction)
+def to_html_tables(evaluation: Evaluation, *, correction: Correction = "holm") -> str | None:
+    """Return the tables and notes alone, for a notebook; None (the text form is shown) without jinja2."""
+    try:
+        return _render(_TABLES, evaluation, correction)
+    except InputError:
+        return None
 
 
 def _render(template: str, evaluation: Evaluation, correction: Correction, **values: Any) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ipseval.inference._comparisons import Correction
+from ipseval.inference import Correction
 from ipseval.report._table import Cell, arrow, footnotes, leaderboards
 
 if TYPE_CHECKING:

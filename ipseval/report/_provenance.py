@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import platform
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+
+from ipseval.errors import InputError
+from ipseval.metrics import metric as parse_metric
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation

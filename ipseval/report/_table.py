@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ipseval.inference import normal_interval
-from ipseval.inference._comparisons import Correction, compare
+from ipseval.inference import Correction, compare
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -78,15 +77,13 @@ def leaderboards(
             best = min(places[label], key=lambda model: places[label][model])
             for model in models:
                 one = evaluation.estimate(model, metric, label)
-                low, high = normal_interval(
-                    one.value, one.standard_error, confidence_level=evaluation.confidence_level
-                )
+                interval = evaluation.intervals[model, metric, label]
                 differs = (metric, label, frozenset((model, best))) in significant
                 cells[model][label] = Cell(
                     value=one.value,
-                    std_error=one.standard_error,
-                    ci_low=float(low),
-                    ci_high=float(high),
+                    std_error=interval.std_error,
+                    ci_low=interval.low,
+                    ci_high=interval.high,
                     best=model == best and not np.isnan(one.value),
                     below_best=differs,
                     moved=first[model] - places[label][model],

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from ipseval.errors import InputError
-from ipseval.metrics import metric as parse_metric
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
