@@ -29,7 +29,7 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
     least `confidence_level` of all items when the estimator is right.
 
     For the whole policy the few large weights decide, and the interval is too short where they are seldom
-    seen: in a simulation with weights up to 160 times the mean it held the truth in 90 % of cases at 95 %.
+    seen (see docs/validation.md).
 
     Returns
     -------

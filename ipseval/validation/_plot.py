@@ -44,6 +44,6 @@ def plot_validation(frame: pd.DataFrame, *, ax: Any = None) -> Any:
     ax.axvline(0, color="0.5", linewidth=0.8)
     ax.set_yticks(range(len(labels)), [f"{propensity}, {estimator}" for propensity, estimator in labels])
     ax.invert_yaxis()
-    ax.set_xlabel("reduction of the plain average's error, % (right of 0: closer to random exposure)")
+    ax.set_xlabel("reduction of the plain average's error, %")
     ax.legend(frameon=False)
     return ax
