@@ -280,6 +280,42 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
     return ax
 
 
+def plot_validation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Return axes with the reduction of error by each propensity and estimator, one mark per metric.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `Validation.summary()`, or rows of it: propensity, estimator, metric, reduction, reduction_low,
+        reduction_high.
+    """
+    _need(frame, "propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high")
+    labels = [f"{one}, {other}" for one, other in zip(frame["propensity"], frame["estimator"], strict=True)]
+    names, metrics = _distinct(labels), _distinct(frame["metric"])
+    ax = _axes(ax, width=8, height=1.5 + 0.3 * len(names))
+    for number, metric in enumerate(metrics):
+        rows = frame[(frame["metric"] == metric).to_numpy()].rename(
+            columns={"reduction_low": "ci_low", "reduction_high": "ci_high"}
+        )
+        place = [names.index(label) for label in np.array(labels)[(frame["metric"] == metric).to_numpy()]]
+        ax.errorbar(
+            100 * rows["reduction"],
+            place + _shift(number, len(metrics)),
+            xerr=100 * _reach(rows, "reduction"),
+            fmt=MARKS[number % 8],
+            color=COLOURS[number % 8],
+            markersize=4,
+            linewidth=1,
+            label=metric,
+        )
+    ax.axvline(0, color="0.5", linewidth=0.8)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel("reduction of the plain average's error, % (right of 0: closer to random exposure)")
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return ax
+
+
 def _axes(ax: Axes | None, *, width: float = 5.6, height: float = 3.6) -> Axes:
     # A figure of our own, not pyplot's: nothing global changes, and a notebook still shows it.
     return Figure(figsize=(width, height), layout="constrained").add_subplot() if ax is None else ax

@@ -93,7 +93,6 @@ THIRD_PARTY = {
     "report": {"pandas", "jinja2"},
     "plots": {"pandas", "matplotlib"},
     "validation": {"pandas", "tqdm", "threadpoolctl"},
-    "validation._plot": {"matplotlib"},
     "study": {"pandas", "tqdm", "threadpoolctl"},
     "study._store": {"pyarrow"},
     "study._compare": {"scipy"},
@@ -106,7 +105,7 @@ THIRD_PARTY = {
 
 LAZY = {
     "_evaluation": {"report", "plots"},
-    "report": {""},
+    "report": {"", "plots"},
     "testing": {""},
     "cli": {""},
 }

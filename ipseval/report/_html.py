@@ -40,7 +40,8 @@ _TABLES = """
 {%- for label in board.estimators %}{% set cell = cells[label] %}
 <td{% if cell.flag %} class="flag" title="{{ cell.flag }}"{% endif %}>
 {%- if isnan(cell.value) %}undefined{% else -%}
-<span{% if cell.best %} class="best"{% endif %} title="{{ interval(cell) }}">{{ "%.4f"|format(cell.value) }}</span>
+<span{% if cell.best %} class="best"{% endif %} title="{{ interval(cell) }}">
+{{- "%.4f"|format(cell.value) }}</span>
 {%- if not isnan(cell.std_error) %} <span class="se">± {{ "%.4f"|format(cell.std_error) }}</span>{% endif %}
 {%- if cell.below_best %}†{% endif %}
 {%- if cell.moved %} <span class="move">{{ arrow(cell.moved) }}</span>{% endif %}

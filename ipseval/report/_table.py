@@ -63,10 +63,9 @@ def leaderboards(
     several = len(evaluation.models) > 1
     tests = compare(evaluation.estimates, correction=correction) if several else None
     significant = set()
-    for row in [] if tests is None else tests.itertuples():
-        if row.p_adjusted < level:
-            pair = frozenset((row.model, row.reference))
-            significant.add((row.metric, row.estimator, pair))
+    if tests is not None:
+        for row in tests[tests["p_adjusted"] < level].to_dict(orient="records"):
+            significant.add((row["metric"], row["estimator"], frozenset((row["model"], row["reference"]))))
     boards = []
     for metric in evaluation.metrics:
         places = {label: _places(evaluation, metric, label) for label in evaluation.estimators}
@@ -98,7 +97,7 @@ def footnotes(evaluation: Evaluation, *, correction: Correction = "holm", level:
     words = CORRECTION_WORDS.get(str(correction), "no")
     notes = [
         "± one standard error over users. Bold: best of its column. "
-        f"†: differs from the best, paired test, {words} correction over all pairs of the column, p < {level:g}."
+        f"†: differs from the best, paired test, {words} correction over pairs of the column, p < {level:g}."
     ]
     if len(evaluation.estimators) > 1:
         notes.append(f"↑↓: places won or lost against the order by {evaluation.estimators[0]}.")

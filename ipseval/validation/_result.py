@@ -14,7 +14,6 @@ import pandas as pd
 from ipseval._types import FloatArray
 from ipseval.inference import normal_interval
 from ipseval.validation._criteria import CRITERIA
-from ipseval.validation._plot import plot_validation
 
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
@@ -154,4 +153,6 @@ class Validation:
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return the axes of a plot of the reductions with their intervals."""
+        from ipseval.plots import plot_validation
+
         return plot_validation(self._summary, ax=ax)
