@@ -3,6 +3,8 @@
 Run: python benchmarks/density_ratio_coat.py PATH [splits]
 PATH is the folder with train.ascii and test.ascii. Positives: rating >= 4; 20 % of the biased positives are
 held out at random per user; the reference is AOA on the random-exposure positives that are not in training.
+First table: calibration and reference use the same exposures (the density ratio is cross-fitted over users).
+Second table: calibrated on one half of the users, evaluated on the other, both ways.
 """
 
 from __future__ import annotations
@@ -55,15 +57,10 @@ def propensities(
     held_out = fit_gamma_from_exposure(
         counts, exposure.n_exposed, exposure.n_positive, held_out=split.test.popularity
     )
-    print(
-        f"  split {seed}: gamma of EASE's lists {paper.gamma:.2f}, calibrated {calibrated.gamma:.2f}, ",
-        end="",
-    )
-    print(f"against held-out positives {held_out.gamma:.2f}", file=sys.stdout)
     smooth: dict[str, Any] = {"unseen": "smooth"}
     ratio = DensityRatioPropensity(rng=seed).fit(split, exposure)
     if seed == 0:
-        print(ratio.fit)
+        print(f"\nexample of a fit to {np.unique(exposure.user).size} users:\n{ratio.fit}")
     return {
         ("γ by level-ols of EASE's lists", "snips"): PowerLawPropensity(gamma=paper, **smooth).fit(train),
         ("calibrated γ", "snips-global"): PowerLawPropensity(gamma=calibrated, **smooth).fit(train),
@@ -90,48 +87,60 @@ def values(models: dict[str, Any], split: Split, estimator: str, propensity: Any
     return frame.set_index(["metric", "model"]).estimate
 
 
-def one_split(study: Any, seed: int) -> pd.DataFrame:
-    """Return reference, AOA and every weighted estimate of one split."""
+def split_tables(study: Any, seed: int, *, disjoint: bool) -> list[pd.DataFrame]:
+    """Return reference, AOA and every weighted estimate of one split; for either half when disjoint."""
     positives = study.positives()
     split = split_random(positives.biased, test_fraction=0.2, rng=seed)
     exposure = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
     keep = ~np.isin(positives.random.pair_key, split.train.pair_key)
-    reference = Split(split.train, positives.random.select(keep), description="random exposure")
+    random = positives.random.select(keep)
     models = recommenders(split)
-    table = {
-        ("reference", ""): values(models, reference, "aoa"),
-        ("none", "aoa"): values(models, split, "aoa"),
+    first = np.random.default_rng(seed).permutation(split.n_users) < split.n_users / 2
+    everyone = np.ones(split.n_users, dtype=bool)
+    tables = []
+    for fitted, evaluated in [(first, ~first), (~first, first)] if disjoint else [(everyone, everyone)]:
+        part = Split(split.train, split.test.select(evaluated[split.test.user]))
+        reference = Split(split.train, random.select(evaluated[random.user]))
+        shown = exposure.select(fitted[exposure.user])
+        table = {
+            ("reference", ""): values(models, reference, "aoa"),
+            ("none", "aoa"): values(models, part, "aoa"),
+        }
+        chosen = propensities(split, shown, models, study.propensity, seed)
+        for (name, estimator), propensity in chosen.items():
+            table[name, estimator] = values(models, part, estimator, propensity)
+        tables.append(pd.DataFrame(table))
+    return tables
+
+
+def report(tables: list[pd.DataFrame]) -> None:
+    """Print mean absolute errors, their reduction against AOA, and the order of the recommenders."""
+    print(f"\n| weights | form | {' | '.join(f'{m}: MAE (cut)' for m in METRICS)} | Kendall τ of atop |")
+    print(f"|---|---|{'---|' * (len(METRICS) + 1)}")
+    truth = ("reference", "")
+    errors = {
+        key: np.mean([(t[key] - t[truth]).abs().groupby("metric").mean()[list(METRICS)] for t in tables], 0)
+        for key in tables[0].columns[1:]
     }
-    for (name, estimator), propensity in propensities(
-        split, exposure, models, study.propensity, seed
-    ).items():
-        table[name, estimator] = values(models, split, estimator, propensity)
-    return pd.DataFrame(table)
+    for key, error in errors.items():
+        cut = 1 - error / errors["none", "aoa"]
+        cells = [f"{mae:.3f} ({share:.0%})" for mae, share in zip(error, cut, strict=True)]
+        order = np.mean([kendalltau(t[key]["atop"], t[truth]["atop"])[0] for t in tables])
+        print(f"| {key[0]} | {key[1]} | {' | '.join(cells)} | {order:.2f} |")
 
 
 def main(path: str, n_splits: int) -> None:
-    """Print a Markdown table."""
+    """Print the calibrated γ and both tables as Markdown."""
     warnings.simplefilter("ignore")
     study = load_coat(path)
-    tables = [one_split(study, seed) for seed in range(n_splits)]
-    reference = [table["reference", ""] for table in tables]
-    errors = {
-        key: sum(
-            (table[key] - truth).abs().groupby("metric").mean()
-            for table, truth in zip(tables, reference, strict=True)
-        )
-        / n_splits
-        for key in tables[0].columns[1:]
-    }
-    print(f"\n| weights | form | {' | '.join(f'{m}: MAE (cut)' for m in METRICS)} | Kendall τ of atop |")
-    print(f"|---|---|{'---|' * (len(METRICS) + 1)}")
-    plain = errors["none", "aoa"]
-    for key, error in errors.items():
-        cells = [f"{error[m]:.3f} ({1 - error[m] / plain[m]:.0%})" for m in METRICS]
-        order = np.mean(
-            [kendalltau(t[key]["atop"], truth["atop"])[0] for t, truth in zip(tables, reference, strict=True)]
-        )
-        print(f"| {key[0]} | {key[1]} | {' | '.join(cells)} | {order:.2f} |")
+    positives = study.positives()
+    sample = (positives.n_exposed, positives.n_positive)
+    print(fit_gamma_from_exposure(positives.biased.popularity, *sample, n_users=positives.biased.n_users))
+    for minimum in (3, 5):
+        fit = fit_gamma_from_exposure(positives.biased.popularity, *sample, min_popularity=minimum)
+        print(f"  n* >= {minimum}: gamma {fit.gamma:.3f} ± {fit.standard_error:.3f} on {fit.n_items} items")
+    for disjoint in (False, True):
+        report([t for seed in range(n_splits) for t in split_tables(study, seed, disjoint=disjoint)])
 
 
 if __name__ == "__main__":

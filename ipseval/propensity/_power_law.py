@@ -79,9 +79,7 @@ class PowerLawPropensity:
         if isinstance(self.scale, str):
             check_choice("scale", self.scale, ("max", "calibrated"))
         elif self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
-            raise InputError(
-                f"scale must be None, 'max', 'calibrated' or a number > 0; got {self.scale!r}."
-            )
+            raise InputError(f"scale must be None, 'max', 'calibrated' or a number > 0; got {self.scale!r}.")
         if self.scale == "calibrated" and self.exposure is None and self._given_scale() is None:
             raise InputError(
                 "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
