@@ -79,7 +79,9 @@ class PowerLawPropensity:
         if isinstance(self.scale, str):
             check_choice("scale", self.scale, ("max", "calibrated"))
         elif self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
-            raise InputError(f"scale must be None, 'max', 'calibrated' or a number > 0; got {self.scale!r}.")
+            raise InputError(
+                f"scale must be None, 'max' or 'calibrated', or a number > 0; got {self.scale!r}."
+            )
         if self.scale == "calibrated" and self.exposure is None and self._given_scale() is None:
             raise InputError(
                 "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
@@ -91,7 +93,8 @@ class PowerLawPropensity:
     def _check_exponent(self) -> None:
         n_sources = (self.recommendations is not None) + (self.exposure is not None)
         if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("fit",))
+            if self.gamma != "fit":
+                raise InputError(f"gamma must be 'fit', a GammaFit or finite numbers; got {self.gamma!r}.")
             if n_sources != 1:
                 raise InputError(
                     "gamma='fit' needs either exposure= (a random-exposure sample) or recommendations= "
