@@ -102,9 +102,7 @@ def main(path: str, seed: int) -> None:
     for name, make in recommenders(train, seed).items():
         start = time.perf_counter()
         counts = count_recommendations(make(), train, k=50, rng=seed)
-        cells = []
-        for method in METHODS:
-            cells.append(cell(train, counts, method))
+        cells = [cell(train, counts, method) for method in METHODS]
         print(f"| {name} | {' | '.join(cells)} | {int((counts.item > 0).sum()):,} |", flush=True)
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
     print(f"\nExponent of the popularity distribution: {fit_popularity_exponent(train.popularity)}")

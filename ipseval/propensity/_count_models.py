@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import digamma
 
-from ipseval._types import FloatArray
+from ipseval._types import FloatArray, IntArray
 
 SMALLEST_DISPERSION = 1e-6
 MAX_ITERATIONS = 100
@@ -96,6 +96,8 @@ def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -
 
     α = 0, the Poisson limit, is returned when the counts vary no more than a Poisson count.
     """
+    # Counts take few values: the costly functions of y are computed once for each.
+    values, place = np.unique(y, return_inverse=True)
     mean = np.average(y, weights=frequency)
     mu = (y + mean) / 2
     eta = np.log(mu)
@@ -103,7 +105,7 @@ def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -
     alpha = 1.0
     for _ in range(MAX_ITERATIONS):
         params, inner = _scoring(x, y, frequency, alpha, params)
-        before, alpha = alpha, _dispersion(y, np.exp(params[0] + params[1] * x), frequency, alpha)
+        before, alpha = alpha, _dispersion(values, place, np.exp(params[0] + params[1] * x), frequency, alpha)
         if abs(alpha - before) <= 1e-9 * max(alpha, 1e-3):
             return NegativeBinomialFit(params, alpha, inner)
     return NegativeBinomialFit(params, alpha, False)
@@ -131,18 +133,24 @@ def _weighted_line(x: FloatArray, z: FloatArray, weight: FloatArray) -> FloatArr
     return np.array([z_mean - slope * x_mean, slope])
 
 
-def _dispersion(y: FloatArray, mu: FloatArray, frequency: FloatArray, start: float) -> float:
-    """Return the maximum-likelihood α at fixed means; 0 when the likelihood falls from there."""
+def _dispersion(
+    values: FloatArray, place: IntArray, mu: FloatArray, frequency: FloatArray, start: float
+) -> float:
+    """Return the maximum-likelihood α at fixed means of y = values[place]; 0 where it is highest at 0."""
     from scipy.optimize import brentq
 
+    y = values[place]
     if (frequency * ((y - mu) ** 2 - y)).sum() <= 0:
         return 0.0
+    rows = np.bincount(place, frequency)
 
     def score(log_alpha: float) -> float:
         alpha = np.exp(log_alpha)
         shape = 1 / alpha
-        growth = np.log1p(alpha * mu) - (digamma(y + shape) - digamma(shape))
-        return float((frequency * (growth * shape**2 + (y - mu) * shape / (1 + alpha * mu))).sum())
+        jumps = (rows * (digamma(values + shape) - digamma(shape))).sum()
+        odds = alpha * mu
+        smooth = frequency * (np.log1p(odds) * shape**2 + (y - mu) * shape / (1 + odds))
+        return float(smooth.sum() - jumps * shape**2)
 
     centre = np.log(min(max(start, 1e-5), 1e4))
     low, high = centre - 0.5, centre + 0.5

@@ -63,8 +63,9 @@ def mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> Floa
     order = np.argsort(place, kind="stable")
     ends = np.cumsum(np.bincount(place, minlength=users.size))
     total = np.zeros(user.size)
-    for first in range(0, users.size, BLOCK_USERS):
-        block = users[first : first + BLOCK_USERS]
+    per_block = max(1, min(BLOCK_USERS, BLOCK_GATHER // train.n_users))
+    for first in range(0, users.size, per_block):
+        block = users[first : first + per_block]
         # overlap[u, v] = Σ_j 1{j in both profiles}/√n_j; over the v in U_i it sums to √n_i Σ_j cos(i, j).
         overlap = (scaled[block] @ seen.T).toarray()
         low = 0 if first == 0 else ends[first - 1]

@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 
 from ipseval._checks import check_positive_int
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, readonly
@@ -91,8 +92,9 @@ def count_recommendations(
     model : lists or scorer
         Lists: an (n_lists, ≤ k) integer array of item codes, or a frame with columns user, item and rank
         (ascending) or score (descending), of which the first k per user count. Scorer: an
-        (n_users, n_items) float array, a (user_factors, item_factors[, item_bias]) tuple, or a callable
-        user codes -> (len(users), n_items); training items are never recommended.
+        (n_users, n_items) float array, a pandas frame of scores labelled by user and item ids, a
+        (user_factors, item_factors[, item_bias]) tuple, a callable user codes -> (len(users), n_items), or an
+        object with such a method `block`; training items are never recommended.
     train : Interactions
         Training log: the ids, and what is excluded from a scorer's lists.
     k : int
@@ -142,8 +144,21 @@ def _count_frame(frame: Any, train: Interactions, k: int) -> RecommendationCount
 
 
 def _block_function(model: Any, train: Interactions) -> Callable[[IntArray], AnyArray]:
+    if hasattr(model, "block"):
+        model = model.block
     if callable(model):
         return lambda users: np.asarray(model(users))
+    if isinstance(model, pd.DataFrame):
+        lacking = (
+            np.setdiff1d(train.user_ids, model.index).size,
+            np.setdiff1d(train.item_ids, model.columns).size,
+        )
+        if any(lacking) or not (model.index.is_unique and model.columns.is_unique):
+            raise InputError(
+                f"the frame of scores lacks {lacking[0]} of {train.n_users} user ids as rows and "
+                f"{lacking[1]} of {train.n_items} item ids as columns, or repeats some."
+            )
+        model = model.loc[train.user_ids, train.item_ids].to_numpy()
     if isinstance(model, np.ndarray) and model.ndim == 2:
         if model.shape != (train.n_users, train.n_items):
             raise InputError(f"scores have shape {model.shape}; expected {(train.n_users, train.n_items)}.")

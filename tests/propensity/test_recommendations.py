@@ -16,6 +16,8 @@ SCORES = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, 2.0, 3.0, 4.0]])  # user 0 has se
 SCORERS = {
     "array": SCORES,
     "callable": lambda users: SCORES[users],
+    "labelled frame": pd.DataFrame(SCORES[:, ::-1], columns=[3, 2, 1, 0]),
+    "object with block": type("Model", (), {"block": staticmethod(lambda users: SCORES[users])})(),
     "factors": (np.eye(2), SCORES.T.copy()),
     "factors with bias": (np.eye(2), SCORES.T - np.arange(4.0)[:, None], np.arange(4.0)),
 }
@@ -81,6 +83,7 @@ BAD = {
     "callable of a wrong shape": (lambda users: np.ones((users.size, 3)), {}, r"the scorer gave shape"),
     "factors that do not fit": ((np.ones((2, 3)), np.ones((4, 2))), {}, r"factors have shapes"),
     "integer scores": (np.ones((2, 4), dtype=int), {}, r"pass it as floats"),
+    "frame without an item": (pd.DataFrame(SCORES[:, :3]), {}, r"lacks 0 of 2 user ids .* 1 of 4 item ids"),
     "text": ("popular", {}, r"recommendations is a str"),
     "k is 0": (SCORES, {"k": 0}, r"k must be an integer >= 1"),
     "k is the catalogue": (SCORES, {"k": 4}, r"k must be below the number of items, 4"),

@@ -1,0 +1,154 @@
+"""Propensities measured on random exposure, item by item and in strata of popularity."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.errors import DataWarning, IdentificationWarning, InputError, PropensityError
+from ipseval.interactions import Interactions
+from ipseval.propensity import DirectPropensity, Exposure, PowerLawPropensity, StratifiedPropensity
+
+
+def make(n_users, popularity, exposed, liked):
+    """Return a log with the given n* and an exposure with the given counts per item."""
+    user = np.concatenate([np.arange(count) for count in popularity])
+    item = np.repeat(np.arange(len(popularity)), popularity)
+    frame = pd.DataFrame({"user": user, "item": item})
+    log = Interactions.from_frame(frame, users=np.arange(n_users), items=np.arange(len(popularity)))
+    shown_user = np.concatenate([np.arange(count) for count in exposed])
+    shown_item = np.repeat(np.arange(len(exposed)), exposed)
+    positive = np.concatenate([np.arange(count) < good for count, good in zip(exposed, liked, strict=True)])
+    return log, Exposure(shown_user, shown_item, positive, n_users, len(popularity))
+
+
+POPULARITY = [0, 8, 18, 32, 50, 72]
+EXPOSED = [100, 100, 100, 100, 100, 100]
+LIKED = [3, 8, 12, 16, 20, 24]  # q = .08, .12, …: exactly .04·√(n*/2), b = ½
+
+
+def quiet(model, log):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        return model.fit(log)
+
+
+@pytest.mark.parametrize("shrinkage", [1e-9, 50.0, "fit"])
+def test_direct_equals_the_power_law_where_the_power_law_is_exact(shrinkage):
+    # P = n*/(|U| q) with |U| = 500: 8/(500·.08) = .2, 18/(500·.12) = .3, .4, .5, .6; n* = 0 has none.
+    log, exposure = make(500, POPULARITY, EXPOSED, LIKED)
+    found = quiet(DirectPropensity(exposure, shrinkage=shrinkage), log)
+    assert np.isnan(found.item[0])
+    assert found.item[1:] == pytest.approx([0.2, 0.3, 0.4, 0.5, 0.6], abs=1e-6)
+    assert found.is_probability
+
+
+def test_shrinkage_mixes_the_item_with_the_line_by_k_exposures():
+    liked = [3, 10, 10, 16, 20, 24]  # two items off the line
+    log, exposure = make(500, POPULARITY, EXPOSED, liked)
+    found = quiet(DirectPropensity(exposure, shrinkage=100.0), log)
+    slope = found.fit.slope
+    line = np.exp(slope[0] + slope[1] * np.log([8, 18, 32, 50, 72]))
+    rate = (np.array(liked[1:]) + 100 * line) / (100 + 100)
+    assert found.item[1:] == pytest.approx(np.array(POPULARITY[1:]) / (500 * rate))
+
+
+def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
+    rng = np.random.default_rng(0)
+    n_items, strength = 30_000, 60.0
+    popularity = np.floor(20 * np.exp(rng.standard_normal(n_items))).clip(1)
+    line = 0.02 * popularity**0.5
+    rate = rng.gamma(strength * line, 1 / strength)  # mean λ, variance λ/K
+    exposed = np.full(n_items, 80.0)
+    liked = rng.poisson(exposed * rate).astype(float)
+    model = DirectPropensity(Exposure(np.array([0]), np.array([0]), np.array([True]), 1, 1))
+    # 1/K is a mean over 30,000 items; its relative standard error is about 2 %. Four of them.
+    assert model._strength(exposed, liked, line) == pytest.approx(strength, rel=0.08)
+
+
+def test_direct_values_above_one_are_capped_counted_and_warned_of():
+    log, exposure = make(80, POPULARITY, [60] * 6, [3, 8, 12, 16, 20, 24])
+    with pytest.warns(DataWarning, match=r"4 of 6 items came out with a propensity above 1"):
+        found = DirectPropensity(exposure, shrinkage=1e-9).fit(log)
+    # n*/(|U| q) = 8/(80·8/60) = .75, 18/(80·12/60) = 1.125, …: all but the first are above 1.
+    assert found.item[1:] == pytest.approx([0.75, 1, 1, 1, 1])
+    assert found.n_capped == 4
+
+
+def test_direct_refuses_unseen_items_where_asked_to():
+    log, exposure = make(500, POPULARITY, EXPOSED, LIKED)
+    with pytest.raises(PropensityError, match="1 of 6 items have no training interaction"):
+        DirectPropensity(exposure, unseen="raise").fit(log)
+
+
+def test_strata_pool_items_worked_by_hand():
+    # Edges at 18 and 50: {8, 18}, {32, 50}, {72}. P = Σn*/(|U| · items · Σpos/Σexpo):
+    # 26/(500·2·.10) = .26, 82/(500·2·.18) = .4556, 72/(500·.24) = .6.
+    log, exposure = make(500, POPULARITY, EXPOSED, LIKED)
+    found = StratifiedPropensity(edges=[18, 50], exposure=exposure).fit(log)
+    expected = [np.nan, 0.26, 0.26, 82 / 180, 82 / 180, 0.6]
+    assert found.item == pytest.approx(expected, nan_ok=True)
+    assert found.is_probability
+    assert "3 strata" in repr(found)
+
+
+def test_strata_of_a_model_keep_the_weight_of_its_training_interactions():
+    log, _ = make(500, POPULARITY, EXPOSED, LIKED)
+    base = PowerLawPropensity(gamma=0)
+    found = StratifiedPropensity(n_strata=2, model=base).fit(log)
+    fine, counts = base.fit(log).item[1:], np.array(POPULARITY[1:])
+    assert (counts / found.item[1:]).sum() == pytest.approx((counts / fine).sum())
+    assert np.unique(found.item[1:]).size == 2
+    assert not found.is_probability
+
+
+def test_one_stratum_per_level_is_the_model_itself():
+    log, _ = make(500, POPULARITY, EXPOSED, LIKED)
+    base = PowerLawPropensity(gamma=0.3)
+    found = StratifiedPropensity(edges=POPULARITY[1:], model=base).fit(log)
+    assert found.item == pytest.approx(base.fit(log).item, nan_ok=True)
+
+
+def test_equal_counts_share_a_stratum():
+    log, exposure = make(50, [5, 5, 5, 5, 9], [20] * 5, [4, 4, 4, 4, 8])
+    found = StratifiedPropensity(n_strata=4, exposure=exposure).fit(log)
+    assert np.unique(found.item[:4]).size == 1
+
+
+LOG, EXPOSURE = make(500, POPULARITY, EXPOSED, LIKED)
+_, NOTHING_LIKED = make(500, POPULARITY, EXPOSED, [0, 0, 0, 16, 20, 24])
+_, OTHER = make(400, POPULARITY, EXPOSED, LIKED)
+BAD = {
+    "strata of nothing": (lambda: StratifiedPropensity(), r"either exposure= or model="),
+    "no strata": (lambda: StratifiedPropensity(n_strata=0, exposure=EXPOSURE), r"n_strata must be"),
+    "descending edges": (
+        lambda: StratifiedPropensity(edges=[3, 1], exposure=EXPOSURE),
+        r"strictly ascending",
+    ),
+    "a stratum nobody likes": (
+        lambda: StratifiedPropensity(edges=[18, 50], exposure=NOTHING_LIKED).fit(LOG),
+        r"1 of 3 strata have no positive random exposure",
+    ),
+    "strata of another universe": (
+        lambda: StratifiedPropensity(exposure=OTHER).fit(LOG),
+        r"the exposure has 400 users and 6 items, the training log 500 and 6",
+    ),
+    "direct of another universe": (lambda: DirectPropensity(OTHER).fit(LOG), r"the exposure has 400 users"),
+    "shrinkage of 0": (
+        lambda: DirectPropensity(EXPOSURE, shrinkage=0),
+        r"shrinkage must be 'fit' or a number",
+    ),
+    "shrinkage by a name": (lambda: DirectPropensity(EXPOSURE, shrinkage="auto"), r"unknown value"),
+    "smoothing of unseen items": (lambda: DirectPropensity(EXPOSURE, unseen="smooth"), r"unknown value"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_says_what_came(case):
+    call, text = BAD[case]
+    with pytest.raises(InputError, match=re.compile(text)):
+        call()
