@@ -30,7 +30,7 @@ MODELS = {
     "EASE": partial(baselines.ease, regularization=200.0),
     "SVD 8": partial(baselines.pure_svd, n_factors=8),
     "SVD 32": partial(baselines.pure_svd, n_factors=32),
-    "SVD 128": partial(baselines.pure_svd, n_factors=128),
+    "SVD 64": partial(baselines.pure_svd, n_factors=64),
 }
 DOMAINS = {"steady": (0.6, 0.0), "trend": (0.8, 0.9), "hits": (1.2, 0.9)}
 
@@ -39,8 +39,8 @@ def domain(skew: float, drift: float, seed: int, size: float) -> Interactions:
     """Return a log over a year: a share `drift` of the interactions comes soon after the item came out."""
     world = World(
         n_users=int(3000 * size),
-        n_items=int(1200 * size),
-        mean_relevant=min(60, 240 * size),
+        n_items=int(1200 * max(size, 0.4)),
+        mean_relevant=60,
         popularity_skew=skew,
         rng=seed,
     )

@@ -164,7 +164,7 @@ def order_agreement(
         )
     replicates = _resampled_means(first, second, paired, n_resamples, np.random.default_rng(rng))
     n_users = min(first.shape[1], second.shape[1])
-    draws = measures(*replicates, list(result.overlap))
+    draws = measures(RowOrders.of(replicates[0]), RowOrders.of(replicates[1]), result.overlap)
     return with_intervals(result, draws, unit="users", n_units=n_users, level=confidence_level)
 
 
@@ -236,27 +236,49 @@ def with_intervals(
     )
 
 
-def measures(a: FloatArray, b: FloatArray, k: Iterable[int]) -> dict[str, FloatArray]:
-    """Return every measure for each row of a and b, (n_rows, n_recommenders); NaN where undefined."""
-    sides = [_compare(x) for x in (a, b)]
-    result = {}
-    for cut in k:
-        in_top = [np.clip((cut - above) / tied, 0, 1) for above, tied, _ in sides]
-        result[f"or@{cut}"] = (in_top[0] * in_top[1]).sum(axis=1) / cut
-    ranks = [above + (tied + 1) / 2 for above, tied, _ in sides]
-    centred = [rank - rank.mean(axis=1, keepdims=True) for rank in ranks]
-    result["src"] = _ratio((centred[0] * centred[1]).sum(axis=1), *((c**2).sum(axis=1) for c in centred))
-    product = sides[0][2] * sides[1][2]
+@dataclass(frozen=True, eq=False)
+class RowOrders:
+    """The order of recommenders in each row of values, (n_rows, n_recommenders), ready to be compared.
+
+    `above` and `tied` count, for each recommender, those with a higher and with the same value (itself
+    included); `sign` holds the sign of the difference of each pair once, (n_rows, n_pairs).
+    """
+
+    above: AnyArray
+    tied: AnyArray
+    sign: AnyArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> RowOrders:
+        """Return the orders of the rows of `values`; one row may also be given as a vector."""
+        values = np.atleast_2d(values)
+        sign = np.sign(values[:, None, :] - values[:, :, None]).astype(np.int8)
+        rows, columns = np.triu_indices(values.shape[1], 1)
+        above, tied = (sign > 0).sum(axis=2, dtype=np.int32), (sign == 0).sum(axis=2, dtype=np.int32)
+        return cls(above, tied, sign[:, rows, columns])
+
+    def in_top(self, k: int) -> FloatArray:
+        """Return the chance of each recommender to be among the top k, ties broken at random."""
+        chance: FloatArray = np.clip((k - self.above) / self.tied, 0, 1)
+        return chance
+
+    @property
+    def centred_ranks(self) -> FloatArray:
+        """Average ranks minus their mean."""
+        mean = (self.above.shape[1] + 1) / 2
+        return np.asarray(self.above + (self.tied + 1) / 2 - mean, dtype=np.float64)
+
+
+def measures(a: RowOrders, b: RowOrders, k: Iterable[int]) -> dict[str, FloatArray]:
+    """Return every measure for each row of two orders, (n_rows,) each; NaN where undefined."""
+    result = {f"or@{cut}": (a.in_top(cut) * b.in_top(cut)).sum(axis=1) / cut for cut in k}
+    ranks = a.centred_ranks, b.centred_ranks
+    result["src"] = _ratio((ranks[0] * ranks[1]).sum(axis=1), *((rank**2).sum(axis=1) for rank in ranks))
+    product = a.sign * b.sign
     result["ipc"] = (product < 0).sum(axis=1).astype(np.float64)
-    result["tau_b"] = _ratio(product.sum(axis=1), *((sign**2).sum(axis=1) for _, _, sign in sides))
+    untied = [np.abs(one.sign).sum(axis=1, dtype=np.float64) for one in (a, b)]
+    result["tau_b"] = _ratio(product.sum(axis=1, dtype=np.float64), *untied)
     return result
-
-
-def _compare(values: FloatArray) -> tuple[AnyArray, AnyArray, FloatArray]:
-    """Return how many are above and tied with each (itself included), and the sign of each pair once."""
-    sign = np.sign(values[:, None, :] - values[:, :, None])
-    rows, columns = np.triu_indices(values.shape[1], 1)
-    return (sign > 0).sum(axis=2), (sign == 0).sum(axis=2), sign[:, rows, columns]
 
 
 def _ratio(numerator: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -276,7 +298,7 @@ def _point(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
         if cut_ties:
             shown = ", ".join(f"or@{cut}" for cut in cut_ties)
             notes.append(f"ties in {name}: {shown} averaged over breaking them at random")
-    result = {name: float(value[0]) for name, value in measures(a[None], b[None], k).items()}
+    result = {name: float(value[0]) for name, value in measures(RowOrders.of(a), RowOrders.of(b), k).items()}
     return OrderAgreement(result, {}, a.size, note="; ".join(notes))
 
 
