@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ipseval import baselines, ranking
+from ipseval import baselines
 from ipseval.datasets import load_citeulike_a, load_coat
 from ipseval.interactions import Interactions
+from ipseval.ranking import SampledCandidates
 from ipseval.simulation import World
 from ipseval.study import protocol_grid, study_protocols
 
@@ -54,13 +55,12 @@ def domain(skew: float, drift: float, seed: int, size: float) -> Interactions:
 
 
 def candidates() -> dict[str, object]:
-    """Return the full catalogue and, where available, uniform and popularity samples of 10, 50 and 100."""
-    pools: dict[str, object] = {"full": "all"}
-    if hasattr(ranking, "SampledCandidates"):
-        for law in ("uniform", "popularity"):
-            for n in (10, 50, 100):
-                pools[f"{law}-{n}"] = ranking.SampledCandidates(n, distribution=law, rng=0)
-    return pools
+    """Return the full catalogue, and 10, 50 and 100 candidates drawn uniformly or by popularity."""
+    return {"full": "all"} | {
+        f"{law}-{n}": SampledCandidates(n, distribution=law, rng=0)
+        for law in ("uniform", "popularity")
+        for n in (10, 50, 100)
+    }
 
 
 def main() -> None:
