@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ipseval import baselines, ranking
+from ipseval import baselines
 from ipseval.datasets import load_citeulike_a, load_coat
 from ipseval.interactions import Interactions
+from ipseval.ranking import SampledCandidates
 from ipseval.simulation import World
 from ipseval.study import protocol_grid, study_protocols
 
@@ -30,7 +31,7 @@ MODELS = {
     "EASE": partial(baselines.ease, regularization=200.0),
     "SVD 8": partial(baselines.pure_svd, n_factors=8),
     "SVD 32": partial(baselines.pure_svd, n_factors=32),
-    "SVD 128": partial(baselines.pure_svd, n_factors=128),
+    "SVD 64": partial(baselines.pure_svd, n_factors=64),
 }
 DOMAINS = {"steady": (0.6, 0.0), "trend": (0.8, 0.9), "hits": (1.2, 0.9)}
 
@@ -39,8 +40,8 @@ def domain(skew: float, drift: float, seed: int, size: float) -> Interactions:
     """Return a log over a year: a share `drift` of the interactions comes soon after the item came out."""
     world = World(
         n_users=int(3000 * size),
-        n_items=int(1200 * size),
-        mean_relevant=min(60, 240 * size),
+        n_items=int(1200 * max(size, 0.4)),
+        mean_relevant=60,
         popularity_skew=skew,
         rng=seed,
     )
@@ -54,13 +55,12 @@ def domain(skew: float, drift: float, seed: int, size: float) -> Interactions:
 
 
 def candidates() -> dict[str, object]:
-    """Return the full catalogue and, where available, uniform and popularity samples of 10, 50 and 100."""
-    pools: dict[str, object] = {"full": "all"}
-    if hasattr(ranking, "SampledCandidates"):
-        for law in ("uniform", "popularity"):
-            for n in (10, 50, 100):
-                pools[f"{law}-{n}"] = ranking.SampledCandidates(n, distribution=law, rng=0)
-    return pools
+    """Return the full catalogue, and 10, 50 and 100 candidates drawn uniformly or by popularity."""
+    return {"full": "all"} | {
+        f"{law}-{n}": SampledCandidates(n, distribution=law, rng=0)
+        for law in ("uniform", "popularity")
+        for n in (10, 50, 100)
+    }
 
 
 def main() -> None:

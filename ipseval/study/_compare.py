@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr
 
 from ipseval._types import FloatArray
 from ipseval.agreement import OrderAgreement, mean_agreement, measures, order_agreement, with_intervals
@@ -36,33 +36,53 @@ class Comparison:
 
     Attributes
     ----------
-    factor, level_a, level_b : str
-        What differs, and how.
-    setting : Setting
-        All factors of the first of the two.
-    metric : str
+    factor : str
+        What differs.
+    a, b : Result
+        The estimates of both.
     agreement : OrderAgreement or None
         None: an estimate is undefined, the note says which.
     inversions : tuple of Inversion
         Pairs of models in opposite order.
-    draws : mapping
-        Measure → its value in each bootstrap replicate, (n_resamples,).
     note : str
     """
 
     factor: str
-    level_a: str
-    level_b: str
-    setting: Setting
-    metric: str
+    a: Result
+    b: Result
     agreement: OrderAgreement | None
     inversions: tuple[Inversion, ...]
-    draws: Mapping[str, FloatArray]
     note: str
+
+    @property
+    def level_a(self) -> str:
+        """Level of the factor in `a`."""
+        return level(self.a.setting, self.factor)
+
+    @property
+    def level_b(self) -> str:
+        """Level of the factor in `b`."""
+        return level(self.b.setting, self.factor)
+
+    @property
+    def metric(self) -> str:
+        """Label of the metric."""
+        return self.a.metric
+
+    def other_levels(self) -> dict[str, str]:
+        """Return the levels of the other factors, which are the same in both."""
+        return {name: level(self.a.setting, name) for name in FACTORS if name != self.factor}
 
     def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
         """Return the inversions that the noise between users does not explain."""
         return [one for one in self.inversions if one.p_value < significance_level]
+
+    def swapped(self) -> Comparison:
+        """Return the same comparison with a and b exchanged: all measures are symmetric."""
+        inversions = tuple(
+            replace(one, better_in_a=one.better_in_b, better_in_b=one.better_in_a) for one in self.inversions
+        )
+        return replace(self, a=self.b, b=self.a, inversions=inversions)
 
 
 def level(setting: Setting, factor: str) -> str:
@@ -82,25 +102,17 @@ def compare(
     *,
     k: Iterable[int] | None,
     confidence_level: float,
-    reference: str | None = None,
 ) -> list[Comparison]:
-    """Return the comparison of every two results that differ in `factor` only, in order.
-
-    With a `reference`, only the pairs with that level, which comes first.
-    """
+    """Return the comparison of every two results that differ in `factor` only, in order."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
         others = tuple(level(result.setting, other) for other in FACTORS if other != factor)
         groups.setdefault((result.metric, *others), []).append(result)
-    comparisons = []
-    for group in groups.values():
-        for a, b in combinations(group, 2):
-            levels = level(a.setting, factor), level(b.setting, factor)
-            if reference is not None and reference not in levels:
-                continue
-            pair = (b, a) if reference is not None and levels[1] == reference else (a, b)
-            comparisons.append(_compare(*pair, models, factor, k, confidence_level))
-    return comparisons
+    return [
+        _compare(a, b, models, factor, k, confidence_level)
+        for group in groups.values()
+        for a, b in combinations(group, 2)
+    ]
 
 
 def _compare(
@@ -111,33 +123,25 @@ def _compare(
     k: Iterable[int] | None,
     confidence_level: float,
 ) -> Comparison:
-    levels = level(a.setting, factor), level(b.setting, factor)
     undefined = [
         model
         for model, *values in zip(models, a.estimates, b.estimates, strict=True)
         if np.isnan(values).any()
     ]
     agreement, notes = None, [note for note in dict.fromkeys((a.note, b.note)) if note]
-    draws: dict[str, FloatArray] = {}
     if undefined:
         notes.insert(0, f"no agreement: the estimate of {', '.join(undefined)} is undefined")
     else:
         point = order_agreement(a.estimates, b.estimates, k=k)
-        draws = measures(a.replicates, b.replicates, list(point.overlap))
         agreement = with_intervals(
-            point, draws, unit="users", n_units=min(a.n_users, b.n_users), level=confidence_level
+            point,
+            measures(a.orders, b.orders, point.overlap),
+            unit="users",
+            n_units=min(a.n_users, b.n_users),
+            level=confidence_level,
         )
         notes = [agreement.note, *notes] if agreement.note else notes
-    return Comparison(
-        factor,
-        *levels,
-        a.setting,
-        a.metric,
-        agreement,
-        tuple(_inversions(a, b, models)),
-        draws,
-        "; ".join(notes),
-    )
+    return Comparison(factor, a, b, agreement, tuple(_inversions(a, b, models)), "; ".join(notes))
 
 
 def mean_of_comparisons(
@@ -157,11 +161,10 @@ def mean_of_comparisons(
     mean = mean_agreement(agreements, confidence_level=confidence_level)
     if over == "logs":
         return mean
+    each = [measures(one.a.orders, one.b.orders, mean.overlap) for one in known]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nanmean of a replicate undefined on every log
-        draws = {
-            name: np.nanmean(np.stack([one.draws[name] for one in known]), axis=0) for name in mean.values
-        }
+        draws = {name: np.nanmean(np.stack([one[name] for one in each]), axis=0) for name in mean.values}
     n_users = sum(one.n_units for one in agreements)
     return with_intervals(mean, draws, unit="users", n_units=n_users, level=confidence_level)
 
@@ -176,7 +179,7 @@ def _inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
     signs, z = zip(*(_differences(one, pairs) for one in (a, b)), strict=True)
     opposite = signs[0] * signs[1] < 0
     smallest = np.minimum(np.abs(z[0]), np.abs(z[1]))
-    p_values = np.where(opposite & ~np.isnan(smallest), stats.norm.sf(smallest), 1.0)
+    p_values = np.where(opposite & ~np.isnan(smallest), ndtr(-smallest), 1.0)
     adjusted = holm(p_values)
     found = []
     for place in np.flatnonzero(opposite):

@@ -17,6 +17,7 @@ from ipseval._checks import examples
 from ipseval._files import read_table
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.interactions import Interactions
+from ipseval.ranking import SampledCandidates
 from ipseval.study._main import study_protocols
 from ipseval.study._protocol import Protocol, protocol_grid
 from ipseval.study._study import ProtocolStudy
@@ -158,14 +159,9 @@ def _candidates(entry: Any) -> Any:
     """Return "all", or sampled candidates from a table of their options."""
     if not isinstance(entry, dict):
         return entry
-    from ipseval import ranking
-
-    sampled = getattr(ranking, "SampledCandidates", None)
-    if sampled is None:
-        raise InputError("candidates: sampled candidates are not available in this version.")
     if "rng" not in entry:
         raise InputError(f"candidates {entry}: give a seed (rng = 0), so that the study can be resumed.")
-    return sampled(**entry)
+    return SampledCandidates(**entry)
 
 
 def _check_entries(where: str, entry: Any, known: tuple[str, ...]) -> None:

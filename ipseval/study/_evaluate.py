@@ -6,11 +6,13 @@ import warnings
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from ipseval._types import FloatArray, IntArray
+from ipseval.agreement import RowOrders
 from ipseval.estimators import Estimate, resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.interactions import Interactions
@@ -60,6 +62,11 @@ class Result:
     replicates: FloatArray
     n_users: int
     note: str
+
+    @cached_property
+    def orders(self) -> RowOrders:
+        """The order of the models in each replicate."""
+        return RowOrders.of(self.replicates)
 
 
 @dataclass(frozen=True)

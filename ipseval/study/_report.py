@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from ipseval.study._compare import FACTORS, Comparison, level
+from ipseval.study._compare import FACTORS, Comparison
 from ipseval.study._protocol import LEGEND
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def _summary(study: ProtocolStudy) -> list[str]:
         "or@k: share of the top k in common; src: Spearman's correlation; ipc: number of inverted pairs of "
         f"recommenders, of {len(study.models) * (len(study.models) - 1) // 2}; tau_b: Kendall's. n_beyond: "
         "pairs of recommenders that swap beyond their uncertainty, summed over logs. In brackets: "
-        f"{study.confidence_level:.0%} bootstrap intervals over the users of these logs.",
+        f"{study.confidence_level:.0%} bootstrap intervals over the users of these logs; a replicate carries "
+        "the noise of the data twice, so that intervals lean towards less agreement and need not hold the "
+        "value. Tables show the first level of what they do not compare; agreement_*.csv have all.",
     ]
 
 
@@ -69,22 +71,21 @@ def _reference(study: ProtocolStudy, factor: str) -> str | None:
 
 
 def _table_section(study: ProtocolStudy, factor: str) -> list[str]:
-    """Return one table per metric; for the first estimator where the estimator is not what differs."""
-    first = study.levels("estimator")[0]
-    which = "" if factor == "estimator" else f", estimator {first}"
-    lines = [f"## Between {NAMES[factor]}{which}", ""]
+    """Return one table per metric, with every split, and the first level of what else does not differ."""
+    fixed = {
+        name: study.levels(name)[0]
+        for name in ("k_core", "candidates", "estimator")
+        if name != factor and study.levels(name)
+    }
+    lines = [f"## Between {NAMES[factor]} ({', '.join(fixed.values())})", ""]
     for metric in study.metrics:
         table = study.table(factor, metric=metric, reference=_reference(study, factor))
-        if factor != "estimator":
-            table = table[table["estimator"] == first].drop(columns="estimator")
-        constant = [name for name in ("split", "k_core", "candidates") if name in table and _one(table[name])]
-        table = table.drop(columns=["metric", *constant])
+        for name, value in fixed.items():
+            table = table[table[name] == value]
+        constant = ["split"] if "split" in table and table["split"].nunique() == 1 else []
+        table = table.drop(columns=["metric", *fixed, *constant])
         lines += [f"### {metric}", "", *markdown_table(_with_intervals(table)), ""]
     return lines
-
-
-def _one(column: pd.Series[Any]) -> bool:
-    return column.nunique() == 1
 
 
 def _matrix_section(study: ProtocolStudy) -> list[str]:
@@ -154,7 +155,7 @@ def _examples(factor: str, comparisons: Iterable[Comparison], alpha: float) -> l
         swaps = one.beyond_uncertainty(alpha)
         if not swaps:
             continue
-        where = ", ".join(level(one.setting, name) for name in FACTORS if name != factor)
+        where = ", ".join(one.other_levels().values())
         shown = "; ".join(
             f"{swap.better_in_a} > {swap.better_in_b} under {one.level_a}, the reverse under {one.level_b} "
             f"(p = {swap.p_value:.2g})"

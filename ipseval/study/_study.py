@@ -43,6 +43,7 @@ class ProtocolStudy:
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
     k: tuple[int, ...] | None = None
+    _compared: dict[str, list[Comparison]] = field(default_factory=dict, repr=False)
 
     @property
     def metrics(self) -> list[str]:
@@ -78,15 +79,15 @@ class ProtocolStudy:
             check_choice("metric", metric, self.metrics)
         if reference is not None:
             check_choice("reference", reference, levels)
-        chosen = [one for one in self.results if metric in (None, one.metric)]
-        return compare(
-            chosen,
-            self.models,
-            factor,
-            k=self.k,
-            confidence_level=self.confidence_level,
-            reference=reference,
-        )
+        if factor not in self._compared:
+            self._compared[factor] = compare(
+                self.results, self.models, factor, k=self.k, confidence_level=self.confidence_level
+            )
+        return [
+            one.swapped() if one.level_b == reference else one
+            for one in self._compared[factor]
+            if metric in (None, one.metric) and reference in (None, one.level_a, one.level_b)
+        ]
 
     def between(
         self, factor: str, *, metric: str | None = None, reference: str | None = None
@@ -203,5 +204,4 @@ class ProtocolStudy:
 def _where(one: Comparison) -> dict[str, str]:
     """Return the columns that say what a comparison is about."""
     row = {f"{one.factor}_a": one.level_a, f"{one.factor}_b": one.level_b}
-    row |= {name: level(one.setting, name) for name in FACTORS if name != one.factor}
-    return row | {"metric": one.metric}
+    return row | one.other_levels() | {"metric": one.metric}

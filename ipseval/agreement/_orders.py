@@ -1,93 +1,19 @@
-"""Agreement between two orderings of the same recommenders: OR@k, SRC, IPC and Kendall's tau-b."""
+"""Agreement of two orderings, and its mean over data sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ipseval._checks import check_fraction, check_positive_int, examples
-from ipseval._types import AnyArray, FloatArray, RngLike
+from ipseval._checks import check_positive_int, examples
+from ipseval._types import FloatArray, RngLike
+from ipseval.agreement._measures import RowOrders, measures
+from ipseval.agreement._result import OrderAgreement, percentiles, with_intervals
 from ipseval.errors import InputError
 
 DEFAULT_K = (1, 3, 5)
-
-
-@dataclass(frozen=True, eq=False)
-class OrderAgreement:
-    """How far two orderings of the same recommenders agree.
-
-    Attributes
-    ----------
-    values : mapping
-        Measure → value: ``"or@k"`` in [0, 1] (1: the same k at the top), ``"src"`` and ``"tau_b"`` in [-1, 1]
-        (1: the same order), ``"ipc"`` in 0 … n(n-1)/2 (0: no pair is inverted). NaN: see `note`.
-    intervals : mapping
-        Measure → (low, high), where a bootstrap was run; else empty.
-    n_recommenders : int
-        Number of recommenders ordered.
-    unit : str
-        What was resampled: ``"users"``, ``"data sets"``, or empty.
-    n_units : int
-        Number of users or data sets resampled (0: none).
-    confidence_level : float
-        Of the intervals.
-    note : str
-        Why a measure is NaN, where ties were averaged over, and limits of the intervals.
-    """
-
-    values: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]]
-    n_recommenders: int
-    unit: str = ""
-    n_units: int = 0
-    confidence_level: float = 0.95
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
-        object.__setattr__(self, "intervals", MappingProxyType(dict(self.intervals)))
-
-    def __repr__(self) -> str:
-        parts = []
-        for name, value in self.values.items():
-            interval = self.intervals.get(name)
-            shown = f" [{interval[0]:.3g}, {interval[1]:.3g}]" if interval else ""
-            parts.append(f"{name}={value:.3g}{shown}")
-        note = f"; {self.note}" if self.note else ""
-        return f"OrderAgreement({', '.join(parts)}; {self.n_recommenders} recommenders{note})"
-
-    @property
-    def overlap(self) -> dict[int, float]:
-        """OR@k by k: the share of the top k of one ordering that is in the top k of the other."""
-        return {int(name[3:]): value for name, value in self.values.items() if name.startswith("or@")}
-
-    @property
-    def src(self) -> float:
-        """Spearman's rank correlation, average ranks on ties."""
-        return self.values["src"]
-
-    @property
-    def ipc(self) -> float:
-        """Inversion pair count: pairs of recommenders that stand in opposite order."""
-        return self.values["ipc"]
-
-    @property
-    def tau_b(self) -> float:
-        """Kendall's tau-b."""
-        return self.values["tau_b"]
-
-    def to_dict(self) -> dict[str, float]:
-        """Return one flat row: each measure and, where there are intervals, ``<measure>_low``, ``_high``."""
-        row: dict[str, float] = {}
-        for name, value in self.values.items():
-            row[name] = value
-            if name in self.intervals:
-                row[f"{name}_low"], row[f"{name}_high"] = self.intervals[name]
-        return row
 
 
 def order_agreement(
@@ -164,7 +90,7 @@ def order_agreement(
         )
     replicates = _resampled_means(first, second, paired, n_resamples, np.random.default_rng(rng))
     n_users = min(first.shape[1], second.shape[1])
-    draws = measures(*replicates, list(result.overlap))
+    draws = measures(RowOrders.of(replicates[0]), RowOrders.of(replicates[1]), result.overlap)
     return with_intervals(result, draws, unit="users", n_units=n_users, level=confidence_level)
 
 
@@ -206,7 +132,7 @@ def mean_agreement(
     if n > 1:
         draw = np.random.default_rng(rng).integers(0, n, (check_positive_int("n_resamples", n_resamples), n))
         for column, name in enumerate(names):
-            intervals[name] = _percentiles(_mean_known(table[:, column][draw]), confidence_level)
+            intervals[name] = percentiles(_mean_known(table[:, column][draw]), confidence_level)
     if n < 5:
         notes.append("one data set: no interval" if n == 1 else f"{n} data sets: the interval says little")
     return OrderAgreement(
@@ -220,52 +146,6 @@ def mean_agreement(
     )
 
 
-def with_intervals(
-    result: OrderAgreement, draws: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
-) -> OrderAgreement:
-    """Return `result` with percentile intervals from the values of each measure in the replicates."""
-    undefined = np.isnan(draws["src"]).mean()
-    note = f"src and tau_b undefined in {undefined:.1%} of the replicates" if undefined else ""
-    return replace(
-        result,
-        intervals={name: _percentiles(values, level) for name, values in draws.items()},
-        unit=unit,
-        n_units=n_units,
-        confidence_level=level,
-        note="; ".join(filter(None, [result.note, note])),
-    )
-
-
-def measures(a: FloatArray, b: FloatArray, k: Iterable[int]) -> dict[str, FloatArray]:
-    """Return every measure for each row of a and b, (n_rows, n_recommenders); NaN where undefined."""
-    sides = [_compare(x) for x in (a, b)]
-    result = {}
-    for cut in k:
-        in_top = [np.clip((cut - above) / tied, 0, 1) for above, tied, _ in sides]
-        result[f"or@{cut}"] = (in_top[0] * in_top[1]).sum(axis=1) / cut
-    ranks = [above + (tied + 1) / 2 for above, tied, _ in sides]
-    centred = [rank - rank.mean(axis=1, keepdims=True) for rank in ranks]
-    result["src"] = _ratio((centred[0] * centred[1]).sum(axis=1), *((c**2).sum(axis=1) for c in centred))
-    product = sides[0][2] * sides[1][2]
-    result["ipc"] = (product < 0).sum(axis=1).astype(np.float64)
-    result["tau_b"] = _ratio(product.sum(axis=1), *((sign**2).sum(axis=1) for _, _, sign in sides))
-    return result
-
-
-def _compare(values: FloatArray) -> tuple[AnyArray, AnyArray, FloatArray]:
-    """Return how many are above and tied with each (itself included), and the sign of each pair once."""
-    sign = np.sign(values[:, None, :] - values[:, :, None])
-    rows, columns = np.triu_indices(values.shape[1], 1)
-    return (sign > 0).sum(axis=2), (sign == 0).sum(axis=2), sign[:, rows, columns]
-
-
-def _ratio(numerator: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return numerator / √(first · second), NaN where that is 0."""
-    scale = np.sqrt(first * second)
-    ratio: FloatArray = np.divide(numerator, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
-    return ratio
-
-
 def _point(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
     notes = []
     for name, values in (("a", a), ("b", b)):
@@ -276,7 +156,7 @@ def _point(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
         if cut_ties:
             shown = ", ".join(f"or@{cut}" for cut in cut_ties)
             notes.append(f"ties in {name}: {shown} averaged over breaking them at random")
-    result = {name: float(value[0]) for name, value in measures(a[None], b[None], k).items()}
+    result = {name: float(value[0]) for name, value in measures(RowOrders.of(a), RowOrders.of(b), k).items()}
     return OrderAgreement(result, {}, a.size, note="; ".join(notes))
 
 
@@ -355,12 +235,3 @@ def _resampled_means(
             count = np.einsum("u,ru->r", draw, known[side].astype(np.int64))
             np.divide(total, count, out=replicates[side][number], where=count > 0)
     return replicates
-
-
-def _percentiles(values: FloatArray, level: float) -> tuple[float, float]:
-    tail = (1 - check_fraction("confidence_level", level)) / 2
-    known = values[~np.isnan(values)]
-    if known.size == 0:
-        return (np.nan, np.nan)
-    low, high = np.quantile(known, [tail, 1 - tail])
-    return (float(low), float(high))

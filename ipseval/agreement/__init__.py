@@ -1,0 +1,16 @@
+"""Agreement between two orderings of the same recommenders: OR@k, SRC, IPC and Kendall's tau-b."""
+
+from __future__ import annotations
+
+from ipseval.agreement._measures import RowOrders, measures
+from ipseval.agreement._orders import mean_agreement, order_agreement
+from ipseval.agreement._result import OrderAgreement, with_intervals
+
+__all__ = [
+    "OrderAgreement",
+    "RowOrders",
+    "mean_agreement",
+    "measures",
+    "order_agreement",
+    "with_intervals",
+]
