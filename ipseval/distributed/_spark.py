@@ -51,6 +51,7 @@ def evaluate_spark(
 
     Other parameters, and what is raised: as in `evaluate_dask`. ipseval must be installed on the workers.
     """
+    from pyspark import cloudpickle
     from pyspark.sql import functions
 
     both = train.select("item").union(test.select("item")).distinct()
@@ -70,7 +71,9 @@ def evaluate_spark(
     lists, factors = split_models(models, users, len(ids))
     session = train.sparkSession
     kinds = {number: _kind(frame) for number, frame in enumerate(lists.values(), FIRST_MODEL)}
-    shared = session.sparkContext.broadcast(pickle.dumps((plan, factors, list(models), list(lists), kinds)))
+    # A caller's own metric may hold functions, which plain pickle refuses.
+    packed = cloudpickle.dumps((plan, factors, list(models), list(lists), kinds))
+    shared = session.sparkContext.broadcast(packed)
     size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))
     rows = _tagged([train, test, *lists.values()]).repartition(size, "user")
 
