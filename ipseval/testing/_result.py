@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ipseval._checks import examples
-from ipseval._types import FloatArray, IntArray
+from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def write_baseline(evaluation: Evaluation, path: str | Path) -> None:
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     evaluation.to_json(file)
-    arrays = {}
+    arrays: dict[str, AnyArray] = {}
     for number, (users, influence) in enumerate(_influence(evaluation).values()):
         arrays[f"users_{number}"] = users.astype(np.int32)
         arrays[f"influence_{number}"] = influence

@@ -1,0 +1,9 @@
+"""Evaluation on clusters: users in partitions, each reduced to moments that merge."""
+
+from __future__ import annotations
+
+from ipseval.distributed._dask import evaluate_dask
+from ipseval.distributed._result import DistributedEvaluation
+from ipseval.distributed._spark import evaluate_spark
+
+__all__ = ["DistributedEvaluation", "evaluate_dask", "evaluate_spark"]

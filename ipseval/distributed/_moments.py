@@ -1,0 +1,163 @@
+"""Moments of per-user sums: all that estimates, errors and paired comparisons need; they merge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from ipseval._types import FloatArray, IntArray
+from ipseval.estimators import UserSums
+
+BlockKey: TypeAlias = tuple[str, str]  # (metric, estimator)
+WIDTH = 3  # N_u, D_u, V_u
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Moments over users of the sums of all models, for one metric and estimator.
+
+    With x_u = (N_u, D_u, V_u) of each of m models side by side, (3m,), V_u = 1 where there is no volume:
+
+    Attributes
+    ----------
+    n : int
+        Users.
+    mean : (3m,) float array
+        x̄.
+    scatter : (3m, 3m) float array
+        Σ_u (x_u − x̄)(x_u − x̄)ᵀ: centred, so that merging loses no digits.
+    n_undefined : int
+        Users left out because the metric is undefined for them.
+    """
+
+    n: int
+    mean: FloatArray
+    scatter: FloatArray
+    n_undefined: int = 0
+
+    @classmethod
+    def of(cls, sums: list[UserSums]) -> Block:
+        """Return the moments of some users; one `UserSums` for each model, over the same users."""
+        ones = np.ones(sums[0].n_users)
+        columns = [
+            column
+            for one in sums
+            for column in (one.numerator, one.denominator, ones if one.volume is None else one.volume)
+        ]
+        stacked = np.array(columns)
+        if not sums[0].n_users:
+            return cls(0, np.zeros(len(columns)), np.zeros((len(columns),) * 2), sums[0].n_undefined)
+        mean = stacked.mean(axis=1)
+        centred = stacked - mean[:, None]
+        return cls(sums[0].n_users, mean, centred @ centred.T, sums[0].n_undefined)
+
+    def merge(self, other: Block) -> Block:
+        """Return the moments of the users of both.
+
+        Chan, Golub & LeVeque, Algorithms for computing the sample variance, The American Statistician 1983,
+        doi 10.1080/00031305.1983.10483115.
+        """
+        n_undefined = self.n_undefined + other.n_undefined
+        n = self.n + other.n
+        if n == 0:
+            return Block(0, self.mean, self.scatter, n_undefined)
+        step = other.mean - self.mean
+        mean = self.mean + step * (other.n / n)
+        scatter = self.scatter + other.scatter + np.outer(step, step) * (self.n * other.n / n)
+        return Block(n, mean, scatter, n_undefined)
+
+    def value(self, model: int) -> float:
+        """Return R = (N̄/D̄)·V̄ of a model; NaN without users or with a zero denominator."""
+        numerator, denominator, volume = self._means(model)
+        if self.n == 0 or denominator == 0:
+            return float("nan")
+        return float(numerator / denominator * volume)
+
+    def standard_error(self, model: int) -> float:
+        """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
+        return self._error(self._gradient(model))
+
+    def difference_error(self, first: int, second: int) -> float:
+        """Return the standard error of the difference of two models, from the users' differences."""
+        return self._error(self._gradient(first) - self._gradient(second))
+
+    def _means(self, model: int) -> tuple[float, float, float]:
+        numerator, denominator, volume = self.mean[WIDTH * model : WIDTH * (model + 1)]
+        return float(numerator), float(denominator), float(volume)
+
+    def _gradient(self, model: int) -> FloatArray:
+        """Return g with ψ_u = g·(x_u − x̄): the derivative of R with respect to x̄."""
+        numerator, denominator, volume = self._means(model)
+        gradient = np.zeros(self.mean.size)
+        if denominator == 0:
+            return np.full(self.mean.size, np.nan)
+        ratio = numerator / denominator
+        own = (volume / denominator, -ratio * volume / denominator, ratio)
+        gradient[WIDTH * model : WIDTH * (model + 1)] = own
+        return gradient
+
+    def _error(self, gradient: FloatArray) -> float:
+        if self.n < 2:
+            return float("nan")
+        squares = max(float(gradient @ self.scatter @ gradient), 0.0) if not np.isnan(gradient[0]) else np.nan
+        return float(np.sqrt(squares / (self.n * (self.n - 1.0))))
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What a set of users contributes; sets of different users merge by addition.
+
+    Attributes
+    ----------
+    blocks : dict
+        (metric, estimator) -> Block.
+    positives_per_user : (largest |S*_u| + 1,) int array
+        How many users have that many positives.
+    n_without_propensity : int
+    weight_sums : (Σw, Σw², largest w)
+        Of the propensity weights; zeros without a propensity.
+    list_lengths : dict
+        Model given as lists -> length of its longest list.
+    per_user : tuple of frames
+        Each user's own values, only where they were asked for.
+    """
+
+    blocks: dict[BlockKey, Block]
+    positives_per_user: IntArray
+    n_without_propensity: int = 0
+    weight_sums: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    list_lengths: dict[str, int] = field(default_factory=dict)
+    per_user: tuple[pd.DataFrame, ...] = ()
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of the users of both."""
+        size = max(self.positives_per_user.size, other.positives_per_user.size)
+        counts = np.zeros(size, dtype=np.int64)
+        counts[: self.positives_per_user.size] += self.positives_per_user
+        counts[: other.positives_per_user.size] += other.positives_per_user
+        mine, theirs = self.weight_sums, other.weight_sums
+        names = dict.fromkeys([*self.list_lengths, *other.list_lengths])
+        return Moments(
+            {key: block.merge(other.blocks[key]) for key, block in self.blocks.items()},
+            counts,
+            self.n_without_propensity + other.n_without_propensity,
+            (mine[0] + theirs[0], mine[1] + theirs[1], max(mine[2], theirs[2])),
+            {name: max(self.list_lengths.get(name, 0), other.list_lengths.get(name, 0)) for name in names},
+            self.per_user + other.per_user,
+        )
+
+    @property
+    def n_positives(self) -> int:
+        """Positives that entered."""
+        return int(np.arange(self.positives_per_user.size) @ self.positives_per_user)
+
+
+def merge_all(parts: list[Moments]) -> Moments:
+    """Return the moments of all parts, merged in pairs in their order: the same bits in every run."""
+    while len(parts) > 1:
+        pairs = [parts[start : start + 2] for start in range(0, len(parts), 2)]
+        parts = [pair[0].merge(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]

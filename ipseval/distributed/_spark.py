@@ -1,0 +1,177 @@
+"""Evaluation on Spark: one shuffle by user, one reduction per partition, moments merged on the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._types import TieChoice
+from ipseval.distributed._moments import merge_all
+from ipseval.distributed._partition import NRelevant, Plan, reduce_partition
+from ipseval.distributed._plan import make_plan, popularity_of, split_models, universe
+from ipseval.distributed._result import DistributedEvaluation, finish
+from ipseval.errors import InputError, IpsevalError
+from ipseval.estimators import Estimator
+from ipseval.metrics import Metric
+
+TRAIN, TEST, FIRST_MODEL = 0, 1, 2
+
+
+def evaluate_spark(
+    models: dict[str, Any],
+    train: Any,
+    test: Any,
+    *,
+    users: Any | None = None,
+    items: Any | None = None,
+    propensity: Any | None = None,
+    metrics: Iterable[str | Metric] = ("recall@10", "dcg@10"),
+    estimators: Iterable[str | Estimator] | None = None,
+    ties: TieChoice = "default",
+    n_relevant: NRelevant = None,
+    confidence_level: float = 0.95,
+    n_partitions: int | None = None,
+    per_user: bool = False,
+) -> DistributedEvaluation:
+    """Return the estimates of `evaluate`, computed partition by partition with Spark.
+
+    Parameters
+    ----------
+    models : dict
+        Name -> Spark frame of top-K lists (user, item, rank or score; or user, items with an array of items,
+        best first), or a tuple of factors as in `evaluate_dask`, which is broadcast.
+    train, test : Spark frames with columns user, item
+    n_partitions : int, optional
+        Of the shuffle by user; default: spark.sql.shuffle.partitions. One partition must fit in the memory
+        of a Python worker.
+
+    Other parameters, and what is raised: as in `evaluate_dask`. ipseval must be installed on the workers.
+    """
+    from pyspark import cloudpickle
+    from pyspark.sql import functions
+
+    both = train.select("item").union(test.select("item")).distinct()
+    ids = universe(both.toPandas()["item"].to_numpy()) if items is None else np.asarray(items)
+    counts = train.groupBy("item").agg(functions.count("*").alias("n")).toPandas()
+    plan = make_plan(
+        ids,
+        popularity_of(ids, counts["item"].to_numpy(), counts["n"].to_numpy()),
+        propensity=propensity,
+        metrics=metrics,
+        estimators=estimators,
+        ties=ties,
+        n_relevant=n_relevant,
+        confidence_level=confidence_level,
+        per_user=per_user,
+    )
+    lists, factors = split_models(models, users, len(ids))
+    session = train.sparkSession
+    kinds = {number: _kind(frame) for number, frame in enumerate(lists.values(), FIRST_MODEL)}
+    # A caller's own metric may hold functions, which plain pickle refuses.
+    packed = cloudpickle.dumps((plan, factors, list(models), list(lists), kinds))
+    shared = session.sparkContext.broadcast(packed)
+    size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))
+    rows = _tagged([train, test, *lists.values()]).repartition(size, "user")
+
+    def work(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        # Spark may hand over nothing: then there is no user to count either.
+        parts = [batch for batch in batches if len(batch)]
+        if parts:
+            yield _answer(pd.concat(parts, ignore_index=True), pickle.loads(shared.value))
+
+    try:
+        answers = rows.mapInPandas(work, "number int, failed boolean, payload binary").toPandas()
+    finally:
+        shared.unpersist()
+    return finish(list(models), _merged(answers), plan, confidence_level=confidence_level)
+
+
+def _kind(frame: Any) -> str:
+    """Return which column of a frame of lists orders it."""
+    for name in ("items", "rank", "score"):
+        if name in frame.columns:
+            return name
+    raise InputError(f"lists need columns user, item and rank or score, or user, items; got {frame.columns}.")
+
+
+def _tagged(frames: list[Any]) -> Any:
+    """Return all frames as one, with the number of the frame in the column source."""
+    from pyspark.sql import functions
+
+    types = dict(frames[0].dtypes)
+    tagged = []
+    for source, frame in enumerate(frames):
+        kind = None if source < FIRST_MODEL else _kind(frame)
+        if dict(frame.dtypes)["user"] != types["user"]:
+            raise InputError(
+                f"user ids are {types['user']} in train and {dict(frame.dtypes)['user']} in another frame."
+            )
+        item = functions.lit(None).cast(types["item"]) if kind == "items" else functions.col("item")
+        lists = functions.col("items") if kind == "items" else functions.lit(None)
+        value = functions.col(kind) if kind in ("rank", "score") else functions.lit(None)
+        tagged.append(
+            frame.select(
+                functions.lit(source).cast("int").alias("source"),
+                "user",
+                item.cast(types["item"]).alias("item"),
+                value.cast("double").alias("value"),
+                lists.cast(f"array<{types['item']}>").alias("items"),
+            )
+        )
+    first, *others = tagged
+    for frame in others:
+        first = first.unionByName(frame)
+    return first
+
+
+def _answer(
+    rows: pd.DataFrame, shared: tuple[Plan, Any, list[str], list[str], dict[int, str]]
+) -> pd.DataFrame:
+    """Return the pickled moments of one partition, or its error, which Spark would bury in a traceback."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    number = context.partitionId() if context is not None else 0
+    try:
+        payload, failed = pickle.dumps(_reduce(rows, *shared)), False
+    except IpsevalError as error:
+        payload, failed = pickle.dumps((type(error).__name__, str(error))), True
+    return pd.DataFrame({"number": [number], "failed": [failed], "payload": [payload]})
+
+
+def _reduce(
+    rows: pd.DataFrame, plan: Plan, factors: Any, names: list[str], lists: list[str], kinds: dict[int, str]
+) -> Any:
+    source = rows["source"].to_numpy()
+    models = dict(factors)
+    for number, name in enumerate(lists, FIRST_MODEL):
+        models[name] = _lists(rows[source == number], kinds[number], plan)
+    train, test = (_pairs(rows[source == number], plan) for number in (TRAIN, TEST))
+    return reduce_partition(train, test, {name: models[name] for name in names}, plan)
+
+
+def _pairs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    # A column that holds nulls in other rows arrives as floating-point numbers.
+    return pd.DataFrame({"user": rows["user"], "item": rows["item"].to_numpy().astype(plan.items.dtype)})
+
+
+def _lists(rows: pd.DataFrame, kind: str, plan: Plan) -> pd.DataFrame:
+    if kind == "items":
+        return pd.DataFrame({"user": rows["user"], "items": rows["items"]})
+    value = rows["value"].astype(np.int64) if kind == "rank" else rows["value"]
+    return _pairs(rows, plan).assign(**{kind: value})
+
+
+def _merged(answers: pd.DataFrame) -> Any:
+    if not len(answers):
+        raise InputError("train and test have no rows.")
+    answers = answers.sort_values("number", ignore_index=True)
+    for payload in answers.loc[answers["failed"], "payload"]:
+        name, text = pickle.loads(payload)
+        raise InputError(f"{text} ({name} in a partition)")
+    # The payloads are what our own workers pickled in this job.
+    return merge_all([pickle.loads(payload) for payload in answers["payload"]])

@@ -1,0 +1,207 @@
+"""Dask and Spark on this machine: the numbers of the local path, also when a worker is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.distributed import evaluate_dask, evaluate_spark
+from ipseval.errors import InputError
+from tests.test_distributed import METRICS, UP_TO_A_FACTOR, as_arrays, assert_same, example, local
+
+OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "snips", "snips-global"), "propensity": UP_TO_A_FACTOR}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def installed(*names: str) -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in names)
+
+
+needs_dask = pytest.mark.skipif(
+    not installed("dask", "distributed"), reason="Dask is not installed: pip install 'ipseval[dask]'"
+)
+needs_spark = pytest.mark.skipif(
+    not installed("pyspark") or shutil.which("java") is None,
+    reason="Spark needs pip install 'ipseval[spark]' and apt-get install openjdk-17-jre-headless",
+)
+
+
+@pytest.fixture(scope="module")
+def frames() -> dict[str, pd.DataFrame]:
+    return example(5, n_users=200)
+
+
+@pytest.fixture(scope="module")
+def expected(frames):
+    return local(frames, {"first": frames["first"], "second": frames["second"]}, **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes that are restarted when they die."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as one,
+        Client(one) as client,
+    ):
+        yield client
+
+
+def dask_frames(frames: dict[str, pd.DataFrame], n_partitions: int = 5):
+    import dask.dataframe as dd
+
+    return {name: dd.from_pandas(frame, npartitions=n_partitions) for name, frame in frames.items()}
+
+
+@needs_dask
+def test_dask_gives_the_numbers_of_the_local_path(frames, expected, cluster):
+    given = dask_frames(frames)
+    models = {"first": given["first"], "second": given["second"]}
+    ours = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
+    assert_same(ours, expected)
+
+
+@needs_dask
+def test_dask_takes_frames_that_are_partitioned_already_and_factors(frames, cluster):
+    import dask.dataframe as dd
+
+    from ipseval.splits import Split
+
+    split = Split.from_frames(frames["train"], frames["test"])
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(split.n_users, 3)), rng.normal(size=(split.n_items, 3))
+
+    def part(number: int, name: str) -> pd.DataFrame:
+        return frames[name][frames[name]["user"] % 4 == number]
+
+    train = dd.from_map(part, range(4), name="train")
+    test = dd.from_map(part, range(4), name="test")
+    options = {**OPTIONS, "metrics": ("auc", "recall@5")}
+    ours = evaluate_dask(
+        {"factors": factors}, train, test, users=split.user_ids, partitioned=True, per_user=True, **options
+    )
+    whole = local(frames, {"factors": factors}, **options)
+    assert_same(ours, whole)
+    values = ours.per_user.query("metric == 'auc' and estimator == 'snips'").set_index("user")["value"]
+    np.testing.assert_array_equal(values.sort_index(), whole.per_user("factors", "auc", "snips").sort_index())
+    with pytest.raises(InputError, match="same number of partitions"):
+        evaluate_dask({"first": dask_frames(frames, 3)["first"]}, train, test, partitioned=True)
+
+
+def slow(frame: pd.DataFrame, folder: str) -> pd.DataFrame:
+    """Leave a trace of the process that works on a partition, and take a while."""
+    Path(folder, f"{os.getpid()}").touch()
+    time.sleep(0.4)
+    return frame
+
+
+def kill_first(folder: Path, killed: list[int]) -> None:
+    """Kill the first process that leaves a trace, with SIGKILL."""
+    for _ in range(1200):
+        for trace in folder.iterdir():
+            killed.append(int(trace.name))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(killed[0], signal.SIGKILL)
+            return
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def a_worker_killed(folder: Path):
+    killed: list[int] = []
+    thread = threading.Thread(target=kill_first, args=(folder, killed))
+    thread.start()
+    yield
+    thread.join()
+    assert killed, "no worker was killed"
+    assert killed[0] != os.getpid()
+
+
+@needs_dask
+def test_a_dask_worker_killed_in_the_middle_changes_nothing(frames, expected, cluster, tmp_path):
+    given = dask_frames(frames)
+    models = {
+        "first": given["first"].map_partitions(slow, str(tmp_path), meta=given["first"]._meta),
+        "second": given["second"],
+    }
+    with a_worker_killed(tmp_path):
+        ours = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
+    assert_same(ours, expected)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    """Two threads of workers, and three more attempts for a task that fails."""
+    from pyspark.sql import SparkSession
+
+    root = str(Path(__file__).resolve().parents[1])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = root
+    session = (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def spark_frames(frames, session):
+    return {name: session.createDataFrame(frame) for name, frame in frames.items()}
+
+
+@needs_spark
+def test_spark_gives_the_numbers_of_the_local_path(frames, expected, spark):
+    given = spark_frames(frames, spark)
+    models = {
+        "first": given["first"],
+        "second": spark.createDataFrame(as_arrays(frames["second"])),
+    }
+    ours = evaluate_spark(models, given["train"], given["test"], **OPTIONS)
+    assert_same(ours, expected)
+
+
+@needs_spark
+def test_an_error_in_a_spark_partition_is_ours(frames, spark):
+    given = spark_frames(frames, spark)
+    doubled = given["first"].union(given["first"])
+    with pytest.raises(InputError, match=r"first \(top-K lists\): .* rows repeat an earlier user–item pair"):
+        evaluate_spark({"first": doubled}, given["train"], given["test"], **OPTIONS)
+
+
+@needs_spark
+def test_a_spark_worker_killed_in_the_middle_changes_nothing(frames, expected, spark, tmp_path):
+    given = spark_frames(frames, spark)
+
+    def work(batches):
+        for batch in batches:
+            yield slow(batch, str(tmp_path))
+
+    first = given["first"].repartition(6).mapInPandas(work, given["first"].schema)
+    with a_worker_killed(tmp_path):
+        ours = evaluate_spark(
+            {"first": first, "second": given["second"]}, given["train"], given["test"], **OPTIONS
+        )
+    assert_same(ours, expected)
