@@ -1,0 +1,169 @@
+"""Paired differences, corrections over a family, and power."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.power import TTestPower
+
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.estimators import Estimate, UserSums
+from ipseval.inference import compare, minimum_detectable_difference, users_needed
+from ipseval.inference._comparisons import COLUMNS, adjust
+from ipseval.metrics import Claim
+
+
+def made(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
+    numerator = np.asarray(numerator, dtype=float)
+    denominator = np.ones(numerator.size) if denominator is None else np.asarray(denominator, dtype=float)
+    users = np.arange(numerator.size) if users is None else np.asarray(users)
+    return Estimate(metric, estimator, UserSums(users, numerator, denominator), 9, Claim("no claim", ""))
+
+
+def table(**estimates: Estimate) -> dict[tuple[str, str, str], Estimate]:
+    return {(name, one.metric, one.estimator): one for name, one in estimates.items()}
+
+
+def test_the_test_of_a_mean_equals_the_paired_t_test():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 30))
+    row = compare(table(a=made(a), b=made(b))).iloc[0]
+    reference = stats.ttest_rel(a, b)
+    assert row["p_value"] == pytest.approx(reference.pvalue, rel=1e-10)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(tuple(reference.confidence_interval()), rel=1e-10)
+    assert row["difference"] == pytest.approx(a.mean() - b.mean())
+    assert row["effect_size"] == pytest.approx((a - b).mean() / (a - b).std(ddof=1))
+    assert row["n_users"] == 30
+
+
+def test_a_hand_worked_difference():
+    # Differences 1, 2, 3: mean 2, SD 1, SE 1/√3, t = 3.4641 on 2 degrees of freedom, p = .07418.
+    row = compare(table(a=made([1, 2, 3]), b=made([0, 0, 0]))).iloc[0]
+    assert row["difference"] == pytest.approx(2)
+    assert row["std_error"] == pytest.approx(1 / math.sqrt(3))
+    assert row["p_value"] == pytest.approx(0.0741799, abs=1e-6)
+    assert row["effect_size"] == pytest.approx(2)
+
+
+def test_the_difference_of_ratios_uses_the_influence_of_both():
+    # R_A = 6/4, R_B = 2/4; e = N − R D, ψ = e/D̄ with D̄ = 2.
+    a, b = made([3, 3], [1, 3]), made([1, 1], [1, 3])
+    psi = (np.array([3 - 1.5, 3 - 4.5]) - np.array([1 - 0.5, 1 - 1.5])) / 2
+    row = compare(table(a=a, b=b)).iloc[0]
+    assert row["difference"] == pytest.approx(1.0)
+    assert row["std_error"] == pytest.approx(np.sqrt(np.sum(psi**2) / 2))
+
+
+def test_shared_noise_of_users_cancels():
+    rng = np.random.default_rng(1)
+    common, own = rng.normal(size=200), 0.01 * rng.normal(size=200)
+    a, b = made(common + own), made(common)
+    row = compare(table(a=a, b=b)).iloc[0]
+    assert row["std_error"] == pytest.approx(np.std(own, ddof=1) / np.sqrt(200))
+    assert row["std_error"] < 0.02 * a.standard_error
+
+
+def test_users_that_only_one_recommender_has_are_aligned_by_code():
+    # A reads users 0, 1, B users 1, 2. ψ/n: A −.5/2, .5/2 on users 0, 1; B −1/2, 1/2 on users 1, 2.
+    row = compare(table(a=made([0, 1], users=[0, 1]), b=made([1, 3], users=[1, 2]))).iloc[0]
+    z = np.array([-0.25, 0.25 + 0.5, -0.5])
+    assert row["difference"] == pytest.approx(-1.5)
+    assert row["n_users"] == 3
+    assert row["std_error"] == pytest.approx(np.sqrt(1.5 * np.sum(z**2)))
+
+
+def test_a_reference_restricts_the_pairs_and_none_takes_all():
+    rng = np.random.default_rng(2)
+    estimates = table(**{name: made(rng.random(9)) for name in "abcd"})
+    assert len(compare(estimates)) == 6
+    with_reference = compare(estimates, reference="c")
+    assert with_reference["model"].tolist() == ["a", "b", "d"]
+    assert set(with_reference["reference"]) == {"c"}
+    assert list(with_reference.columns) == list(COLUMNS)
+
+
+def test_holm_bonferroni_and_benjamini_hochberg_of_a_hand_worked_family():
+    # p = .01, .04, .03. Holm: .03, max(.03·2, .03) = .06, max(.04·1, .06) = .06.
+    # Benjamini–Hochberg: .01·3 = .03; .03·3/2 = .045, .04·3/3 = .04, so .04 for both.
+    frame = pd.DataFrame({"p_value": [0.01, 0.04, 0.03]})
+    assert adjust(frame, "holm", []) == pytest.approx([0.03, 0.06, 0.06])
+    assert adjust(frame, "bh", []) == pytest.approx([0.03, 0.04, 0.04])
+    assert adjust(frame, "bonferroni", []) == pytest.approx([0.03, 0.12, 0.09])
+    assert adjust(frame, None, []) == pytest.approx([0.01, 0.04, 0.03])
+
+
+def test_the_family_says_which_tests_are_corrected_together():
+    rng = np.random.default_rng(3)
+    estimates = {
+        (model, metric, estimator): made(rng.random(20), metric=metric, estimator=estimator)
+        for model in "ab"
+        for metric in ("m1", "m2")
+        for estimator in ("e1", "e2", "e3")
+    }
+    cell, estimator, whole = (
+        compare(estimates, correction="bonferroni", family=family) for family in ("cell", "estimator", "all")
+    )
+    raw = cell["p_value"].to_numpy()
+    assert cell["p_adjusted"].to_numpy() == pytest.approx(raw)
+    assert estimator["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 2 * raw))
+    assert whole["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 6 * raw))
+
+
+def test_undefined_estimates_stay_nan_and_do_not_count_in_the_family():
+    estimates = table(a=made([1, 2, 4]), b=made([0, 0, 0]), c=made([]))
+    frame = compare(estimates, correction="bonferroni").set_index(["model", "reference"])
+    undefined = frame.loc[("a", "c")]
+    assert np.isnan(undefined["p_value"])
+    assert np.isnan(undefined["p_adjusted"])
+    assert "undefined" in undefined["note"]
+    assert frame.loc[("a", "b"), "p_adjusted"] == frame.loc[("a", "b"), "p_value"]
+
+
+def test_identical_recommenders_are_said_to_be_the_same():
+    row = compare(table(a=made([1, 2, 4]), b=made([1, 2, 4]))).iloc[0]
+    assert (row["difference"], row["p_value"], row["note"]) == (0, 1, "the same for every user")
+    assert math.isinf(row["n_users_needed"])
+
+
+@pytest.mark.parametrize("n", [20, 50, 200, 5000])
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
+def test_the_minimum_detectable_difference_is_that_of_the_paired_t_test(n, power):
+    exact = TTestPower().solve_power(nobs=n, alpha=0.05, power=power)
+    assert minimum_detectable_difference(1.0, n, power=power) == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.parametrize("effect", [0.05, 0.2, 0.5])
+def test_the_users_needed_are_those_of_the_paired_t_test(effect):
+    exact = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
+    assert abs(users_needed(1.0, effect) - exact) <= 1.5
+
+
+def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one():
+    estimates = table(a=made(np.random.default_rng(0).random(100)), b=made(np.zeros(100)))
+    detectable = compare(estimates)["minimum_detectable_difference"].iloc[0]
+    again = compare(estimates, difference=float(detectable))["n_users_needed"].iloc[0]
+    assert again == pytest.approx(100, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"reference": "bpm"}, UnknownNameError, "bpr"),
+        ({"correction": "bonf"}, UnknownNameError, "bonferroni"),
+        ({"family": "row"}, UnknownNameError, "estimator"),
+        ({"power": 1.0}, InputError, "power must be in"),
+        ({"difference": 0.0}, InputError, "not 0"),
+    ],
+)
+def test_bad_options_are_named(options, error, words):
+    with pytest.raises(error, match=words):
+        compare(table(als=made([1, 2]), bpr=made([2, 3])), **options)
+
+
+def test_one_recommender_cannot_be_compared():
+    with pytest.raises(InputError, match="at least two recommenders; got 1"):
+        compare(table(als=made([1, 2])))
