@@ -237,7 +237,7 @@ def test_implicit(k: int):
 @pytest.mark.parametrize("k", [1, 5, 10, 50, None])
 def test_lenskit(k: int | None):
     data = package("lenskit.data")
-    metrics = package("lenskit.metrics")
+    metrics = package("lenskit.metrics.ranking")
     classes = {
         "precision": metrics.Precision,
         "recall": metrics.Recall,
