@@ -1,0 +1,325 @@
+"""Fully observed relevance: every metric against the packages that others use, and their conventions."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from tests.golden import oracle
+from tests.metrics.queries import N_ITEMS, N_QUERIES, Queries, random_queries
+
+# Fewer items than the last cutoff: lists shorter than k.
+CUTOFFS = (1, 5, 10, 50)
+REASON = "the package of the convention is not installed"
+QUERIES = random_queries(0)
+TIED = random_queries(1, levels=6)
+
+
+def package(name: str):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name, reason=f"{REASON}: {name}")
+
+
+def per_user(label: str, queries: Queries = QUERIES, estimator: str = "aoa", **options) -> np.ndarray:
+    result = ipseval.evaluate_ranks(
+        {"m": queries.ranked},
+        metrics=[label],
+        estimators=[estimator],
+        propensity=None if estimator == "aoa" else ones(),
+        on_low_ess="ignore",
+        **options,
+    )
+    return result.per_user("m", ipseval.metric(label).label, estimator).to_numpy()
+
+
+def ones() -> ipseval.Propensity:
+    return ipseval.KnownPropensity(item=np.ones(N_ITEMS)).fit(QUERIES.ranked)
+
+
+def value(label: str, queries: Queries = QUERIES) -> float:
+    result = ipseval.evaluate_ranks({"m": queries.ranked}, metrics=[label], estimators=["aoa"])
+    return result.estimate("m", label, "aoa").value
+
+
+FULL = ["dcg", "mean_dcg", "ap", "ndcg", "rr", "rbp(0.8)"]
+CUT = ["recall", "precision", "dcg", "mean_dcg", "ap", "ndcg", "rr", "hit"]
+
+
+@pytest.mark.parametrize("label", FULL + [f"{name}@{k}" for name in CUT for k in CUTOFFS])
+@pytest.mark.parametrize("estimator", ["aoa", "ips", "snips"])
+def test_with_everything_observed_each_estimator_is_the_textbook_value_of_each_query(
+    label: str, estimator: str
+):
+    name, _, k = label.partition("@")
+    expected = [
+        oracle.textbook(
+            name.partition("(")[0],
+            int(k) if k else None,
+            order.tolist(),
+            dict.fromkeys(np.flatnonzero(relevant).tolist(), 1.0),
+        )
+        for order, relevant in zip(QUERIES.order, QUERIES.relevant, strict=True)
+    ]
+    relevant = QUERIES.relevant.sum(axis=1)
+    got = per_user(label, estimator=estimator, n_relevant=relevant)
+    assert got == pytest.approx(np.array(expected), abs=1e-10)
+
+
+@pytest.mark.parametrize("queries", [QUERIES, TIED], ids=["strict", "tied"])
+@pytest.mark.parametrize("estimator", ["aoa", "ips"])
+def test_auc_and_dcg_and_ndcg_are_those_of_scikit_learn_ties_included(queries: Queries, estimator: str):
+    metrics = package("sklearn.metrics")
+    options = {"queries": queries, "estimator": estimator, "n_relevant": queries.relevant.sum(axis=1)}
+    pairs = list(zip(queries.relevant, queries.scores, strict=True))
+    auc = [metrics.roc_auc_score(relevant, scores) for relevant, scores in pairs]
+    assert per_user("auc", **options) == pytest.approx(np.array(auc), abs=1e-10)
+    for k in (None, *CUTOFFS):
+        suffix = "" if k is None else f"@{k}"
+        for name, reference in (("dcg", metrics.dcg_score), ("ndcg", metrics.ndcg_score)):
+            # scikit-learn forms all tied groups of one query at a time.
+            binary = [reference([r.astype(float)], [s], k=k) for r, s in pairs]
+            if estimator == "ips" and name == "ndcg" and queries is TIED:
+                continue  # the same form; its expectation over ties is tested by enumeration
+            assert per_user(name + suffix, **options) == pytest.approx(np.array(binary), abs=1e-10)
+            if estimator == "aoa":
+                graded = [
+                    reference([g.astype(float)], [s], k=k)
+                    for g, s in zip(queries.grade, queries.scores, strict=True)
+                ]
+                label = f"{name}(gain=linear){suffix}"
+                assert per_user(label, **options) == pytest.approx(np.array(graded), abs=1e-10)
+
+
+@pytest.mark.parametrize("queries", [QUERIES, TIED], ids=["strict", "tied"])
+def test_average_precision_of_scikit_learn_lets_tied_items_enter_together(queries: Queries):
+    metrics = package("sklearn.metrics")
+    pairs = zip(queries.relevant, queries.scores, strict=True)
+    expected = [metrics.average_precision_score(relevant, scores) for relevant, scores in pairs]
+    assert per_user("ap[sklearn]", queries) == pytest.approx(np.array(expected), abs=1e-10)
+    ours_differs = not np.allclose(per_user("ap", queries), expected, atol=1e-6)
+    assert ours_differs == (queries is TIED)
+
+
+def ids(rows: np.ndarray, prefix: str) -> dict[str, dict[str, float]]:
+    return {
+        f"q{u}": {f"{prefix}{i}": float(rows[u, i]) for i in np.flatnonzero(rows[u])}
+        for u in range(N_QUERIES)
+    }
+
+
+def run_of(queries: Queries) -> dict[str, dict[str, float]]:
+    return {f"q{u}": {f"d{i}": float(queries.scores[u, i]) for i in range(N_ITEMS)} for u in range(N_QUERIES)}
+
+
+RANX = {
+    "precision": "precision",
+    "recall": "recall",
+    "hit": "hit_rate",
+    "rr": "mrr",
+    "ap": "map",
+    "dcg": "dcg",
+    "ndcg": "ndcg",
+}
+
+
+@pytest.fixture(scope="module")
+def ranx_reports():
+    ranx = package("ranx")
+    qrels = {q: {d: int(g) for d, g in docs.items()} for q, docs in ids(QUERIES.grade, "d").items()}
+    binary = {q: dict.fromkeys(docs, 1) for q, docs in qrels.items()}
+    run = ranx.Run(run_of(QUERIES))
+
+    def report(label: str, *, graded: bool = False) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numba's own
+            scores = ranx.evaluate(
+                ranx.Qrels(qrels if graded else binary), run, label, return_mean=False, make_comparable=False
+            )
+        return by_query(qrels, scores)
+
+    return report
+
+
+def by_query(qrels: dict, scores: np.ndarray) -> np.ndarray:
+    """ranx sorts queries by id as text."""
+    place = {q: i for i, q in enumerate(sorted(qrels))}
+    return np.array([scores[place[f"q{u}"]] for u in range(N_QUERIES)])
+
+
+@pytest.mark.parametrize("name", RANX)
+@pytest.mark.parametrize("k", CUTOFFS)
+def test_ranx_at_a_cutoff(ranx_reports, name: str, k: int):
+    expected = ranx_reports(f"{RANX[name]}@{k}")
+    assert per_user(f"{name}@{k}[ranx]") == pytest.approx(expected, abs=1e-10)
+    if name != "ap":
+        assert per_user(f"{name}@{k}") == pytest.approx(expected, abs=1e-10)
+
+
+def test_ranx_without_a_cutoff_and_with_grades(ranx_reports):
+    for name in ("rr", "ap", "dcg", "ndcg"):
+        assert per_user(f"{name}[ranx]") == pytest.approx(ranx_reports(RANX[name]), abs=1e-10)
+    assert per_user("rbp(0.8)[ranx]") == pytest.approx(ranx_reports("rbp.80"), abs=1e-10)
+    for gain, suffix in (("linear", ""), ("exponential", "_burges")):
+        for name in ("dcg", "ndcg"):
+            label = f"{name}(gain={gain})@10[ranx]"
+            expected = ranx_reports(f"{name}{suffix}@10", graded=True)
+            assert per_user(label) == pytest.approx(expected, abs=1e-10)
+
+
+TREC = {
+    "precision": "P_{k}",
+    "recall": "recall_{k}",
+    "hit": "success_{k}",
+    "ap": "map_cut_{k}",
+    "ndcg": "ndcg_cut_{k}",
+}
+
+
+def trec(measures: set[str], qrels: dict) -> pd.DataFrame:
+    pytrec_eval = package("pytrec_eval")
+    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run_of(QUERIES))
+    return pd.DataFrame([found[f"q{u}"] for u in range(N_QUERIES)])
+
+
+def test_trec_eval():
+    qrels = {q: dict.fromkeys(docs, 1) for q, docs in ids(QUERIES.relevant, "d").items()}
+    wanted = {f"{form.partition('_{')[0]}.{','.join(map(str, CUTOFFS))}" for form in TREC.values()}
+    found = trec(wanted | {"map", "ndcg", "recip_rank"}, qrels)
+    for name, form in TREC.items():
+        for k in CUTOFFS:
+            expected = found[form.format(k=k)].to_numpy()
+            assert per_user(f"{name}@{k}[trec_eval]") == pytest.approx(expected, abs=1e-10), (name, k)
+            if name != "ap":
+                assert per_user(f"{name}@{k}") == pytest.approx(expected, abs=1e-10), (name, k)
+    for name, measure in (("ap", "map"), ("ndcg", "ndcg"), ("rr", "recip_rank")):
+        expected = found[measure].to_numpy()
+        assert per_user(f"{name}[trec_eval]") == pytest.approx(expected, abs=1e-10)
+        assert per_user(name) == pytest.approx(expected, abs=1e-10)
+
+
+def test_trec_eval_ndcg_has_linear_gains():
+    graded = {
+        q: {d: int(g) for d, g in docs.items()} for q, docs in ids(QUERIES.grade.astype(float), "d").items()
+    }
+    found = trec({"ndcg"}, graded)["ndcg"].to_numpy()
+    assert per_user("ndcg(gain=linear)[trec_eval]") == pytest.approx(found, abs=1e-10)
+
+
+class FakeModel:
+    """What implicit's evaluation asks of a model: the best K items of some users."""
+
+    def recommend(self, users, user_items, N=10, **_):
+        top = QUERIES.order[users, :N].astype(np.int32)
+        return top, np.take_along_axis(QUERIES.scores[users], top, axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_implicit(k: int):
+    evaluation = package("implicit.evaluation")
+    sparse = pytest.importorskip("scipy.sparse")
+    test = sparse.csr_matrix(QUERIES.relevant.astype(np.float32))
+    nothing = sparse.csr_matrix(test.shape, dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = evaluation.ranking_metrics_at_k(FakeModel(), nothing, test, K=k, show_progress=False)
+    for name, theirs in (("precision", "precision"), ("ap", "map"), ("ndcg", "ndcg")):
+        assert value(f"{name}@{k}[implicit]") == pytest.approx(found[theirs], abs=1e-10), name
+    assert value(f"ap@{k}") == pytest.approx(found["map"], abs=1e-10)
+    if k > 1:
+        assert abs(value(f"precision@{k}") - found["precision"]) > 1e-3
+
+
+@pytest.mark.parametrize("k", [1, 5, 10, 50, None])
+def test_lenskit(k: int | None):
+    data = package("lenskit.data")
+    metrics = package("lenskit.metrics.ranking")
+    classes = {
+        "precision": metrics.Precision,
+        "recall": metrics.Recall,
+        "hit": metrics.Hit,
+        "rr": metrics.RecipRank,
+        "ap": metrics.AveragePrecision,
+        "dcg": metrics.DCG,
+        "ndcg": metrics.NDCG,
+    }
+    lists = [data.ItemList(item_ids=order, ordered=True) for order in QUERIES.order]
+    truth = [data.ItemList(item_ids=np.flatnonzero(relevant)) for relevant in QUERIES.relevant]
+    for name, kind in classes.items():
+        if k is None and name in ("precision", "recall", "hit"):
+            continue
+        measure = kind(n=k)
+        expected = [measure.measure_list(*pair) for pair in zip(lists, truth, strict=True)]
+        label = f"{name}[lenskit]" if k is None else f"{name}@{k}[lenskit]"
+        assert per_user(label) == pytest.approx(np.array(expected), abs=1e-10), name
+    measure = metrics.RBP(n=k, patience=0.7)
+    expected = [measure.measure_list(*pair) for pair in zip(lists, truth, strict=True)]
+    label = "rbp(0.7)[lenskit]" if k is None else f"rbp(0.7)@{k}[lenskit]"
+    assert per_user(label) == pytest.approx(np.array(expected), abs=1e-10)
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_rectools(k: int):
+    metrics = package("rectools.metrics")
+    users, items = np.nonzero(QUERIES.relevant)
+    interactions = pd.DataFrame({"user_id": users, "item_id": items})
+    reco = pd.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(N_QUERIES), N_ITEMS),
+            "item_id": QUERIES.order.ravel(),
+            "rank": np.tile(np.arange(1, N_ITEMS + 1), N_QUERIES),
+        }
+    )
+    classes = {
+        "precision": metrics.Precision,
+        "recall": metrics.Recall,
+        "hit": metrics.HitRate,
+        "rr": metrics.MRR,
+        "ap": metrics.MAP,
+        "ndcg": metrics.NDCG,
+    }
+    for name, kind in classes.items():
+        found = kind(k=k).calc_per_user(reco, interactions).sort_index().to_numpy()
+        assert per_user(f"{name}@{k}[rectools]") == pytest.approx(found, abs=1e-10), name
+
+
+def test_recbole(monkeypatch: pytest.MonkeyPatch):
+    # The package still uses aliases that NumPy has removed.
+    monkeypatch.setattr(np, "float", float, raising=False)
+    monkeypatch.setattr(np, "bool", np.bool_, raising=False)
+    metrics = package("recbole.evaluator.metrics")
+    hits = np.take_along_axis(QUERIES.relevant, QUERIES.order, axis=1)[:, :10]
+    count = QUERIES.relevant.sum(axis=1)
+    found = {
+        "hit": metrics.Hit.metric_info(None, hits),
+        "rr": metrics.MRR.metric_info(None, hits),
+        "precision": metrics.Precision.metric_info(None, hits),
+        "ap": metrics.MAP.metric_info(None, hits, count),
+        "recall": metrics.Recall.metric_info(None, hits, count),
+        "ndcg": metrics.NDCG.metric_info(None, hits, count),
+    }
+    for name, columns in found.items():
+        for k in (1, 5, 10):
+            assert per_user(f"{name}@{k}[recbole]") == pytest.approx(columns[:, k - 1], abs=1e-10), name
+    ranks = (QUERIES.order.argsort(axis=1) + 1.0) * QUERIES.relevant
+    gauc = metrics.GAUC.metric_info(None, ranks.sum(axis=1), np.full(N_QUERIES, N_ITEMS), count)
+    assert value("auc[recbole]") == pytest.approx(gauc, abs=1e-10)
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips", "snips-global", "snips-pooled", "aoa-pooled"])
+def test_a_convention_is_refused_by_every_estimator_but_aoa(estimator: str):
+    with pytest.raises(ipseval.InputError, match=r"recall@5\[lenskit\].*offered for aoa only. Use recall@5"):
+        per_user("recall@5[lenskit]", estimator=estimator)
+
+
+def test_the_same_label_by_two_conventions_stands_side_by_side():
+    result = ipseval.evaluate_ranks(
+        {"m": QUERIES.ranked}, metrics=["recall@5", "recall@5[lenskit]"], estimators=["aoa"]
+    )
+    plain, other = result.frame["estimate"]
+    assert other > plain
+    assert result.frame["claim"][1] == "plug-in: no claim (the number another library prints)"
