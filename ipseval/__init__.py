@@ -13,7 +13,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ipseval.agreement import OrderAgreement as OrderAgreement
     from ipseval.agreement import order_agreement as order_agreement
     from ipseval.errors import DataWarning as DataWarning
     from ipseval.errors import IdentificationWarning as IdentificationWarning
@@ -35,13 +34,15 @@ if TYPE_CHECKING:
     from ipseval.propensity import PowerLawPropensity as PowerLawPropensity
     from ipseval.propensity import Propensity as Propensity
     from ipseval.propensity import StratifiedPropensity as StratifiedPropensity
-    from ipseval.propensity import TemperedDensityRatioPropensity as TemperedDensityRatioPropensity
     from ipseval.propensity import count_recommendations as count_recommendations
     from ipseval.propensity import fit_gamma as fit_gamma
     from ipseval.propensity import fit_gamma_from_exposure as fit_gamma_from_exposure
     from ipseval.propensity import fit_popularity_exponent as fit_popularity_exponent
     from ipseval.ranking import RankedPositives as RankedPositives
     from ipseval.ranking import rank_positives as rank_positives
+    from ipseval.sampled_metrics import correct_sampled as correct_sampled
+    from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff
+    from ipseval.sampled_metrics import expected_sampled as expected_sampled
     from ipseval.splits import Split as Split
     from ipseval.splits import k_core as k_core
     from ipseval.splits import repeated_splits as repeated_splits
@@ -49,12 +50,14 @@ if TYPE_CHECKING:
     from ipseval.splits import split_leave_one_out as split_leave_one_out
     from ipseval.splits import split_random as split_random
     from ipseval.splits import split_temporal as split_temporal
+    from ipseval.study import protocol_grid as protocol_grid
+    from ipseval.study import study_protocols as study_protocols
+    from ipseval.validation import validate as validate
 
 __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOME = {
-    "OrderAgreement": "agreement",
     "order_agreement": "agreement",
     "DataWarning": "errors",
     "IdentificationWarning": "errors",
@@ -76,13 +79,15 @@ _HOME = {
     "PowerLawPropensity": "propensity",
     "Propensity": "propensity",
     "StratifiedPropensity": "propensity",
-    "TemperedDensityRatioPropensity": "propensity",
     "count_recommendations": "propensity",
     "fit_gamma": "propensity",
     "fit_gamma_from_exposure": "propensity",
     "fit_popularity_exponent": "propensity",
     "RankedPositives": "ranking",
     "rank_positives": "ranking",
+    "correct_sampled": "sampled_metrics",
+    "equivalent_cutoff": "sampled_metrics",
+    "expected_sampled": "sampled_metrics",
     "Split": "splits",
     "k_core": "splits",
     "repeated_splits": "splits",
@@ -90,8 +95,28 @@ _HOME = {
     "split_leave_one_out": "splits",
     "split_random": "splits",
     "split_temporal": "splits",
+    "protocol_grid": "study",
+    "study_protocols": "study",
+    "validate": "validation",
 }
-_MODULES = ("adapters", "baselines", "datasets", "errors", "metrics", "plots", "simulation")
+_MODULES = (
+    "adapters",
+    "agreement",
+    "baselines",
+    "datasets",
+    "distributed",
+    "errors",
+    "estimators",
+    "inference",
+    "metrics",
+    "plots",
+    "propensity",
+    "sampled_metrics",
+    "simulation",
+    "study",
+    "testing",
+    "validation",
+)
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 

@@ -1,4 +1,4 @@
-"""Command line: `ipseval demo`, `ipseval evaluate`, `ipseval metrics`."""
+"""Command line: `ipseval demo`, `evaluate`, `validate`, `compare`, `study`, `metrics`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_demo(commands)
     _add_evaluate(commands)
-    _add_metrics(commands)
+    _add_validate(commands)
     add_compare(commands)
+    _add_study(commands)
+    _add_metrics(commands)
     return parser
 
 
@@ -91,6 +93,25 @@ def _add_evaluate(commands: Any) -> None:
     parser.set_defaults(run=_evaluate)
 
 
+def _add_validate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "validate", help="does the correction help: estimates against random exposure"
+    )
+    add = parser.add_argument
+    add("study", help="data set with random exposure: coat, yahoo-r3 or kuairec")
+    add("--data", required=True, help="folder or archive of the data set")
+    add("--splits", type=int, default=10)
+    add("--seed", type=int, default=0)
+    add("--html", help="write the report as one HTML page")
+    parser.set_defaults(run=_validate)
+
+
+def _add_study(commands: Any) -> None:
+    parser = commands.add_parser("study", help="does the order of recommenders survive another protocol")
+    parser.add_argument("config", help="TOML file; the documentation of protocols shows one")
+    parser.set_defaults(run=_study)
+
+
 def _add_metrics(commands: Any) -> None:
     metrics = commands.add_parser("metrics", help="list the metrics, or print the cards of some")
     metrics.add_argument("labels", nargs="*", metavar="label")
@@ -133,6 +154,23 @@ def _evaluate(options: argparse.Namespace) -> int:
     print(result)
     if options.out:
         write_baseline(result, options.out)
+    return 0
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from ipseval.validation import run_validation
+
+    result = run_validation(options.study, options.data, n_splits=options.splits, rng=options.seed)
+    print(result)
+    if options.html:
+        result.to_html(options.html)
+    return 0
+
+
+def _study(options: argparse.Namespace) -> int:
+    from ipseval.study import run_config
+
+    print(run_config(options.config))
     return 0
 
 
