@@ -1,0 +1,118 @@
+"""Bounds of weighted means when weights may be wrong by a factor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import ipseval
+from ipseval.errors import InputError
+from ipseval.inference import ratio_bounds
+from tests.inference.worlds import random_ranks
+
+
+def by_linear_program(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
+    """Charnes–Cooper: with x = t v, extreme Σcx subject to Σx = 1 and t w/Λ ≤ x ≤ t Λ w, over x and t."""
+    n = c.size
+    upper = np.hstack([np.eye(n), -factor * w[:, None]])
+    lower = np.hstack([-np.eye(n), w[:, None] / factor])
+    options = {
+        "A_ub": np.vstack([upper, lower]),
+        "b_ub": np.zeros(2 * n),
+        "A_eq": np.append(np.ones(n), 0.0)[None, :],
+        "b_eq": [1.0],
+        "bounds": (0, None),
+        "method": "highs",
+        "options": {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    }
+    objective = np.append(c, 0.0)
+    return linprog(objective, **options).fun, -linprog(-objective, **options).fun
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.2, 3.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_equal_the_linear_program(seed, factor):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(1, 40)
+    c, w = rng.choice([rng.random(n), np.round(rng.random(n), 1)]), rng.uniform(0.5, 3, n)
+    assert ratio_bounds(c, w, factor=factor) == pytest.approx(by_linear_program(c, w, factor), abs=1e-9)
+
+
+def test_a_hand_worked_bound():
+    # c = 0, 1, 2 with w = 1, Λ = 2. Highest: the top one at 2, the rest at ½: (½ + 4)/3 = 1.5; the top two
+    # at 2: 6/4.5 = 1.333. Lowest by symmetry 2 − 1.5.
+    low, high = ratio_bounds(np.array([2.0, 0.0, 1.0]), np.ones(3), factor=2.0)
+    assert (low, high) == (pytest.approx(0.5), pytest.approx(1.5))
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 10_000), st.floats(1, 10))
+def test_no_weights_in_the_box_reach_beyond_the_bounds(seed, factor):
+    rng = np.random.default_rng(seed)
+    c, w = rng.normal(size=8), rng.uniform(0.1, 2, 8)
+    low, high = ratio_bounds(c, w, factor=factor)
+    inside = w * factor ** rng.uniform(-1, 1, (200, 8))
+    values = inside @ c / inside.sum(axis=1)
+    assert low - 1e-12 <= values.min()
+    assert values.max() <= high + 1e-12
+
+
+def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
+    ranks, popularity = random_ranks(3)
+    return ipseval.evaluate_ranks(
+        ranks,
+        propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
+        metrics=metrics,
+        estimators=("aoa", "snips", "snips-global", "snips-pooled"),
+        on_low_ess="ignore",
+    )
+
+
+def test_a_factor_of_one_gives_the_estimate_itself():
+    evaluation = evaluated()
+    frame = evaluation.bounds(1.0)
+    np.testing.assert_allclose(frame["estimate"], evaluation.frame["estimate"], rtol=1e-12)
+    linear = frame[frame["metric"] != "ndcg@10"]
+    np.testing.assert_allclose(linear["lower"], linear["estimate"], rtol=1e-12)
+    np.testing.assert_allclose(linear["upper"], linear["estimate"], rtol=1e-12)
+
+
+def test_bounds_of_an_evaluation_equal_linear_programs():
+    evaluation = evaluated(metrics=("recall@10",))
+    frame = evaluation.bounds(2.0).set_index(["model", "estimator"])
+    for model, sample in evaluation.samples.items():
+        positives = sample.ranked
+        c = (positives.n_above < 10).astype(float)
+        pooled = by_linear_program(c, sample.weights, 2.0)
+        assert tuple(frame.loc[(model, "snips-pooled"), ["lower", "upper"]]) == pytest.approx(
+            pooled, abs=1e-9
+        )
+        share = 1 / positives.counts[positives.segment]
+        one_normaliser = by_linear_program(c, sample.weights * share, 2.0)
+        assert tuple(frame.loc[(model, "snips-global"), ["lower", "upper"]]) == pytest.approx(
+            one_normaliser, abs=1e-9
+        )
+        users = [positives.segment == user for user in range(positives.users.size)]
+        by_user = [by_linear_program(c[rows], sample.weights[rows], 2.0) for rows in users]
+        assert tuple(frame.loc[(model, "snips"), ["lower", "upper"]]) == pytest.approx(
+            tuple(np.mean(by_user, axis=0)), abs=1e-9
+        )
+
+
+def test_several_factors_nest_and_list_metrics_say_why_they_have_none():
+    frame = evaluated().bounds([1.5, 3.0])
+    narrow, wide = (frame[frame["factor"] == factor].reset_index(drop=True) for factor in (1.5, 3.0))
+    linear = narrow["metric"] != "ndcg@10"
+    assert (wide["lower"] <= narrow["lower"])[linear].all()
+    assert (wide["upper"] >= narrow["upper"])[linear].all()
+    assert narrow.loc[~linear, ["lower", "upper"]].isna().all(axis=None)
+    assert narrow.loc[~linear, "note"].str.contains("not a weighted average").all()
+
+
+@pytest.mark.parametrize("factor", [0.5, np.nan, np.inf])
+def test_a_factor_below_one_is_refused(factor):
+    with pytest.raises(InputError, match=r"finite number >= 1"):
+        evaluated().bounds(factor)

@@ -1,0 +1,198 @@
+"""R(γ), its slope and tipping points."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval.errors import InputError, PropensityError
+from ipseval.estimators import Sample, resolve_estimator
+from ipseval.inference import sensitivity
+from ipseval.metrics import metric
+from tests.inference.worlds import random_ranks, ranked
+
+ESTIMATORS = ("aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
+METRICS = ("auc", "atop", "recall@10", "mean_dcg", "dcg@10", "precision@10", "ndcg@10", "ap", "rr")
+
+
+def power_law(popularity, gamma, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ipseval.IdentificationWarning)
+        return ipseval.PowerLawPropensity(gamma=gamma, **options).fit(popularity=popularity)
+
+
+def evaluated(seed=0, gamma=0.0, metrics=METRICS, estimators=ESTIMATORS, scale=None, **options):
+    ranks, popularity = random_ranks(seed, **options)
+    return ipseval.evaluate_ranks(
+        ranks,
+        propensity=power_law(popularity, gamma, scale=scale),
+        metrics=metrics,
+        estimators=estimators,
+        on_low_ess="ignore",
+    )
+
+
+@pytest.mark.parametrize("scale", [None, "max"])
+def test_the_grid_equals_separate_evaluations_at_each_gamma(scale):
+    # With P on the scale of probabilities the pooled auc takes another form, and scale="max" stays "max".
+    grid = [-1.0, 0.3, 1.7]
+    frame = evaluated(scale=scale).sensitivity(grid).frame
+    for gamma in grid:
+        one = evaluated(gamma=gamma, scale=scale).frame
+        ours = frame[frame["gamma"] == gamma]
+        assert ours[["model", "metric", "estimator"]].to_numpy().tolist() == (
+            one[["model", "metric", "estimator"]].to_numpy().tolist()
+        )
+        np.testing.assert_allclose(ours["estimate"], one["estimate"], rtol=1e-10)
+        np.testing.assert_allclose(ours["std_error"], one["std_error"], rtol=1e-8)
+        np.testing.assert_allclose(ours["ci_low"], one["ci_low"], rtol=1e-8, atol=1e-12)
+
+
+def test_small_blocks_give_the_same_numbers(monkeypatch):
+    evaluation = evaluated(metrics=("recall@10", "dcg@10"))
+    whole = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
+    monkeypatch.setattr("ipseval.inference._curves.BLOCK_ENTRIES", 90)
+    blocked = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
+    np.testing.assert_allclose(blocked["estimate"], whole["estimate"], rtol=1e-12)
+    np.testing.assert_allclose(blocked["std_error"], whole["std_error"], rtol=1e-10)
+    np.testing.assert_allclose(blocked["derivative"], whole["derivative"], rtol=1e-10, atol=1e-14)
+
+
+def test_the_derivative_equals_the_numerical_one():
+    linear = tuple(name for name in METRICS if name not in ("ndcg@10", "ap", "rr"))
+    evaluation = evaluated(metrics=linear, estimators=ESTIMATORS[:-1])
+    at, step = np.array([-0.5, 0.8, 2.0]), 1e-4
+    derivative = evaluation.sensitivity(at, standard_errors=False).frame["derivative"].to_numpy()
+    below, above = (
+        evaluation.sensitivity(at + shift, standard_errors=False).frame["estimate"].to_numpy()
+        for shift in (-step, step)
+    )
+    np.testing.assert_allclose(derivative, (above - below) / (2 * step), atol=1e-6)
+    assert np.abs(derivative).max() > 0.01
+
+
+def test_the_derivative_is_nan_where_the_estimate_is_not_linear_and_zero_without_weights():
+    frame = evaluated(metrics=("recall@10", "ndcg@10")).sensitivity([0, 1], standard_errors=False).frame
+    by = frame.set_index(["metric", "estimator"])["derivative"]
+    assert by.loc[("ndcg@10", "snips")].isna().all()
+    assert (by.loc[("recall@10", "aoa")] == 0).all()
+    assert (by.loc[("ndcg@10", "aoa")] == 0).all()
+
+
+def two_items(hits: dict[str, tuple[int, int]]) -> ipseval.Evaluation:
+    """One user with a positive on item 0 (n* = 4) and one on item 1 (n* = 1); 1 where its rank is 1."""
+    ranks = {
+        name: ranked([0, 0], [0, 1], [0 if hit else 2 for hit in pair], n_users=1, n_items=5)
+        for name, pair in hits.items()
+    }
+    return ipseval.evaluate_ranks(
+        ranks,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=[4, 1, 1, 1, 1]),
+        metrics=("recall@1",),
+        estimators=("snips-pooled",),
+        on_low_ess="ignore",
+    )
+
+
+def test_a_hand_worked_curve_and_slope():
+    # w = 4^(−(γ+1)/2) and 1. R = w/(w + 1) for the recommender that hits item 0:
+    # γ = 0: w = ½, R = ⅓; dR/dγ = −½ ln 4 · w/(1 + w)² = −½ · 1.386294 · ½/2.25 = −.154033.
+    frame = two_items({"a": (1, 0)}).sensitivity([0.0, 1.0]).frame.set_index("gamma")
+    assert frame.loc[0.0, "estimate"] == pytest.approx(1 / 3)
+    assert frame.loc[1.0, "estimate"] == pytest.approx(0.2)
+    assert frame.loc[0.0, "derivative"] == pytest.approx(-0.1540327, abs=1e-7)
+
+
+def test_a_hand_worked_tipping_point_in_words():
+    # "head" is right on the popular item, "tail" on the rare one. At γ = −1 both weigh 1 and are equal;
+    # with the rare item's positive doubled the two swap where 2^(−(γ+1)) · 2 = 1: γ = 0.
+    ranks = {
+        "head": ranked([0, 0, 1], [0, 1, 0], [0, 2, 0], n_users=2, n_items=5),
+        "tail": ranked([0, 0, 1], [0, 1, 0], [2, 0, 2], n_users=2, n_items=5),
+    }
+    evaluation = ipseval.evaluate_ranks(
+        ranks,
+        propensity=ipseval.PowerLawPropensity(gamma=-0.5).fit(popularity=[4, 1, 1, 1, 1]),
+        metrics=("recall@1",),
+        estimators=("snips-pooled", "aoa"),
+        on_low_ess="ignore",
+    )
+    frame = evaluation.tipping_points().set_index("estimator")
+    pooled = frame.loc["snips-pooled"]
+    assert pooled["tipping_points"] == pytest.approx((0.0,), abs=1e-9)
+    assert pooled["statement"] == "head > tail holds for γ in [−1, 0]"
+    assert frame.loc["aoa", "statement"] == "head > tail holds for all γ in [−1, 3]"
+
+
+def test_the_statement_orients_by_the_gamma_of_the_evaluation():
+    ranks = {
+        "head": ranked([0, 0, 1], [0, 1, 0], [0, 2, 0], n_users=2, n_items=5),
+        "tail": ranked([0, 0, 1], [0, 1, 0], [2, 0, 2], n_users=2, n_items=5),
+    }
+    evaluation = ipseval.evaluate_ranks(
+        ranks,
+        propensity=ipseval.PowerLawPropensity(gamma=1.0).fit(popularity=[4, 1, 1, 1, 1]),
+        metrics=("recall@1",),
+        estimators=("snips-pooled",),
+        on_low_ess="ignore",
+    )
+    row = evaluation.tipping_points().iloc[0]
+    assert (row["model"], row["other"]) == ("tail", "head")
+    assert row["statement"] == "tail > head holds for γ in [0, 3]"
+
+
+def test_equal_recommenders_never_tip():
+    row = two_items({"a": (1, 0), "b": (1, 0)}).tipping_points().iloc[0]
+    assert (row["n_tipping"], row["statement"]) == (0, "a = b for all γ in [−1, 3]")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tipping_points_equal_brute_force_over_a_fine_grid(seed):
+    evaluation = evaluated(
+        seed, metrics=("atop", "recall@10", "ndcg@10"), estimators=("snips", "snips-pooled")
+    )
+    fine = np.linspace(-1, 3, 4001)
+    frame = evaluation.sensitivity(fine, standard_errors=False).frame
+    values = {
+        key: part["estimate"].to_numpy() for key, part in frame.groupby(["model", "metric", "estimator"])
+    }
+    n_found = 0
+    for row in evaluation.tipping_points(np.linspace(-1, 3, 101)).itertuples():
+        key = (row.metric, row.estimator)
+        gap = values[row.model, *key] - values[row.other, *key]
+        swaps = np.flatnonzero(np.sign(gap[:-1]) * np.sign(gap[1:]) < 0)
+        assert row.n_tipping == swaps.size
+        for point, place in zip(row.tipping_points, swaps, strict=True):
+            assert fine[place] <= point <= fine[place + 1]
+        n_found += swaps.size
+    assert n_found > 0
+
+
+def test_sensitivity_needs_a_power_law():
+    ranks, popularity = random_ranks(0)
+    known = ipseval.KnownPropensity(item=np.full(popularity.size, 0.5)).fit(next(iter(ranks.values())))
+    evaluation = ipseval.evaluate_ranks(ranks, propensity=known, metrics=("atop",), on_low_ess="ignore")
+    with pytest.raises(PropensityError, match="needs a power-law propensity"):
+        evaluation.sensitivity()
+
+
+def test_sensitivity_refuses_a_clipped_propensity():
+    ranks, popularity = random_ranks(0)
+    clipped = power_law(popularity, 1.0, scale="max").clip(floor=0.2)
+    evaluation = ipseval.evaluate_ranks(ranks, propensity=clipped, metrics=("atop",), on_low_ess="ignore")
+    with pytest.raises(PropensityError, match=r"clipped at 0\.2"):
+        evaluation.sensitivity()
+
+
+@pytest.mark.parametrize(
+    ("gamma", "words"), [([1.0], "at least two different"), ([0.0, np.nan], "finite"), ("x", "numbers")]
+)
+def test_bad_grids_are_refused(gamma, words):
+    ranks, popularity = random_ranks(0, models=1)
+    propensity = power_law(popularity, 0.0)
+    samples = {name: Sample(one, propensity.at(one.user, one.item)) for name, one in ranks.items()}
+    with pytest.raises(InputError, match=words):
+        sensitivity(samples, [metric("atop")], [resolve_estimator("snips")], propensity, gamma=gamma)

@@ -1,0 +1,125 @@
+"""Weight diagnostics, worked by hand, and what on_low_ess does with them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval.errors import PositivityWarning, PropensityError
+from ipseval.estimators import Sample
+from ipseval.inference import weight_diagnostics
+from tests.inference.worlds import random_ranks, ranked
+
+
+def diagnostics_of(popularity, floor=None, weighted=True):
+    """Users 0, 0, 1 with items 0, 1, 0 at ranks 1, 2, 1; P ∝ n* (γ = 1)."""
+    propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max").fit(popularity=popularity)
+    if floor is not None:
+        propensity = propensity.clip(floor=floor)
+    positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
+    sample = Sample(positives, propensity.at(positives.user, positives.item), True)
+    return weight_diagnostics(sample, weighted=weighted, propensity=propensity)
+
+
+def test_hand_worked_diagnostics():
+    # n* = 8 and 2, so w = 1, 4, 1: Σw = 6, Σw² = 18. Item totals 2 and 4: (6)²/(4 + 16).
+    one = diagnostics_of([8, 2])
+    assert one.ess == pytest.approx(36 / 18)
+    assert one.ess_items == pytest.approx(36 / 20)
+    assert one.max_weight_share == pytest.approx(4 / 6)
+    assert one.rare_share == pytest.approx(4 / 6)
+    assert one.median_positives == 1.5
+    assert (one.n_positives, one.n_items, one.clipped_share) == (3, 2, 0.0)
+    assert math.isnan(one.pareto_k)
+
+
+def test_the_clipped_share_is_what_clipping_cut():
+    # P = 1 and ¼, raised to ½: w = 1, 2, 1 instead of 1, 4, 1, so 2 of 6 are cut.
+    assert diagnostics_of([8, 2], floor=0.5).clipped_share == pytest.approx(2 / 6)
+
+
+def test_equal_weights_give_the_share_of_positives_on_rare_items():
+    one = diagnostics_of([8, 2], floor=0.5, weighted=False)
+    assert (one.rare_share, one.clipped_share, one.ess) == (pytest.approx(1 / 3), 0.0, 3.0)
+
+
+def test_the_rare_share_is_nan_where_popularity_is_not_known():
+    positives = ranked([0], [0], [0], n_users=1, n_items=2)
+    known = ipseval.KnownPropensity(item=[0.5, 0.5]).fit(positives)
+    sample = Sample(positives, np.array([0.5]), True)
+    assert math.isnan(weight_diagnostics(sample, weighted=True, propensity=known).rare_share)
+
+
+def test_cautions_are_said_in_words():
+    one = dataclasses.replace(diagnostics_of([8, 2]), rare_share=0.52, pareto_k=0.81, clipped_share=0.25)
+    assert one.cautions == (
+        "52% of the weight is on items with at most 2 interactions",
+        "heavy-tailed weights of items (Pareto k = 0.81)",
+        "clipping cut 25% of the weight",
+    )
+    assert dataclasses.replace(one, weighted=False).cautions == ()
+
+
+def steep(on_low_ess: str) -> ipseval.Evaluation:
+    ranks, popularity = random_ranks(1)
+    # One item is rare, all others are not: its few positives weigh as much as hundreds of others.
+    popularity = np.append(popularity[:-1] + 20, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ipseval.IdentificationWarning)
+        propensity = ipseval.PowerLawPropensity(gamma=3.0).fit(popularity=popularity)
+    return ipseval.evaluate_ranks(
+        ranks,
+        propensity=propensity,
+        metrics=("atop",),
+        estimators=("aoa", "snips-pooled"),
+        on_low_ess=on_low_ess,
+    )
+
+
+def test_few_effective_positives_warn():
+    with pytest.warns(PositivityWarning, match=r"snips-pooled: .*the weights are worth"):
+        steep("warn")
+
+
+def test_few_effective_positives_raise_where_asked():
+    with pytest.raises(PropensityError, match=r"worth .*on_low_ess='warn'"):
+        steep("raise")
+
+
+def test_few_effective_positives_are_withheld_where_asked_and_the_note_says_so():
+    evaluation = steep("nan")
+    frame = evaluation.frame.set_index(["estimator", "model"])
+    withheld = frame.loc["snips-pooled"]
+    assert withheld[["estimate", "std_error", "ci_low", "ci_high"]].isna().all(axis=None)
+    assert withheld["note"].str.contains("withheld, not to be trusted: .*the weights are worth").all()
+    assert frame.loc["aoa"]["estimate"].notna().all()
+    assert "withheld" in repr(evaluation)
+    compared = evaluation.compare().set_index("estimator")
+    assert compared.loc["snips-pooled", "p_value"].isna().all()
+    assert compared.loc["aoa", "p_value"].notna().all()
+
+
+def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
+    evaluation = steep("ignore")
+    frame = evaluation.frame.set_index("estimator")
+    assert (frame.loc["snips-pooled", "ess"] < 50).all()
+    assert (frame.loc["aoa", "ess"] == len(evaluation.samples["m0"].ranked)).all()
+    assert frame.loc["snips-pooled", "max_weight_share"].between(0, 1).all()
+    assert frame.loc["snips-pooled", "note"].str.contains("the weights are worth").all()
+    assert frame["claim"].str.len().gt(0).all()
+    printed = repr(evaluation)
+    assert "not to be trusted, see below: snips-pooled" in printed
+    assert "NOT TO BE TRUSTED" in printed
+
+
+def test_the_diagnostics_frame_has_one_row_per_estimator():
+    frame = steep("ignore").diagnostics
+    assert frame["estimator"].tolist() == ["aoa", "snips-pooled"]
+    columns = {"ess", "ess_items", "max_weight_share", "rare_share", "pareto_k", "clipped_share"}
+    assert columns | {"median_positives", "flag", "cautions"} <= set(frame.columns)
+    assert frame["flag"].tolist()[0] == ""

@@ -1,0 +1,43 @@
+"""Ranked positives without a recommender, to test what is done with them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ipseval.ranking import RankedPositives
+
+
+def ranked(
+    user: list[int] | np.ndarray,
+    item: list[int] | np.ndarray,
+    above: list[int] | np.ndarray,
+    *,
+    n_users: int,
+    n_items: int,
+) -> RankedPositives:
+    """Positives sorted by user and item, `above` candidates before each, no ties, the catalogue competing."""
+    user, item, above = (np.asarray(column, dtype=np.int64) for column in (user, item, above))
+    order = np.lexsort((item, user))
+    n = np.full(user.size, n_items)
+    return RankedPositives(
+        user[order], item[order], above[order], 0 * n, n, np.arange(n_users), np.arange(n_items)
+    )
+
+
+def random_ranks(
+    seed: int, *, models: int = 3, n_users: int = 60, n_items: int = 40
+) -> tuple[dict[str, RankedPositives], np.ndarray]:
+    """Recommenders "m0", "m1", … on the same positives, more or less fond of popular items, and n*."""
+    rng = np.random.default_rng(seed)
+    popularity = np.sort(1 + np.floor(50 * rng.random(n_items) ** 4))[::-1].copy()
+    held = rng.random((n_users, n_items)) < 0.12 + 0.3 * popularity / popularity.max()
+    user, item = np.nonzero(held)
+    made = {}
+    for number in range(models):
+        fondness = number - 1
+        rank = (popularity.argsort()[::-1].argsort() - n_items / 2) * fondness / 2
+        above = rank[item] + n_items / 3 + rng.normal(0, n_items / 6, user.size)
+        made[f"m{number}"] = ranked(
+            user, item, np.clip(above, 0, n_items - 1).astype(int), n_users=n_users, n_items=n_items
+        )
+    return made, popularity
