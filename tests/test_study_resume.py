@@ -18,7 +18,7 @@ import pytest
 
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.splits import Split, split_random
 from ipseval.study import Protocol, protocol_grid, study_protocols
 from ipseval.study._fingerprint import fingerprint, log_fingerprint
@@ -181,6 +181,25 @@ def test_models_are_trained_once_for_all_choices_of_candidates(
     )
     assert fitted(tmp_path, *grid) == 2
     assert asked == [(name, pool) for name in "ab" for pool in ("all", 10, 100)]
+
+
+def test_warnings_of_the_ranking_are_reported_again_by_a_resumed_study(tmp_path: Path) -> None:
+    # Item 19 is never drawn by popularity when nobody trained on it.
+    log = make_log()
+    log = log.select(log.item < 19)
+    scheme = SampledCandidates(3, distribution="popularity", rng=0)
+    texts = []
+    for _ in range(2):
+        study = study_protocols(
+            {"a": counting("a"), "b": counting("b")},
+            {"log": log},
+            [Protocol(k_core=None, candidates=scheme)],
+            path=tmp_path,
+            **OPTIONS,
+        )
+        texts.append(study.to_markdown())
+    assert texts[0] == texts[1]
+    assert "items have probability 0 and are never drawn" in texts[0]
 
 
 def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def evaluate_protocol(
     evaluations: dict[tuple[str, float | None], list[Evaluation]] = {}
     warned: list[str] = []
     for ranked in repeats:
+        warned += ranked.warnings
         for key, evaluation in _evaluations(ranked, options, warned).items():
             evaluations.setdefault(key, []).append(evaluation)
     keys = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ class Ranked:
     repeat: int
     split: Split
     ranks: dict[str, RankedPositives]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +126,10 @@ def run(plan: Plan, advance: Callable[[int], object]) -> Iterator[Ranked]:
                 for model in plan.models:
                     _rank_group(plan, log_name, group, repeat, split, model, advance)
                 for protocol in group:
-                    ranks = {
-                        model: plan.store.read(plan.key(log_name, protocol, repeat, model), split)
-                        for model in plan.models
-                    }
-                    yield Ranked(log_name, protocol, repeat, split, ranks)
+                    keys = {model: plan.key(log_name, protocol, repeat, model) for model in plan.models}
+                    ranks = {model: plan.store.read(key, split) for model, key in keys.items()}
+                    warned = [text for key in keys.values() for text in plan.store.about(key)["warnings"]]
+                    yield Ranked(log_name, protocol, repeat, split, ranks, tuple(dict.fromkeys(warned)))
 
 
 def _rank_group(
@@ -149,8 +150,13 @@ def _rank_group(
     try:
         scorer = plan.models[model](split.train)
         for key, protocol in missing.items():
-            ranked = rank_positives(scorer, split, name=model, candidates=protocol.candidates)
-            plan.store.write(key, ranked, split, plan.about(log, protocol, repeat, model))
+            # Warnings are stored with the ranks, so that a resumed study reports them too.
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                ranked = rank_positives(scorer, split, name=model, candidates=protocol.candidates)
+            about = plan.about(log, protocol, repeat, model)
+            about["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
+            plan.store.write(key, ranked, split, about)
             advance(1)
     except Exception as error:
         error.add_note(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -74,16 +75,10 @@ class Store:
         InputError
             When the file cannot be read, or ranks other positives than those of the split.
         """
-        pa, pq = _arrow()
-        try:
-            table = pq.read_table(self.file(key))
-            meta = json.loads(table.schema.metadata[_META])
-        except (pa.ArrowException, OSError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{self.file(key)} cannot be read ({error}); delete it and run the study again."
-            ) from error
+        _, pq = _arrow()
+        table = self._readable(key, pq.read_table)
+        scalars = self._meta(key, table.schema)["scalars"]
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
-        scalars = meta["scalars"]
         self._check_positives(key, columns, scalars, split)
         by_user = scalars["candidates_by_user"]
         if by_user == _ALL_BUT_TRAINING:
@@ -91,6 +86,35 @@ class Store:
         elif by_user is not None:
             scalars["candidates_by_user"] = np.array(by_user, dtype=np.int64)
         return RankedPositives(**columns, user_ids=split.user_ids, item_ids=split.item_ids, **scalars)
+
+    def about(self, key: str) -> dict[str, Any]:
+        """Return what was said of stored ranks when they were written.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be read.
+        """
+        _, pq = _arrow()
+        found: dict[str, Any] = self._meta(key, self._readable(key, pq.read_schema))["about"]
+        return found
+
+    def _readable(self, key: str, reader: Callable[[Path], Any]) -> Any:
+        pa, _ = _arrow()
+        try:
+            return reader(self.file(key))
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(key, error) from error
+
+    def _meta(self, key: str, schema: Any) -> dict[str, Any]:
+        try:
+            meta: dict[str, Any] = json.loads(schema.metadata[_META])
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._unreadable(key, error) from error
+        return meta
+
+    def _unreadable(self, key: str, error: Exception) -> InputError:
+        return InputError(f"{self.file(key)} cannot be read ({error}); delete it and run the study again.")
 
     def _check_positives(
         self, key: str, columns: dict[str, Any], scalars: dict[str, Any], split: Split
