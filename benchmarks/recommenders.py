@@ -51,9 +51,9 @@ def cornac_bpr(train: Interactions) -> Any:
     from cornac.models import BPR
 
     data = Dataset.from_uir(zip(train.user, train.item, np.ones(len(train)), strict=True), seed=SEED)
-    model = BPR(
-        k=N_FACTORS, max_iter=300, learning_rate=0.05, lambda_reg=0.1, num_threads=1, seed=SEED
-    ).fit(data)
+    model = BPR(k=N_FACTORS, max_iter=300, learning_rate=0.05, lambda_reg=0.1, num_threads=1, seed=SEED).fit(
+        data
+    )
     return _factors(train, data, model.u_factors, model.i_factors, model.i_biases)
 
 
