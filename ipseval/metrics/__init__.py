@@ -13,10 +13,12 @@ from ipseval.metrics._labels import METRICS, metric
 from ipseval.metrics._list import Hit, ReciprocalRank
 from ipseval.metrics._ndcg import Ndcg
 from ipseval.metrics._pairwise import AveragePrecision
+from ipseval.metrics._ratings import RATING_METRICS, RatingMetric, rating_metric
 
 __all__ = [
     "CONVENTIONS",
     "METRICS",
+    "RATING_METRICS",
     "AdditiveMetric",
     "Atop",
     "Auc",
@@ -27,8 +29,10 @@ __all__ = [
     "Hit",
     "Metric",
     "Ndcg",
+    "RatingMetric",
     "ReciprocalRank",
     "card",
     "claim",
     "metric",
+    "rating_metric",
 ]
