@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ipseval.propensity import fit_popularity_exponent as fit_popularity_exponent
     from ipseval.ranking import RankedPositives as RankedPositives
     from ipseval.ranking import rank_positives as rank_positives
+    from ipseval.ratings import evaluate_ratings as evaluate_ratings
     from ipseval.sampled_metrics import correct_sampled as correct_sampled
     from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff
     from ipseval.sampled_metrics import expected_sampled as expected_sampled
@@ -85,6 +86,7 @@ _HOME = {
     "fit_popularity_exponent": "propensity",
     "RankedPositives": "ranking",
     "rank_positives": "ranking",
+    "evaluate_ratings": "ratings",
     "correct_sampled": "sampled_metrics",
     "equivalent_cutoff": "sampled_metrics",
     "expected_sampled": "sampled_metrics",
