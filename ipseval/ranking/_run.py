@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -196,7 +197,13 @@ def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS at one thread per worker, and restore it: many products at once beat one product by many."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _blas().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _blas() -> Any:
+    """Return the control of the BLAS libraries; finding them among all that is loaded takes 10 ms."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
