@@ -4,10 +4,10 @@
     python benchmarks/ranking.py --scaling --memory     # growth with users, items, positives; peak memory
 
 The bare product multiplies blocks of 512 users by all items, with all BLAS threads; it delivers nothing yet.
-"reused" writes every block into the same memory; "plain" is `users @ items.T`, a new block each time, as it is
-usually written (the operating system then clears the pages of every block). Everything is measured in
-alternation with it, in one process; ratios are medians. On a shared machine, `--clock cpu --threads 1` compares
-the processor time of one thread.
+"reused" writes every block into the same memory; "plain" is `users @ items.T`, a new block each time, as it
+is usually written (the operating system then clears the pages of every block). Everything is measured in
+alternation with it, in one process; ratios are of medians. On a shared machine, `--clock cpu --threads 1`
+compares the processor time of one thread.
 """
 
 from __future__ import annotations

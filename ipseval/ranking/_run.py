@@ -22,6 +22,7 @@ from ipseval.errors import InputError
 
 DEFAULT_MEMORY = 128 * 2**20
 FALLBACK_CACHE = 2**20
+BAR_DELAY = 2.0  # seconds before the progress bar appears
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
@@ -190,7 +191,9 @@ def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
     from tqdm.auto import tqdm
 
     disable = None if resources.progress is None else not resources.progress
-    with tqdm(total=n_users, desc=f"ranking {resources.name}", unit="user", delay=2, disable=disable) as bar:
+    with tqdm(
+        total=n_users, desc=f"ranking {resources.name}", unit="user", delay=BAR_DELAY, disable=disable
+    ) as bar:
         yield bar
 
 
