@@ -12,9 +12,12 @@ import pandas as pd
 
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
+from ipseval.ranking._sampling import Sampling
 
 FORMAT = 1
 ARRAYS = ("user_ids", "item_ids", "candidates_by_user")
+SAMPLING_ARRAYS = ("n_candidates", "above_estimate", "tied_estimate")
+SAMPLING_OPTIONS = ("n_sampled", "replacement", "uniform", "pool")
 COUNTS = ("n_above", "n_tied", "n_candidates")
 
 
@@ -35,11 +38,19 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
     columns |= {name: pyarrow.array(fields[name]) for name in COUNTS}
     if fields["gain"] is not None:
         columns["gain"] = pyarrow.array(fields["gain"])
+    sampling: Sampling | None = fields["sampling"]
+    if sampling is not None:
+        columns |= {
+            f"sampling_{name}": pyarrow.array(getattr(sampling, name))
+            for name in SAMPLING_ARRAYS
+            if getattr(sampling, name) is not None
+        }
     about = {
         "format": FORMAT,
         "max_rank": fields["max_rank"],
         "candidates": fields["candidates"],
         "n_not_candidates": fields["n_not_candidates"],
+        "sampling": sampling and {name: getattr(sampling, name) for name in SAMPLING_OPTIONS},
         "dtypes": {name: fields[name].dtype.str for name in ARRAYS if fields[name] is not None},
     }
     metadata = {b"ipseval": json.dumps(about).encode()}
@@ -84,7 +95,9 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
                 f"{path} holds {int((fields[name] < 0).sum()):,} rows whose {name} id is unknown."
             )
     fields |= {name: table[name].to_numpy() for name in COUNTS}
-    fields["gain"] = table["gain"].to_numpy() if "gain" in table.column_names else None
+    fields["gain"] = _column(table, "gain")
+    arrays = {name: _column(table, f"sampling_{name}") for name in SAMPLING_ARRAYS}
+    fields["sampling"] = about["sampling"] and Sampling(**about["sampling"], **arrays)
     return fields | {name: about[name] for name in ("max_rank", "candidates", "n_not_candidates")}
 
 
@@ -95,6 +108,10 @@ def _pyarrow() -> tuple[ModuleType, ModuleType]:
     except ModuleNotFoundError:
         raise InputError("parquet files need pyarrow; pip install 'ipseval[parquet]'.") from None
     return pyarrow, parquet
+
+
+def _column(table: Any, name: str) -> Any:
+    return table[name].to_numpy() if name in table.column_names else None
 
 
 def _packed(pyarrow: Any, values: Any) -> bytes:

@@ -22,6 +22,7 @@ from ipseval.errors import InputError
 
 DEFAULT_MEMORY = 128 * 2**20
 FALLBACK_CACHE = 2**20
+NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
@@ -150,7 +151,7 @@ def run_workers(
         if n_workers == 1:
             work(bar.update)
             return
-        with ThreadPoolExecutor(n_workers, thread_name_prefix="ipseval-ranking") as pool:
+        with ThreadPoolExecutor(n_workers, NAME) as pool:
             try:
                 finish([pool.submit(work, bar.update) for _ in range(n_workers)])
             finally:
@@ -178,7 +179,7 @@ def run_blocks(
     For scores that come from the caller's code, which may neither be called from several threads nor expect
     that its output array is still read when it is called again.
     """
-    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.n_threads) as pool:
+    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.n_threads, NAME) as pool:
         for block in range(n_blocks):
             parts = handlers(block, produce(block))
             finish([pool.submit(part) for part in parts])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from ipseval import InputError, RankedPositives, Split, rank_positives
-from ipseval.ranking import _parquet
+from ipseval.ranking import SampledCandidates, _parquet
+from ipseval.ranking._sampling import Sampling
 
 
 def assert_same(one: RankedPositives, other: RankedPositives) -> None:
@@ -62,6 +63,22 @@ def test_censored_ranks_stay_censored(tmp_path):
     assert ranked.max_rank == 1
     ranked.to_parquet(str(tmp_path / "ranks.parquet"))
     assert_same(ranked, RankedPositives.from_parquet(str(tmp_path / "ranks.parquet")))
+
+
+@pytest.mark.parametrize("distribution", ["uniform", np.arange(1.0, 9.0)])
+def test_the_record_of_a_sample_survives(distribution, tmp_path):
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"user": np.repeat(np.arange(4), 3), "item": np.tile([0, 1, 2], 4)})
+    test = pd.DataFrame({"user": [0, 2], "item": [5, 6]})
+    split = Split.from_frames(train, test, users=np.arange(4), items=np.arange(8))
+    scheme = SampledCandidates(2, distribution=distribution, rng=0)
+    ranked = rank_positives(rng.random((4, 8)), split, candidates=scheme)
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    read = RankedPositives.from_parquet(tmp_path / "ranks.parquet")
+    assert_same(replace(ranked, sampling=None), replace(read, sampling=None))
+    for field in fields(Sampling):
+        a, b = getattr(ranked.sampling, field.name), getattr(read.sampling, field.name)
+        assert np.array_equal(a, b), field.name
 
 
 def test_other_tools_read_tidy_rows_with_ids(tmp_path):
