@@ -21,6 +21,7 @@ import pstats
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -51,6 +52,8 @@ def main() -> None:
         scaling(arguments)
     if arguments.memory:
         memory(arguments)
+    if arguments.startup:
+        startup()
 
 
 def parse() -> argparse.Namespace:
@@ -65,6 +68,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--profile", action="store_true", help="profile the evaluation beside the ranking")
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--startup", action="store_true")
     parser.add_argument("--peak", help=argparse.SUPPRESS)  # one measurement, in a process of its own
     return parser.parse_args()
 
@@ -84,6 +88,10 @@ def environment(n_threads: int) -> str:
     )
 
 
+def clock(arguments: argparse.Namespace) -> Callable[[], float]:
+    return {"wall": time.perf_counter, "cpu": time.process_time}[arguments.clock]
+
+
 def bare_product(workload: Workload, *, reuse: bool = True) -> None:
     user, item = workload.user_factors, workload.item_factors
     out = np.empty((BLOCK, item.shape[0]), dtype=user.dtype) if reuse else None
@@ -92,10 +100,10 @@ def bare_product(workload: Workload, *, reuse: bool = True) -> None:
         np.matmul(block, item.T, out=None if out is None else out[: block.shape[0]])
 
 
-def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    start = clock()
+def seconds(call: Callable[[], object], now: Callable[[], float] = time.perf_counter) -> float:
+    start = now()
     call()
-    return clock() - start
+    return now() - start
 
 
 def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable[[], object]]:
@@ -124,7 +132,6 @@ def compare(workload: Workload, arguments: argparse.Namespace) -> None:
         "reused": lambda: bare_product(workload),
         "plain": lambda: bare_product(workload, reuse=False),
     }
-    clock = {"wall": time.perf_counter, "cpu": time.process_time}[arguments.clock]
     measured: dict[tuple[str, str], list[float]] = {key: [] for key in (*work, *bare)}
     warnings.simplefilter("ignore", UserWarning)
     with threadpool_limits(arguments.threads, user_api="blas"):
@@ -133,8 +140,8 @@ def compare(workload: Workload, arguments: argparse.Namespace) -> None:
         for _ in range(arguments.repeats):
             for key, call in work.items():
                 for name, product in bare.items():
-                    measured[name].append(seconds(product, clock))
-                measured[key].append(seconds(call, clock))
+                    measured[name].append(seconds(product, clock(arguments)))
+                measured[key].append(seconds(call, clock(arguments)))
     report(workload, measured, list(work), list(bare))
     if arguments.profile:
         profile(work[arguments.engines[0], "evaluate"])
@@ -175,10 +182,12 @@ def scaling(arguments: argparse.Namespace) -> None:
     print(f"\nGrowth on W1 ({engine}, seconds of a ranking, relative to the first)")
     for what, grid in grids.items():
         loads = [make("W1", **options) for options in grid]
+        for load in loads[:1]:
+            calls(load, engine, arguments.threads)["rank"]()  # compile, load, touch
         times: list[list[float]] = [[] for _ in loads]
         for _ in range(arguments.repeats):
             for load, found in zip(loads, times, strict=True):
-                found.append(seconds(calls(load, engine, arguments.threads)["rank"]))
+                found.append(seconds(calls(load, engine, arguments.threads)["rank"], clock(arguments)))
         middle = [float(np.median(found)) for found in times]
         steps = ", ".join(
             f"{next(iter(options.values())):g}: {value:.3f} s ({value / middle[0]:.2f})"
@@ -219,6 +228,33 @@ def peak(arguments: argparse.Namespace) -> None:
     )
     total = current_bytes("VmHWM")
     print(f"{(total - before) / 2**20:7.0f} MB above; {total / 2**20:7.0f} MB in all; {took:.1f} s")
+
+
+STARTUP = """
+import time
+t = time.process_time()
+import ipseval
+print(f"import ipseval {time.process_time() - t:.2f} s", end="")
+import numpy as np, pandas as pd, numba
+split = ipseval.Split.from_frames(*(pd.DataFrame({"user": [0], "item": [i]}) for i in (0, 1)))
+factors, scores = (np.ones((1, 2), "f4"), np.ones((2, 2), "f4")), np.ones((1, 2), "f4")
+for what, model in (("factors", factors), ("scores", scores)):
+    t = time.process_time()
+    ipseval.rank_positives(model, split, engine="numba", n_threads=1)
+    print(f"; first ranking of {what} {time.process_time() - t:.2f} s", end="")
+"""
+
+
+def startup() -> None:
+    """Print what importing and the first rankings with Numba cost, without and with a filled cache."""
+    print("\nStart-up, processor time (Numba's own import not counted)")
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        for state in ("empty", "filled"):
+            done = subprocess.run(
+                [sys.executable, "-c", STARTUP], capture_output=True, text=True, check=True, env=environment
+            )
+            print(f"  cache {state:7} {done.stdout.strip()}")
 
 
 def current_bytes(field: str = "VmRSS") -> int:
