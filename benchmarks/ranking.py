@@ -3,8 +3,11 @@
     python benchmarks/ranking.py                        # W1, W2, W3 with both engines
     python benchmarks/ranking.py --scaling --memory     # growth with users, items, positives; peak memory
 
-The bare product multiplies blocks of 512 users by all items into one buffer, with all BLAS threads; it delivers
-nothing yet. Everything is measured in alternation with it, in one process; ratios are medians.
+The bare product multiplies blocks of 512 users by all items, with all BLAS threads; it delivers nothing yet.
+"reused" writes every block into the same memory; "plain" is `users @ items.T`, a new block each time, as it
+is usually written (the operating system then clears the pages of every block). Everything is measured in
+alternation with it, in one process; ratios are of medians. On a shared machine, `--clock cpu --threads 1`
+compares the processor time of one thread.
 """
 
 from __future__ import annotations
@@ -18,17 +21,19 @@ import pstats
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 from workloads import SIZES, Workload, build, make
 
 import ipseval
-from ipseval import PowerLawPropensity, evaluate, evaluate_ranks, rank_positives
+from ipseval import PowerLawPropensity, evaluate_ranks, rank_positives
 
 METRICS = ("auc", "atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "ndcg@10")
 ESTIMATORS = ("aoa", "snips", "snips-global")
@@ -47,17 +52,23 @@ def main() -> None:
         scaling(arguments)
     if arguments.memory:
         memory(arguments)
+    if arguments.startup:
+        startup()
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workloads", nargs="*", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--engines", nargs="+", default=["numba", "numpy"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--profile", action="store_true", help="profile the evaluation beside the ranking")
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--startup", action="store_true")
     parser.add_argument("--peak", help=argparse.SUPPRESS)  # one measurement, in a process of its own
     return parser.parse_args()
 
@@ -77,18 +88,22 @@ def environment(n_threads: int) -> str:
     )
 
 
-def bare_product(workload: Workload) -> None:
+def clock(arguments: argparse.Namespace) -> Callable[[], float]:
+    return {"wall": time.perf_counter, "cpu": time.process_time}[arguments.clock]
+
+
+def bare_product(workload: Workload, *, reuse: bool = True) -> None:
     user, item = workload.user_factors, workload.item_factors
-    out = np.empty((BLOCK, item.shape[0]), dtype=user.dtype)
+    out = np.empty((BLOCK, item.shape[0]), dtype=user.dtype) if reuse else None
     for first in range(0, user.shape[0], BLOCK):
         block = user[first : first + BLOCK]
-        np.matmul(block, item.T, out=out[: block.shape[0]])
+        np.matmul(block, item.T, out=None if out is None else out[: block.shape[0]])
 
 
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def seconds(call: Callable[[], object], now: Callable[[], float] = time.perf_counter) -> float:
+    start = now()
     call()
-    return time.perf_counter() - start
+    return now() - start
 
 
 def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable[[], object]]:
@@ -108,46 +123,46 @@ def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable
 
 def compare(workload: Workload, arguments: argparse.Namespace) -> None:
     """Print the medians of the ratios, measured in alternation."""
-    measured: dict[tuple[str, str], list[float]] = {}
     work = {
         (engine, what): call
         for engine in arguments.engines
         for what, call in calls(workload, engine, arguments.threads).items()
     }
-    work["evaluate()", "default engine"] = lambda: evaluate(
-        {"m": (workload.user_factors, workload.item_factors)},
-        workload.split,
-        propensity=PowerLawPropensity(gamma=1.0),
-        metrics=METRICS,
-        estimators=ESTIMATORS,
-        n_threads=arguments.threads,
-        progress=False,
-    )
-    bare: list[float] = []
-    warnings.simplefilter("ignore", ipseval.IdentificationWarning)
-    warnings.simplefilter("ignore", ipseval.DataWarning)
-    warnings.simplefilter("ignore", ipseval.PositivityWarning)
+    bare = {
+        "reused": lambda: bare_product(workload),
+        "plain": lambda: bare_product(workload, reuse=False),
+    }
+    measured: dict[tuple[str, str], list[float]] = {key: [] for key in (*work, *bare)}
+    warnings.simplefilter("ignore", UserWarning)
     with threadpool_limits(arguments.threads, user_api="blas"):
-        bare_product(workload)
-        for call in work.values():
-            call()
+        for call in (*work.values(), *bare.values()):
+            call()  # compile, load, touch
         for _ in range(arguments.repeats):
             for key, call in work.items():
-                before = seconds(lambda: bare_product(workload))
-                took = seconds(call)
-                after = seconds(lambda: bare_product(workload))
-                bare += [before, after]
-                measured.setdefault(key, []).append(2 * took / (before + after))
-    n_users = workload.split.n_users
-    spread = np.quantile(bare, [0.1, 0.5, 0.9]) / n_users * 1e6
-    shape = f"{n_users:,} users x {workload.split.n_items:,} items x {workload.user_factors.shape[1]}"
-    print(f"\n{workload.name}: {shape}; {len(workload.split.test):,} positives")
-    print(f"  bare product {spread[1]:8.2f} us per user (10 % to 90 %: {spread[0]:.2f} to {spread[2]:.2f}) = 1.00")
-    for (first, second), ratios in measured.items():
-        low, middle, high = np.quantile(ratios, [0.1, 0.5, 0.9])
-        print(f"  {first:10} {second:14} {middle:6.2f}   ({low:.2f} to {high:.2f})")
+                for name, product in bare.items():
+                    measured[name].append(seconds(product, clock(arguments)))
+                measured[key].append(seconds(call, clock(arguments)))
+    report(workload, measured, list(work), list(bare))
     if arguments.profile:
         profile(work[arguments.engines[0], "evaluate"])
+
+
+def report(
+    workload: Workload, measured: dict[Any, list[float]], work: list[tuple[str, str]], bare: list[str]
+) -> None:
+    n_users = workload.split.n_users
+    shape = f"{n_users:,} users x {workload.split.n_items:,} items x {workload.user_factors.shape[1]}"
+    print(f"\n{workload.name}: {shape}; {len(workload.split.test):,} positives")
+    for name in bare:
+        low, middle, high = np.quantile(measured[name], [0.1, 0.5, 0.9]) / n_users * 1e6
+        print(f"  bare product, {name:6}  {middle:8.2f} us per user (10 % to 90 %: {low:.2f} to {high:.2f})")
+    print("  ratio of medians to the bare product:    " + "   ".join(f"{name:>8}" for name in bare))
+    for key in work:
+        ratios = [np.median(measured[key]) / np.median(measured[name]) for name in bare]
+        print(f"    {key[0]:6} {key[1]:28}     " + "   ".join(f"{ratio:8.2f}" for ratio in ratios))
+    for engine in dict.fromkeys(engine for engine, _ in work):
+        rank, whole = (float(np.median(measured[engine, what])) for what in ("rank", "evaluate"))
+        print(f"    {engine:6} share of ranking in evaluate     {min(rank / whole, 1):.0%}")
 
 
 def profile(call: Callable[[], object]) -> None:
@@ -167,13 +182,15 @@ def scaling(arguments: argparse.Namespace) -> None:
     print(f"\nGrowth on W1 ({engine}, seconds of a ranking, relative to the first)")
     for what, grid in grids.items():
         loads = [make("W1", **options) for options in grid]
+        for load in loads[:1]:
+            calls(load, engine, arguments.threads)["rank"]()  # compile, load, touch
         times: list[list[float]] = [[] for _ in loads]
         for _ in range(arguments.repeats):
             for load, found in zip(loads, times, strict=True):
-                found.append(seconds(calls(load, engine, arguments.threads)["rank"]))
+                found.append(seconds(calls(load, engine, arguments.threads)["rank"], clock(arguments)))
         middle = [float(np.median(found)) for found in times]
         steps = ", ".join(
-            f"{list(options.values())[0]:g}: {value:.3f} s ({value / middle[0]:.2f})"
+            f"{next(iter(options.values())):g}: {value:.3f} s ({value / middle[0]:.2f})"
             for options, value in zip(grid, middle, strict=True)
         )
         print(f"  {what:20} {steps}")
@@ -211,6 +228,33 @@ def peak(arguments: argparse.Namespace) -> None:
     )
     total = current_bytes("VmHWM")
     print(f"{(total - before) / 2**20:7.0f} MB above; {total / 2**20:7.0f} MB in all; {took:.1f} s")
+
+
+STARTUP = """
+import time
+t = time.process_time()
+import ipseval
+print(f"import ipseval {time.process_time() - t:.2f} s", end="")
+import numpy as np, pandas as pd, numba
+split = ipseval.Split.from_frames(*(pd.DataFrame({"user": [0], "item": [i]}) for i in (0, 1)))
+factors, scores = (np.ones((1, 2), "f4"), np.ones((2, 2), "f4")), np.ones((1, 2), "f4")
+for what, model in (("factors", factors), ("scores", scores)):
+    t = time.process_time()
+    ipseval.rank_positives(model, split, engine="numba", n_threads=1)
+    print(f"; first ranking of {what} {time.process_time() - t:.2f} s", end="")
+"""
+
+
+def startup() -> None:
+    """Print what importing and the first rankings with Numba cost, without and with a filled cache."""
+    print("\nStart-up, processor time (Numba's own import not counted)")
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        for state in ("empty", "filled"):
+            done = subprocess.run(
+                [sys.executable, "-c", STARTUP], capture_output=True, text=True, check=True, env=environment
+            )
+            print(f"  cache {state:7} {done.stdout.strip()}")
 
 
 def current_bytes(field: str = "VmRSS") -> int:

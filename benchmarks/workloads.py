@@ -1,4 +1,4 @@
-"""The workloads of the ranking benchmarks: sparse logs with power-law popularity and a factor model of them."""
+"""The workloads of the ranking benchmarks: logs with power-law popularity and a factor model of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Workload:
 
 
 def make(name: str, *, scale_users: float = 1.0, scale_items: float = 1.0, n_positives: int = 10) -> Workload:
-    """Return a workload of SIZES, or a multiple of it, with `n_positives` and about 70 training items per user."""
+    """Return a workload of SIZES, or a multiple, with `n_positives` and about 70 training items per user."""
     n_users, n_items, d = SIZES[name]
     return build(name, int(n_users * scale_users), int(n_items * scale_items), d, n_positives)
 

@@ -77,7 +77,7 @@ THIRD_PARTY = {
     "ranking._frames": {"narwhals"},
     "ranking._kernels_numba": {"numba"},
     "ranking._lists": {"pandas"},
-    "ranking._ranked": {"pandas", "pyarrow"},
+    "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
     "adapters._frames": {"narwhals"},

@@ -134,8 +134,9 @@ class Factors:
         users = frozen(self.user[batch.users])
         n_above, n_tied = np.zeros(batch.item.size, np.int64), np.zeros(batch.item.size, np.int64)
         exact = np.empty(batch.item.size)
-        kernels.pair_scores(users, self.item, self.bias, batch.row, batch.item, exact)
-        lo, hi = self._window(exact, self.error_bound(batch.users)[batch.row])
+        row = batch.row
+        kernels.pair_scores(users, self.item, self.bias, row, batch.item, exact)
+        lo, hi = self._window(exact, self.error_bound(batch.users)[row])
         fast_users = users.astype(self.fast_item.dtype, copy=False)
         if self.bias.size:
             fast_users = np.column_stack([fast_users, np.ones(users.shape[0], fast_users.dtype)])
@@ -166,8 +167,8 @@ class Factors:
         with np.errstate(over="ignore"):
             lo, hi = (exact - bound).astype(fast), (exact + bound).astype(fast)
         loose = bound > 0
-        lo[loose] = np.nextafter(lo[loose], fast.type(-np.inf))
-        hi[loose] = np.nextafter(hi[loose], fast.type(np.inf))
+        np.nextafter(lo, fast.type(-np.inf), out=lo, where=loose)
+        np.nextafter(hi, fast.type(np.inf), out=hi, where=loose)
         return lo, hi
 
 

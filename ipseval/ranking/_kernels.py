@@ -13,6 +13,7 @@ from ipseval._types import AnyArray, FloatArray, IntArray
 NAME = "numpy"
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
 SLOTS = 3  # positives per user up to which comparing is faster than sorting
+SORT_ROWS = 64
 PAIRS = 8192  # pairs whose factors are gathered at a time
 
 
@@ -67,9 +68,11 @@ def count_close(
     n_above += above
     own = (item >= first) & (item < first + tile.shape[1])
     close = np.flatnonzero(reach - above > own)
-    for part in np.split(close, range(64, close.size, 64)):
+    for part in np.split(close, range(SORT_ROWS, close.size, SORT_ROWS)):
         scores = tile[row[part]]
-        place, other = np.nonzero((scores >= lo[part, None]) & ~(scores > hi[part, None]))
+        near = scores >= lo[part, None]
+        near &= scores <= hi[part, None]
+        place, other = np.divmod(np.flatnonzero(near), tile.shape[1])
         positive, other = part[place], other + first
         rest = other != item[positive]
         if twin.size:
@@ -142,32 +145,43 @@ def _count_true(mask: AnyArray) -> IntArray:
 
 
 def _count_sorted(tile: AnyArray, row: IntArray, lo: AnyArray, hi: AnyArray) -> tuple[IntArray, IntArray]:
-    ordered = np.sort(tile, axis=1)  # NaN last
-    width = tile.shape[1]
-    size = np.full(tile.shape[0], width)
-    if tile.dtype.kind == "f":
-        with_nan = np.flatnonzero(np.isnan(ordered[:, -1]))
-        size[with_nan] -= np.isnan(tile[with_nan]).sum(axis=1)
-    flat, base, size = ordered.reshape(-1), row * width, size[row]
-    below_lo = _search(flat, base, size, lo, include=False)
+    """Return the counts by a binary search in each sorted row, padded to a length of 2**k - 1."""
+    n_rows, width = tile.shape
+    length = (1 << width.bit_length()) - 1
+    floating = tile.dtype.kind == "f"
+    ordered = np.empty((n_rows, length), dtype=tile.dtype)
+    ordered[:, width:] = np.nan if floating else np.iinfo(tile.dtype).max
+    for first in range(0, n_rows, SORT_ROWS):  # few rows, so that they are still in the cache when sorted
+        part = ordered[first : first + SORT_ROWS, :width]
+        np.copyto(part, tile[first : first + SORT_ROWS])
+        part.sort(axis=1)  # NaN last
+    flat, base = ordered.reshape(-1), row * length
+    below_lo = _search(flat, base, length, lo)
     up_to_hi = below_lo.copy()
-    undecided = np.arange(row.size)
+    rest = np.arange(row.size)
     for _ in range(4):  # between lo and hi there is usually one score, the positive's own
-        place = base[undecided] + np.minimum(up_to_hi[undecided], width - 1)
-        inside = (up_to_hi[undecided] < size[undecided]) & (flat[place] <= hi[undecided])
-        undecided = undecided[inside]
-        up_to_hi[undecided] += 1
-    up_to_hi[undecided] = _search(flat, base[undecided], size[undecided], hi[undecided], include=True)
-    return size - up_to_hi, size - below_lo
+        x = flat[base[rest] + np.minimum(up_to_hi[rest], width - 1)]
+        rest = rest[(up_to_hi[rest] < width) & (x <= hi[rest])]
+        up_to_hi[rest] += 1
+    up_to_hi[rest] = _search(flat, base[rest], length, hi[rest], include=True)
+    size = np.full(n_rows, width)
+    if floating:
+        last = np.arange(n_rows) * length
+        size = _search(flat, last, length, np.full(n_rows, np.inf, dtype=tile.dtype), include=True)
+    size = np.minimum(size, width)[row]
+    return size - np.minimum(up_to_hi, size), size - below_lo
 
 
-def _search(flat: AnyArray, base: IntArray, size: IntArray, value: AnyArray, *, include: bool) -> IntArray:
-    """Return how many of the `size` sorted entries from `base` on are < value (<= with `include`)."""
-    count = np.zeros(base.size, dtype=np.int64)
-    step = 1 << int(size.max(initial=0)).bit_length()
-    while step := step >> 1:
-        probe = count + step
-        inside = probe <= size
-        x = flat[base + np.minimum(probe, np.maximum(size, 1)) - 1]
-        count = np.where(inside & ((x <= value) if include else (x < value)), probe, count)
+def _search(
+    flat: AnyArray, base: IntArray, length: int, value: AnyArray, *, include: bool = False
+) -> IntArray:
+    """Return how many of the `length` = 2**k - 1 sorted entries from `base` on are < value (or <=)."""
+    below = np.less_equal if include else np.less
+    place, probe = base - 1, np.empty_like(base)
+    step = (length + 1) // 2
+    while step:
+        np.add(place, step, out=probe)
+        np.copyto(place, probe, where=below(flat.take(probe), value))
+        step //= 2
+    count: IntArray = place - base + 1
     return count

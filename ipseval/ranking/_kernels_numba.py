@@ -15,7 +15,8 @@ import numpy as np
 from ipseval._types import AnyArray, FloatArray, IntArray
 
 NAME = "numba"
-CHUNK = 512  # scores that stay in the first-level cache while all positives of a user are compared with them
+CHUNK = 2048  # scores that stay in the first-level cache while all positives of a user are compared with them
+GROUP = 64  # scores that are searched together for one too close to call
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
 
@@ -108,20 +109,26 @@ def _settle(
 ) -> tuple[int, int]:
     """Decide by the exact score about the items whose approximate score is too close to call."""
     above, tied = 0, 0
-    for i in range(scores.size):
-        x = scores[i]
-        other = first + i
-        if x >= lo and not x > hi and other != item:
-            if twin.size and twin[other] == twin[item]:
-                tied += 1
-                continue
-            score = _dot(u, item_factors[other])
-            if bias.size:
-                score += bias[other]
-            if score > exact:
-                above += 1
-            elif score == exact:
-                tied += 1
+    for begin in range(0, scores.size, GROUP):
+        group = scores[begin : begin + GROUP]
+        close = _i32(0)
+        for i in range(group.size):
+            close = _i32(close + (_i32(group[i] >= lo) & _i32(group[i] <= hi)))
+        if close == 0:
+            continue
+        for i in range(group.size):
+            other = first + begin + i
+            if group[i] >= lo and group[i] <= hi and other != item:
+                if twin.size and twin[other] == twin[item]:
+                    tied += 1
+                    continue
+                score = _dot(u, item_factors[other])
+                if bias.size:
+                    score += bias[other]
+                if score > exact:
+                    above += 1
+                elif score == exact:
+                    tied += 1
     return above, tied
 
 

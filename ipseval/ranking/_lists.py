@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples
-from ipseval._types import IntArray
+from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking._candidates import CandidateLists
-from ipseval.ranking._frames import frame_columns
+from ipseval.ranking._frames import frame_column, frame_columns
 from ipseval.ranking._order import places
 from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.splits import Split
@@ -47,12 +47,10 @@ def rank_lists(
     """
     by_rank = "rank" in frame_columns(model)
     try:
-        log = Interactions.from_frame(
-            model, value="rank" if by_rank else "score", users=split.user_ids, items=split.item_ids
-        )
+        log = Interactions.from_frame(model, users=split.user_ids, items=split.item_ids)
+        order_by = _numbers(model, "rank" if by_rank else "score")
     except InputError as error:
         raise InputError(f"{name} (top-K lists): {error}") from None
-    assert log.value is not None
     seen = np.isin(log.pair_key, split.train.pair_key)
     if seen.any():
         pair = (split.user_ids[log.user[seen][0]], split.item_ids[log.item[seen][0]])
@@ -61,9 +59,9 @@ def rank_lists(
             f"{examples(pair)}), which are no candidates; remove them when recommending."
         )
     _check_candidates(log, lists, allowed, name)
-    n_above, n_tied = places(log.user, -log.value if by_rank else log.value)
+    n_above, n_tied = places(log.user, -order_by if by_rank else order_by)
     if by_rank:
-        _check_ranks(log, n_above, n_tied, name)
+        _check_ranks(log, order_by, n_above, n_tied, name)
     length = int(log.activity.max())
     order = np.argsort(log.pair_key)
     keys, wanted = log.pair_key[order], targets.user * np.int64(split.n_items) + targets.item
@@ -92,8 +90,19 @@ def _check_candidates(
         )
 
 
-def _check_ranks(log: Interactions, n_above: IntArray, n_tied: IntArray, name: str) -> None:
-    wrong = (log.value != n_above + 1) | (n_tied > 0)
+def _numbers(frame: Any, column: str) -> AnyArray:
+    """Return a column of numbers; infinite scores are scores, NaN is not."""
+    values: AnyArray = frame_column(frame, column)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"column {column!r} must be numeric; got {values.dtype}.")
+    n_nan = int((values != values).sum())
+    if n_nan:
+        raise InputError(f"column {column!r} has {n_nan} missing entries of {values.size}; remove them.")
+    return values.astype(np.float64) if column == "rank" else values
+
+
+def _check_ranks(log: Interactions, rank: AnyArray, n_above: IntArray, n_tied: IntArray, name: str) -> None:
+    wrong = (rank != n_above + 1) | (n_tied > 0)
     if wrong.any():
         user = pd.unique(log.user_ids[log.user[wrong]])
         raise InputError(

@@ -26,10 +26,10 @@ Counts = tuple[IntArray, IntArray]
 def rank_factors(factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources) -> Counts:
     """Return (n_above, n_tied) of all positives of a factor model."""
     row_bytes = min(TILE_ITEMS, factors.n_items) * factors.fast_item.dtype.itemsize
+    copies = 1 if kernels.NAME == "numba" else 3  # the tile and, in NumPy, its sorted copy and masks
     size = resources.users_per_block(
-        # a tile and, in NumPy, its sorted copy and masks
-        row_bytes if kernels.NAME == "numba" else 3 * row_bytes,
-        target=cache_size() if kernels.NAME == "numba" else 3 * cache_size(),
+        copies * row_bytes,
+        target=2 * copies * cache_size(),
         n_workers=resources.n_threads,
         what="a block of one user",
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
+from ipseval.ranking._parquet import read, write
 from ipseval.ranking._sampling import Sampling
 
 if TYPE_CHECKING:
@@ -138,6 +140,30 @@ class RankedPositives:
             gain=None if self.gain is None else self.gain[keep],
             sampling=None if self.sampling is None else self.sampling.select(keep),
         )
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write the ranks to a parquet file: one row per positive, with ids, readable by any tool.
+
+        The universe of ids, `max_rank` and what else is needed to read them back exactly are in the file's
+        metadata. Needs pyarrow.
+
+        Raises
+        ------
+        InputError
+            Without pyarrow, and for ids of a type that parquet does not hold.
+        """
+        write(path, {field.name: getattr(self, field.name) for field in fields(self)})
+
+    @classmethod
+    def from_parquet(cls, path: str | PathLike[str]) -> RankedPositives:
+        """Return the ranks that `to_parquet` has written, the same in every value.
+
+        Raises
+        ------
+        InputError
+            Without pyarrow, for a file of another origin, or one of a later format.
+        """
+        return cls(**read(path))
 
 
 @dataclass(frozen=True, eq=False)

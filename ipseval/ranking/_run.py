@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,8 @@ from ipseval.errors import InputError
 
 DEFAULT_MEMORY = 128 * 2**20
 FALLBACK_CACHE = 2**20
+NAME = "ipseval-ranking"
+BAR_DELAY = 2.0  # seconds before the progress bar appears
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
@@ -148,7 +151,7 @@ def run_workers(
         if n_workers == 1:
             work(bar.update)
             return
-        with ThreadPoolExecutor(n_workers, thread_name_prefix="ipseval-ranking") as pool:
+        with ThreadPoolExecutor(n_workers, NAME) as pool:
             try:
                 finish([pool.submit(work, bar.update) for _ in range(n_workers)])
             finally:
@@ -176,7 +179,7 @@ def run_blocks(
     For scores that come from the caller's code, which may neither be called from several threads nor expect
     that its output array is still read when it is called again.
     """
-    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.n_threads) as pool:
+    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.n_threads, NAME) as pool:
         for block in range(n_blocks):
             parts = handlers(block, produce(block))
             finish([pool.submit(part) for part in parts])
@@ -189,14 +192,22 @@ def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
     from tqdm.auto import tqdm
 
     disable = None if resources.progress is None else not resources.progress
-    with tqdm(total=n_users, desc=f"ranking {resources.name}", unit="user", delay=2, disable=disable) as bar:
+    with tqdm(
+        total=n_users, desc=f"ranking {resources.name}", unit="user", delay=BAR_DELAY, disable=disable
+    ) as bar:
         yield bar
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS at one thread per worker, and restore it: many products at once beat one product by many."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _blas().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _blas() -> Any:
+    """Return the control of the BLAS libraries; finding them among all that is loaded takes 10 ms."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

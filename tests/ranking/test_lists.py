@@ -1,0 +1,115 @@
+"""Top-K lists: exact within the list, censored beyond it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from ipseval import InputError, Split, metric, rank_positives
+
+ITEMS = list("abcdefg")
+TRAIN = pd.DataFrame({"user": [1, 2], "item": ["a", "b"]})
+TEST = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": ["b", "g", "a", "c", "e"]})
+SPLIT = Split.from_frames(TRAIN, TEST, items=ITEMS)
+
+# User 1: c b d; user 2: a alone; user 3: f e g.
+LISTS = pd.DataFrame({"user": [1, 1, 1, 2, 3, 3, 3], "item": list("cbdafeg"), "rank": [1, 2, 3, 1, 1, 2, 3]})
+
+
+def test_ranks_within_the_list_are_exact_and_the_others_are_k_plus_one():
+    ranked = rank_positives(LISTS.sample(frac=1, random_state=1), SPLIT)
+    assert ranked.max_rank == 3
+    # user 1: b 2nd, g not in the list; user 2: a 1st, c not in a list padded with misses; user 3: e 2nd.
+    assert ranked.n_above.tolist() == [1, 3, 0, 3, 1]
+    assert ranked.n_tied.tolist() == [0, 0, 0, 0, 0]
+    assert ranked.n_candidates.tolist() == [6, 6, 6, 6, 7]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda columns: pl.DataFrame(columns).lazy()])
+def test_lists_may_be_ordered_by_score_with_ties(make):
+    columns = {
+        "user": [1, 1, 1, 1, 2, 3],
+        "item": ["c", "b", "d", "e", "a", "e"],
+        "score": [0.5, 0.7, 0.7, 0.1, -np.inf, 2.0],
+    }
+    ranked = rank_positives(make(columns), SPLIT)
+    assert ranked.max_rank == 4
+    assert ranked.n_above.tolist() == [0, 4, 0, 4, 0]
+    assert ranked.n_tied.tolist() == [1, 0, 0, 0, 0]
+
+
+def test_large_integer_scores_keep_their_order():
+    lists = pd.DataFrame({"user": [1, 1], "item": ["b", "g"], "score": [2**60, 2**60 + 1]})
+    assert rank_positives(lists, SPLIT).n_above[:2].tolist() == [1, 0]
+
+
+def test_a_user_without_a_list_misses_everything():
+    ranked = rank_positives(LISTS[LISTS["user"] != 3], SPLIT)
+    assert ranked.n_above[-1] == ranked.max_rank == 3
+
+
+def test_lists_give_the_same_top_k_metrics_as_all_scores():
+    rng = np.random.default_rng(0)
+    scores = rng.random((3, 7))
+    hidden = scores.copy()
+    hidden[SPLIT.train.user, SPLIT.train.item] = -1
+    order = np.argsort(-hidden, axis=1)[:, :4]
+    lists = pd.DataFrame(
+        {
+            "user": np.repeat(SPLIT.user_ids, 4),
+            "item": SPLIT.item_ids[order.ravel()],
+            "rank": np.tile(np.arange(1, 5), 3),
+        }
+    )
+    listed, full = rank_positives(lists, SPLIT), rank_positives(scores, SPLIT)
+    for label in ("recall@1", "recall@4", "dcg@3", "rr@4"):
+        assert metric(label).user_values(listed).tolist() == metric(label).user_values(full).tolist()
+
+
+@pytest.mark.parametrize("label", ["recall@4", "auc", "ndcg"])
+def test_metrics_beyond_the_list_are_refused(label):
+    with pytest.raises(InputError, match="the lists end at rank 3"):
+        metric(label).user_values(rank_positives(LISTS, SPLIT))
+
+
+def without(row: int) -> pd.DataFrame:
+    return LISTS.drop(index=row)
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        (LISTS.assign(item=list("abdafeg")), "1 entries of the lists are training items of their user"),
+        (LISTS.assign(item=list("bbdafeg")), "als .top-K lists.: .* repeat"),
+        (LISTS.assign(item=list("zbdafeg")), "not in the given universe"),
+        (without(0), r"the ranks of 1 users are not 1, 2, 3, … without gap .* user 1"),
+        (LISTS.assign(rank=[1, 1, 2, 1, 1, 2, 3]), "the ranks of 1 users are not 1, 2, 3"),
+        (LISTS.assign(rank=LISTS["rank"] - 1), "the ranks of 3 users are not 1, 2, 3"),
+        (
+            LISTS.drop(columns="rank").assign(score=[1, 2, np.nan, 1, 1, 1, 1]),
+            "'score' has 1 missing entries",
+        ),
+    ],
+)
+def test_lists_that_make_no_sense_are_refused(lists, message):
+    with pytest.raises(InputError, match=message):
+        rank_positives(lists, SPLIT, name="als")
+
+
+def test_lists_may_hold_candidates_only():
+    with pytest.raises(InputError, match=r"1 entries of the lists are not candidates \(first: 1, 'd'\)"):
+        rank_positives(LISTS, SPLIT, allowed_items=list("abcefg"))
+    with pytest.warns(UserWarning, match="1 of 5 test positives are not among the allowed items"):
+        ranked = rank_positives(LISTS[:6], SPLIT, allowed_items=list("abcdef"))
+    assert ranked.n_above.tolist() == [1, 0, 3, 1]
+    assert ranked.n_candidates.tolist() == [5, 5, 5, 6]
+    assert ranked.n_not_candidates == 1
+
+
+def test_what_is_already_ranked_cannot_be_ranked_among_others():
+    ranked = rank_positives(LISTS, SPLIT)
+    assert rank_positives(ranked, SPLIT) is ranked
+    with pytest.raises(InputError, match="is already ranked"):
+        rank_positives(ranked, SPLIT, allowed_items=["a"])

@@ -1,0 +1,126 @@
+"""Ranked positives survive a parquet file exactly."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import InputError, RankedPositives, Split, rank_positives
+from ipseval.ranking import SampledCandidates, _parquet
+from ipseval.ranking._sampling import Sampling
+
+
+def assert_same(one: RankedPositives, other: RankedPositives) -> None:
+    for field in fields(RankedPositives):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype, field.name
+            assert a.tolist() == b.tolist(), field.name
+            assert {type(value) for value in a.tolist()} == {type(value) for value in b.tolist()}
+        else:
+            assert a == b, field.name
+
+
+def ranked_with(users, items, *, gain=False, lists=False) -> RankedPositives:
+    # Six users and five items; the last user and the last item occur in no interaction.
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"user": [users[0], users[1]], "item": [items[0], items[1]], "value": 1.0})
+    test = pd.DataFrame(
+        {
+            "user": [users[4], users[0], users[0]],
+            "item": [items[0], items[3], items[1]],
+            "value": [2.5, 1.0, 0.25],
+        }
+    )
+    split = Split.from_frames(train, test, users=users, items=items, value="value" if gain else None)
+    if lists:
+        return rank_positives(test.assign(rank=[1, 1, 2])[["user", "item", "rank"]].iloc[:2], split)
+    return rank_positives(rng.random((6, 5)), split)
+
+
+IDS = {
+    "int64": (np.array([9, 4, 7, 1, 3, 2]), np.array([50, 10, 20, 40, 30])),
+    "int32": (np.array([9, 4, 7, 1, 3, 2], dtype=np.int32), np.array([5, 1, 2, 4, 3], dtype=np.int16)),
+    "text": (np.array(["z", "ä", "a", "", "b", "q q"], dtype=object), np.array(list("vwxyz"), dtype=object)),
+    "dates": (np.arange(6).astype("datetime64[ns]"), np.arange(5)),
+    "python numbers": (np.array([1, 2, 3, 4, 5, 2**40], dtype=object), np.arange(5)),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("gain", [False, True])
+def test_the_round_trip_changes_nothing(kind, gain, tmp_path):
+    ranked = ranked_with(*IDS[kind], gain=gain)
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    assert_same(ranked, RankedPositives.from_parquet(tmp_path / "ranks.parquet"))
+
+
+def test_censored_ranks_stay_censored(tmp_path):
+    ranked = ranked_with(*IDS["text"], lists=True)
+    assert ranked.max_rank == 1
+    ranked.to_parquet(str(tmp_path / "ranks.parquet"))
+    assert_same(ranked, RankedPositives.from_parquet(str(tmp_path / "ranks.parquet")))
+
+
+@pytest.mark.parametrize("distribution", ["uniform", np.arange(1.0, 9.0)])
+def test_the_record_of_a_sample_survives(distribution, tmp_path):
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"user": np.repeat(np.arange(4), 3), "item": np.tile([0, 1, 2], 4)})
+    test = pd.DataFrame({"user": [0, 2], "item": [5, 6]})
+    split = Split.from_frames(train, test, users=np.arange(4), items=np.arange(8))
+    scheme = SampledCandidates(2, distribution=distribution, rng=0)
+    ranked = rank_positives(rng.random((4, 8)), split, candidates=scheme)
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    read = RankedPositives.from_parquet(tmp_path / "ranks.parquet")
+    assert_same(replace(ranked, sampling=None), replace(read, sampling=None))
+    for field in fields(Sampling):
+        a, b = getattr(ranked.sampling, field.name), getattr(read.sampling, field.name)
+        assert np.array_equal(a, b), field.name
+
+
+def test_other_tools_read_tidy_rows_with_ids(tmp_path):
+    ranked = ranked_with(*IDS["text"])
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    frame = pd.read_parquet(tmp_path / "ranks.parquet")
+    assert list(frame.columns) == ["user", "item", "n_above", "n_tied", "n_candidates"]
+    assert frame["user"].tolist() == ["z", "z", "b"]
+    assert frame["item"].tolist() == ["w", "y", "v"]
+    assert frame["n_candidates"].tolist() == [4, 4, 5]
+
+
+def test_a_file_of_another_origin_is_refused(tmp_path):
+    pd.DataFrame({"user": [1], "item": [2]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match=r"was not written by RankedPositives\.to_parquet"):
+        RankedPositives.from_parquet(tmp_path / "other.parquet")
+    (tmp_path / "text.parquet").write_text("no parquet at all")
+    with pytest.raises(InputError, match="is not a parquet file"):
+        RankedPositives.from_parquet(tmp_path / "text.parquet")
+
+
+def test_a_later_format_is_refused(tmp_path, monkeypatch):
+    ranked = ranked_with(*IDS["int64"])
+    monkeypatch.setattr(_parquet, "FORMAT", 99)
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="has format 99, this version reads up to 1"):
+        RankedPositives.from_parquet(tmp_path / "ranks.parquet")
+
+
+def test_ids_that_parquet_does_not_hold_are_refused(tmp_path):
+    users = np.empty(6, dtype=object)
+    users[:] = [frozenset({i}) for i in range(6)]
+    ranked = RankedPositives(
+        *(np.array([0]) for _ in range(4)), n_candidates=np.array([3]), user_ids=users, item_ids=np.arange(3)
+    )
+    with pytest.raises(InputError, match="cannot be stored in parquet"):
+        ranked.to_parquet(tmp_path / "ranks.parquet")
+
+
+def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
+    ranked = ranked_with(*IDS["int64"])
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"ipseval\[parquet\]"):
+        ranked.to_parquet(tmp_path / "ranks.parquet")

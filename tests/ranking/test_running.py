@@ -1,0 +1,265 @@
+"""Threads, memory, interruption, progress, loading of Numba."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from ipseval import InputError, rank_positives
+from ipseval.ranking import _factors, _run
+from tests.ranking.worlds import ENGINES, world_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def one_each(n_users: int, n_items: int):
+    """Return a world with one positive per user."""
+    return world_of(n_users, n_items, {(0, 1)}, {(u, u % n_items) for u in range(1, n_users)})
+
+
+def factors_for(world, d: int = 4):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(world.n_users, d)), rng.normal(size=(world.n_items, d))
+
+
+def blas_threads() -> list[int]:
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+
+def test_blas_has_one_thread_per_worker_and_gets_its_own_back(monkeypatch):
+    seen: list[list[int]] = []
+    original = _factors.Factors.count
+
+    def spy(self, *arguments):
+        seen.append(blas_threads())
+        return original(self, *arguments)
+
+    monkeypatch.setattr(_factors.Factors, "count", spy)
+    world = one_each(50, 30)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        rank_positives(factors_for(world), world.split, n_threads=2, block_size=10, engine="numpy")
+        assert blas_threads() == before
+        monkeypatch.setattr(_factors.Factors, "count", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            rank_positives(factors_for(world), world.split, engine="numpy")
+        assert blas_threads() == before
+    assert len(seen) == 5
+    assert all(threads == [1] * len(threads) for threads in seen)
+
+
+def test_the_callers_function_is_called_in_the_callers_thread_with_blas_untouched():
+    world = one_each(600, 7)
+    calls = []
+
+    def score(users):
+        calls.append((threading.get_ident(), blas_threads(), users.copy()))
+        return np.zeros((users.size, 7))
+
+    before = blas_threads()
+    rank_positives(score, world.split, n_threads=3, block_size=100)
+    assert {ident for ident, _, _ in calls} == {threading.get_ident()}
+    assert all(threads == before for _, threads, _ in calls)
+    assert np.concatenate([users for _, _, users in calls]).tolist() == list(range(1, 600))
+
+
+def test_the_callers_function_may_reuse_its_output():
+    world = one_each(500, 40)
+    scores = np.random.default_rng(1).random((500, 40))
+    buffer = np.empty((50, 40))
+
+    def score(users):
+        block = buffer[: users.size]
+        block[:] = scores[users]
+        return block
+
+    reused = rank_positives(score, world.split, n_threads=2, block_size=50)
+    assert reused.n_above.tolist() == rank_positives(scores, world.split).n_above.tolist()
+
+
+@pytest.mark.parametrize("kind", ["callable", "scorer"])
+def test_an_error_in_the_callers_code_reaches_the_caller(kind):
+    world = one_each(300, 7)
+
+    class Failing:
+        parallel = True
+
+        def block(self, users):
+            if 150 in users:
+                raise RuntimeError("out of GPU memory")
+            return np.zeros((users.size, 7))
+
+    model = Failing() if kind == "scorer" else Failing().block
+    with pytest.raises(RuntimeError, match="out of GPU memory"):
+        rank_positives(model, world.split, n_threads=2, block_size=10)
+    assert not [one for one in threading.enumerate() if one.name.startswith(_run.NAME)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_interrupt_stops_at_once(engine, n_threads):
+    program = f"""
+import os, signal, threading, time
+import numpy as np, pandas as pd
+from ipseval import Split, rank_positives
+n_users, n_items = 40_000, 20_000
+test = pd.DataFrame({{"user": np.arange(n_users), "item": np.arange(n_users) % n_items}})
+train = pd.DataFrame({{"user": [0], "item": [5]}})
+split = Split.from_frames(train, test, users=np.arange(n_users), items=np.arange(n_items))
+small = Split.from_frames(train, test[:9], users=np.arange(n_users), items=np.arange(n_items))
+rng = np.random.default_rng(0)
+model = rng.normal(size=(n_users, 256)).astype(np.float32), rng.normal(size=(n_items, 256)).astype(np.float32)
+rank_positives(model, small, engine={engine!r})  # compiled
+sent = []
+def interrupt():
+    time.sleep(0.4)
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    rank_positives(model, split, engine={engine!r}, n_threads={n_threads})
+except KeyboardInterrupt:
+    print(time.perf_counter() - sent[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout, f"it was not interrupted: {done.stderr}"
+    assert float(done.stdout) < 2.0  # the whole takes far longer; a block takes milliseconds
+
+
+def test_the_buffers_follow_max_memory():
+    world = one_each(3000, 4000)
+    model = factors_for(world)
+    rank_positives(model, world.split, engine="numba")  # what compiling takes is not counted
+    peaks = {}
+    for limit in ("256 KB", "8 MB"):
+        tracemalloc.start()
+        rank_positives(model, world.split, n_threads=2, max_memory=limit, engine="numba")
+        peaks[limit] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    copies = 8 * 4000 * 4 * 2  # the factors in single precision, and room for one array per positive and user
+    assert peaks["256 KB"] < 2**18 + copies + 2**20
+    assert 2 * 2**20 < peaks["8 MB"] < 8 * 2**20 + copies + 2**20
+
+
+def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
+    world = one_each(20, 4000)
+    with pytest.raises(
+        InputError, match=r"max_memory is 5,000 bytes; .* needs at least [\d,]+ \(2 threads\)"
+    ):
+        rank_positives(factors_for(world), world.split, n_threads=2, max_memory=5000)
+    with pytest.raises(InputError, match=r"max_memory is 5,000 bytes"):
+        rank_positives(np.zeros((20, 4000)), world.split, max_memory=5000)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_threads": 0}, "n_threads must be an integer >= 1; got 0"),
+        ({"block_size": 1.5}, "block_size must be an integer >= 1; got 1.5"),
+        ({"max_memory": "lots"}, "max_memory must be a number of bytes or a text like '200 MB'; got 'lots'"),
+        ({"max_memory": 0}, "max_memory must be an integer >= 1"),
+        ({"engine": "numbra"}, "unknown value for engine: 'numbra'. Did you mean 'numba'"),
+        ({"candidates": "some"}, "candidates must be 'all' or a data frame"),
+        ({"allowed_items": [99]}, "allowed_items has 1 ids that are not in the given universe"),
+        ({"allowed_items": []}, "allowed_items is empty"),
+        ({"allowed_items": [True, False]}, r"allowed_items as a mask must have shape \(3,\); got \(2,\)"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(options, message):
+    world = world_of(2, 3, {(0, 0)}, {(0, 1)})
+    with pytest.raises(InputError, match=message):
+        rank_positives(np.zeros((2, 3)), world.split, **options)
+
+
+def test_numba_is_named_when_it_is_asked_for_and_missing(monkeypatch):
+    monkeypatch.setattr(_run, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    with pytest.raises(InputError, match=r"ipseval\[fast\]"):
+        _run.kernels_for("numba", 1e12)
+    assert _run.kernels_for(None, 1e12).NAME == "numpy"
+
+
+def test_the_engine_is_numba_only_where_it_pays():
+    assert _run.kernels_for(None, 1e4).NAME == "numpy"
+    assert _run.kernels_for(None, 1e12).NAME == "numba"
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"), [("1", 1), ("2 KB", 2048), ("1.5gb", 1.5 * 2**30), ("3M", 3 * 2**20), (7, 7)]
+)
+def test_memory_is_given_in_bytes_or_as_text(text, n_bytes):
+    assert _run.bytes_of(text) == n_bytes
+
+
+def test_progress_is_shown_on_request_only(capsys, monkeypatch):
+    monkeypatch.setattr(_run, "BAR_DELAY", 0)
+    world = one_each(50, 30)
+    rank_positives(factors_for(world), world.split, progress=False)
+    rank_positives(factors_for(world), world.split)  # standard error is no terminal here
+    assert capsys.readouterr().err == ""
+    rank_positives(factors_for(world), world.split, progress=True, name="als")
+    assert "ranking als" in capsys.readouterr().err
+
+
+def test_ranking_with_numpy_never_imports_numba():
+    program = (
+        "import sys, numpy as np, pandas as pd, ipseval\n"
+        "split = ipseval.Split.from_frames(*(pd.DataFrame({'user': [0], 'item': [i]}) for i in (0, 1)))\n"
+        "ipseval.rank_positives(np.ones((1, 2)), split)\n"
+        "print('numba' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sets POSIX permissions")
+def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path):
+    package = tmp_path / "site" / "ipseval"
+    shutil.copytree(ROOT / "ipseval", package, ignore=shutil.ignore_patterns("__pycache__"))
+    program = (
+        "import time, numpy as np, pandas as pd, ipseval\n"
+        "split = ipseval.Split.from_frames(*(pd.DataFrame({'user': [0], 'item': [i]}) for i in (0, 1)))\n"
+        "import numba\n"
+        "model = np.ones((1, 2)), np.ones((2, 2))\n"
+        "start = time.process_time()\n"
+        "ipseval.rank_positives(model, split, engine='numba', n_threads=1)\n"
+        "print(time.process_time() - start)"
+    )
+    # A user without a cache directory of its own either: then it is compiled each time, and works.
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    blocked = package / "ranking" / "__pycache__"
+    blocked.write_text("a file here keeps even root from making a cache beside the module")
+    for path in (package / "ranking", package):
+        path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        times = []
+        for _ in range(2):
+            done = subprocess.run(
+                [sys.executable, "-c", program],
+                cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            times.append(float(done.stdout))
+    finally:
+        for path in (package, package / "ranking"):
+            path.chmod(stat.S_IRWXU)
+    cached = list((tmp_path / "cache").rglob("*.nbi")) + list((tmp_path / "home").rglob("*.nbi"))
+    assert cached, "nothing was cached in the user's directory"
+    assert times[1] < 0.5 * times[0]
