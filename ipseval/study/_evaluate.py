@@ -82,8 +82,10 @@ class Options:
 
 def evaluate_protocol(
     repeats: Sequence[Ranked], log: Interactions, options: Options
-) -> tuple[list[Result], list[tuple[object, ...]], list[str]]:
+) -> tuple[list[Result], list[tuple[object, ...]], list[tuple[str, str]]]:
     """Return results and table rows of one protocol on one log, averaged over repeats, and what was warned.
+
+    Each warning comes with the log and split that it is about.
 
     The influence of user u on the estimate of a repeat, ψ_u/n, is averaged over repeats: the variance is
     Σ over users of its square, and a replicate adds Σ w_u ψ_u/n, w_u the number of times u was drawn. Models
@@ -132,7 +134,8 @@ def evaluate_protocol(
             Result(setting, metric, values, covariance, values + shifts[:, number], n_entered, note)
         )
         rows += _rows(results[-1], models, estimates[number], repeats, protocol)
-    return results, rows, [f"{first.log}, {first.protocol.label}: {text}" for text in dict.fromkeys(warned)]
+    where = f"{first.log} {first.protocol.split_label}"
+    return results, rows, [(text, where) for text in dict.fromkeys(warned)]
 
 
 def _evaluations(

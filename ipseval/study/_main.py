@@ -122,10 +122,13 @@ def _evaluate_all(
     parts = [
         found[name, protocol.label] for name, log in plan.logs.items() for protocol in plan.protocols_of(log)
     ]
+    places: dict[str, list[str]] = {}
+    for text, where in (note for part in parts for note in part[2]):
+        places.setdefault(text, []).append(where)
     return (
         [result for part in parts for result in part[0]],
         [row for part in parts for row in part[1]],
-        [note for part in parts for note in part[2]],
+        [f"{', '.join(dict.fromkeys(where))}: {text}" for text, where in places.items()],
     )
 
 
@@ -159,10 +162,10 @@ def _without_time(plan: Plan) -> list[str]:
     """Return a sentence for each log that has no timestamps where protocols need them."""
     texts = []
     for name, log in plan.logs.items():
-        labels = [one.label for one in plan.protocols if one not in plan.protocols_of(log)]
+        labels = [one.split_label for one in plan.protocols if one not in plan.protocols_of(log)]
         if labels:
             texts.append(
                 f"log {name!r} has no timestamps: {len(labels)} of {len(plan.protocols)} protocols are left "
-                f"out for it ({'; '.join(labels)})."
+                f"out for it ({', '.join(dict.fromkeys(labels))})."
             )
     return texts

@@ -124,17 +124,12 @@ def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[Compariso
                     "comparisons": len(known),
                     "another order": len(inverted),
                     "beyond uncertainty": len(clear),
-                    "identical": "yes" if _identical(known) else "",
                     "most frequent swap": _most_frequent(clear, alpha),
                 }
             )
         lines += [*markdown_table(pd.DataFrame(rows)), ""]
-        lines += [*_examples(factor, found, alpha), ""]
+        lines += [*_examples(study, factor, found, alpha), ""]
     return lines
-
-
-def _identical(comparisons: Sequence[Comparison]) -> bool:
-    return bool(comparisons) and all(IDENTICAL in one.note for one in comparisons)
 
 
 def _most_frequent(comparisons: Iterable[Comparison], alpha: float) -> str:
@@ -149,24 +144,33 @@ def _most_frequent(comparisons: Iterable[Comparison], alpha: float) -> str:
     return f"{text} ({count})"
 
 
-def _examples(factor: str, comparisons: Iterable[Comparison], alpha: float) -> list[str]:
+def _examples(
+    study: ProtocolStudy, factor: str, comparisons: Sequence[Comparison], alpha: float
+) -> list[str]:
+    """Return a line per comparison with clear swaps, those at the first level of other factors if any."""
+    clear = [one for one in comparisons if one.beyond_uncertainty(alpha)]
+    if not clear:
+        return ["No pair of recommenders swaps beyond its uncertainty."]
+    first = {name: study.levels(name)[0] for name in ("k_core", "candidates", "estimator")}
+    usual = [
+        one
+        for one in clear
+        if all(value == first[name] for name, value in one.other_levels().items() if name in first)
+    ]
+    chosen = (usual or clear)[:MAX_EXAMPLES]
     lines = []
-    for one in comparisons:
+    for one in chosen:
         swaps = one.beyond_uncertainty(alpha)
-        if not swaps:
-            continue
-        where = ", ".join(one.other_levels().values())
         shown = "; ".join(
             f"{swap.better_in_a} > {swap.better_in_b} under {one.level_a}, the reverse under {one.level_b} "
             f"(p = {swap.p_value:.2g})"
             for swap in swaps[:2]
         )
         more = f"; and {len(swaps) - 2} more" if len(swaps) > 2 else ""
-        lines.append(f"- {where}, {one.metric}: {shown}{more}.")
-    left = len(lines) - MAX_EXAMPLES
-    if left > 0:
-        lines = [*lines[:MAX_EXAMPLES], f"- … and {left} more comparisons: agreement_{factor}.csv."]
-    return lines or ["No pair of recommenders swaps beyond its uncertainty."]
+        lines.append(f"- {', '.join(one.other_levels().values())}, {one.metric}: {shown}{more}.")
+    if len(clear) > len(chosen):
+        lines.append(f"- and {len(clear) - len(chosen)} other comparisons: agreement_{factor}.csv.")
+    return lines
 
 
 def _notes_section(study: ProtocolStudy) -> list[str]:

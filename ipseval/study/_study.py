@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from ipseval.errors import InputError
 from ipseval.study._compare import FACTORS, Comparison, compare, level, mean_of_comparisons
 from ipseval.study._evaluate import Result
 from ipseval.study._store import write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +182,24 @@ class ProtocolStudy:
             known = [value for value in found if not np.isnan(value)]
             square.loc[a, b] = square.loc[b, a] = float(np.mean(known)) if known else np.nan
         return square
+
+    def plot(
+        self, factor: str, measure: str = "src", *, metric: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Return axes with the heat map of `matrix`, for "split", "log" or another factor.
+
+        Raises
+        ------
+        InputError
+            For "ipc", which is no share or correlation.
+        """
+        from ipseval.plots import plot_agreement
+
+        if measure == "ipc":
+            raise InputError("a heat map shows measures up to 1: src, tau_b or or@k; ipc counts pairs.")
+        square = self.matrix(factor, measure, metric=metric)
+        long = square.rename_axis("a").reset_index().melt("a", var_name="b", value_name=measure)
+        return plot_agreement(long, value=measure, ax=ax)
 
     def to_markdown(self) -> str:
         """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""

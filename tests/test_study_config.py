@@ -1,0 +1,108 @@
+"""A study from a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.study import run_config
+from ipseval.study._config import _log
+
+
+def make_log() -> Interactions:
+    """Return 10 interactions of each of 60 users, with times."""
+    rng = np.random.default_rng(0)
+    item = np.concatenate([rng.choice(25, 10, replace=False) for _ in range(60)])
+    times = rng.integers(0, 100, item.size)
+    return Interactions(np.repeat(np.arange(60), 10), item, np.arange(60), np.arange(25), timestamp=times)
+
+
+CONFIG = """
+path = "out"
+[logs.shop]
+file = "shop.csv"
+timestamp = "time"
+[models.first]
+function = "config_models:constant"
+[models.second]
+function = "config_models:constant"
+options = {item = 3}
+[protocols]
+holdout = ["leave-one-out"]
+k_core = [0]
+[study]
+metrics = ["auc"]
+n_resamples = 20
+"""
+MODULE = """
+import numpy as np
+def constant(train, item=0):
+    return np.tile(np.arange(train.n_items) == item, (train.n_users, 1)).astype(float)
+"""
+
+
+def test_a_study_from_a_file_writes_report_and_tables(tmp_path: Path) -> None:
+    make_log().to_frame().rename(columns={"timestamp": "time"}).to_csv(tmp_path / "shop.csv", index=False)
+    (tmp_path / "study.toml").write_text(CONFIG)
+    (tmp_path / "config_models.py").write_text(MODULE)
+    found = run_config(tmp_path / "study.toml", progress=False)
+    assert found.levels("split") == ["RO_LS", "TO_LS"]
+    assert found.levels("k_core") == ["no filter"]
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert written == [
+        "agreement_estimator.csv",
+        "agreement_split.csv",
+        "estimates.csv",
+        "ranks",
+        "report.md",
+    ]
+    assert (tmp_path / "out" / "report.md").read_text(encoding="utf-8") == found.to_markdown()
+
+
+def test_a_file_can_choose_positives_by_value_and_read_a_data_set(
+    tmp_path: Path, shared_data: Callable[[str], Path]
+) -> None:
+    frame = make_log().to_frame().assign(stars=np.tile([5, 4, 3, 4, 5, 1, 2, 4, 5, 4], 60))
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    entry = {"file": "shop.csv", "value": "stars", "min_value": 4}
+    log = _log("shop", entry, tmp_path)
+    assert (len(log), log.n_pairs_removed, log.value) == (7 * 60, 3 * 60, None)
+    # Coat has 1,905 self-selected ratings of 4 and more.
+    assert len(_log("coat", {"file": "coat", "dataset": "coat"}, shared_data("coat").parent)) == 1905
+
+
+BAD_CONFIGS = {
+    "unknown entry": (CONFIG.replace("[study]", "[studies]"), "unknown entries 'studies'"),
+    "unknown column": (CONFIG.replace("timestamp =", "time ="), "unknown entries 'time'"),
+    "no such module": (CONFIG.replace("config_models:c", "nowhere:c"), "No module named 'nowhere'"),
+    "no function": (CONFIG.replace('"config_models:constant"', '"config_models"'), "'module:function'"),
+    "no logs": (CONFIG.replace("[logs.shop]", "[log]"), "unknown entries 'log'"),
+    "no file": (CONFIG.replace("shop.csv", "none.csv"), "none.csv does not exist"),
+    "no dataset": (CONFIG.replace("timestamp = ", "dataset = "), "Choices: .*citeulike_a, coat"),
+    "not TOML": ("[", "cannot read"),
+    "no values": (CONFIG.replace("[models.first]", "min_value = 4\n[models.first]"), "needs values"),
+    "no loader": (CONFIG.replace("[models.first]", "options = {a = 1}\n[models.first]"), "this is a file"),
+    "a loader with columns": (
+        CONFIG.replace("[models.first]", 'dataset = "coat"\n[models.first]'),
+        "remove timestamp",
+    ),
+    "a random scheme without seed": (
+        CONFIG.replace("k_core", "candidates = [{n_sampled = 3}]\nk_core"),
+        "give a seed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CONFIGS)
+def test_bad_files_say_what_was_expected(name: str, tmp_path: Path) -> None:
+    text, message = BAD_CONFIGS[name]
+    make_log().to_frame().rename(columns={"timestamp": "time"}).to_csv(tmp_path / "shop.csv", index=False)
+    (tmp_path / "config_models.py").write_text(MODULE)
+    (tmp_path / "study.toml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        run_config(tmp_path / "study.toml")
