@@ -74,6 +74,28 @@ def warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> Non
         )
 
 
+def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
+    """Warn of metrics that are read off sampled ranks as if they were ranks among all candidates."""
+    if ranked.sampling is None:
+        return
+    # AUC on a uniform sample is unbiased; corrected metrics say themselves what they are.
+    unbiased = ("auc", "atop") if ranked.sampling.uniform else ()
+    plain = [
+        one.label
+        for one in metrics
+        if not getattr(one, "corrects_sampling", False) and one.label not in unbiased
+    ]
+    if plain:
+        n, m = int(np.median(ranked.sampling.n_candidates)), ranked.sampling.n_sampled
+        warnings.warn(
+            f"{', '.join(plain)}: read off lists of {m:,} candidates drawn from {n - 1:,}, not off the full "
+            f"ranking; one rank there stands for about {(n - 1) / m:,.0f} here, and recommenders can change "
+            "places. Rank all candidates, or correct with ipseval.sampled_metrics.sampled_metric(…).",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
 def _listed(values: Any, name: str) -> list[Any]:
     listed = [values] if isinstance(values, str) else list(values)
     if not listed:

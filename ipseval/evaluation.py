@@ -13,6 +13,7 @@ from ipseval._requests import (
     requested_estimators,
     requested_metrics,
     warn_about_few_positives,
+    warn_about_sampling,
 )
 from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
@@ -152,6 +153,7 @@ def evaluate_ranks(
         one.label: weight_diagnostics(first, weighted=one.weighted, propensity=propensity) for one in chosen
     }
     warn_about_few_positives(first, chosen)
+    warn_about_sampling(first.ranked, chosen_metrics)
     withheld = apply_low_ess(weights, on_low_ess)
     estimates = {}
     for name, sample in samples.items():

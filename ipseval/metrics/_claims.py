@@ -61,6 +61,10 @@ def claim(
         if metric.kind == "mean":
             return Claim("biased", "unless P is constant (MNAR)")
         return Claim("biased", "unless every relevant item is observed")
+    # Contributions that are themselves estimated, from sampled ranks, carry their bias into every estimator.
+    approximate = str(getattr(metric, "approximate", ""))
+    if approximate:
+        return Claim("no claim", approximate)
     if estimator == "ips":
         return _ips(metric, n_relevant)
     if estimator == "snips-pooled" and metric.label == "auc" and is_probability:

@@ -12,23 +12,15 @@ from scipy.stats import norm
 from ipseval._checks import check_choice, check_fraction, check_positive_int
 from ipseval._types import FloatArray, readonly
 from ipseval.errors import InputError
-from ipseval.sampled_metrics._corrected import (
-    MAX_SAMPLED,
-    CorrectedMetric,
-    corrected_metric,
-    mean_over_ties,
-    solve_on_grid,
-)
+from ipseval.sampled_metrics._corrected import CorrectedMetric, corrected_metric, mean_over_ties
 from ipseval.sampled_metrics._data import SampledData, read_sampled
-from ipseval.sampled_metrics._em import RankDistribution, fit_rank_distribution
-from ipseval.sampled_metrics._grid import RankGrid, rank_grid
+from ipseval.sampled_metrics._fitted import fitted_correction
 from ipseval.sampled_metrics._targets import SingleTarget, single_target
 
 Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
 METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")
 # Tables for many different n are interpolated between knots this far apart in log n: an error of about 1e-5.
 KNOT_SPACING = 0.01
-MAX_SPREAD = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +85,7 @@ def correct_sampled(
     *,
     replacement: bool | None = None,
     users: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
     variance_weight: float = 0.01,
     prior: Any = None,
     n_iterations: int = 100,
@@ -123,6 +116,9 @@ def correct_sampled(
         Whether candidates were drawn with replacement. Default: True, or what the RankedPositives say.
     users : (n_pos,) array, optional
         User of each positive: the average is then over users, who are the independent units.
+    weights : (n_pos,) array > 0, optional
+        1/P of each positive: the average becomes Σ_u mean(w M̂) / Σ_u mean(w), the estimator "snips-global",
+        and a fitted rank distribution becomes that of the weighted positives.
     variance_weight : float
         g of "bv", see `corrected_metric`.
     prior : "uniform", "estimated" or (n,) array, optional
@@ -137,8 +133,8 @@ def correct_sampled(
     ------
     InputError
         For ranks outside 1 … m + 1; for an ill-conditioned system (with its condition number); for a method
-        that assumes equal probabilities on candidates drawn with unequal ones; and for "mle" or a given
-        prior when the number of candidates differs by more than a tenth between positives.
+        that assumes equal probabilities on candidates drawn with unequal ones; and for a given prior when the
+        number of candidates differs between positives.
 
     References
     ----------
@@ -156,28 +152,29 @@ def correct_sampled(
     """
     check_choice("method", method, METHODS)
     target = single_target(metric)
-    data = read_sampled(sampled_ranks, n_candidates, n_sampled, replacement, users, method)
+    data = read_sampled(sampled_ranks, n_candidates, n_sampled, replacement, users, weights, method)
     steps = check_positive_int("n_iterations", n_iterations)
     plain = target.sampled_values(data.n_sampled)
     uncorrected = mean_over_ties(plain, data.n_above, data.n_tied)
     values: FloatArray | None = None
     condition, drift = 1.0, None
+    kind = _prior_kind(prior, method)
     if method == "none":
         values, contributions = plain, uncorrected
     elif method == "importance":
         assert data.estimated_rank is not None
         contributions = target.values(data.estimated_rank, data.n_candidates)
-    elif method == "mle" or not _is_uniform(prior, method):
-        corrected, drift = _with_prior(data, target, method, variance_weight, prior, steps)
+    elif method == "rank" or kind == "uniform":
+        values, contributions, condition = _by_size(data, target, method, variance_weight)
+    elif kind == "estimated":
+        values, contributions, drift, condition = fitted_correction(
+            data, target, method, variance_weight, steps
+        )
+    else:
+        corrected = _with_prior(data, target, method, variance_weight, prior)
         values, condition = corrected.values, corrected.condition_number
         contributions = corrected.at(data.n_above, data.n_tied)
-    else:
-        values, contributions, condition = _by_size(data, target, method, variance_weight)
     return _estimate(data, target.label, method, contributions, drift, values, uncorrected, condition)
-
-
-def _is_uniform(prior: Any, method: str) -> bool:
-    return method != "bv" if prior is None else isinstance(prior, str) and prior == "uniform"
 
 
 def _estimate(
@@ -253,63 +250,30 @@ def _between(stack: FloatArray, knots: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def _with_prior(
-    data: SampledData, target: SingleTarget, method: Any, g: float, prior: Any, n_iterations: int
-) -> tuple[CorrectedMetric, FloatArray | None]:
-    """Return M̂ under one rank distribution, and how each positive moves the average through its fit."""
-    n = _common_size(data)
-    if method != "mle" and not isinstance(prior, str | None):
-        return corrected_metric(
-            n, data.n_sampled, target, method, replacement=data.replacement, variance_weight=g, prior=prior
-        ), None
-    if method != "mle":
-        check_choice("prior", prior or "estimated", ("uniform", "estimated"))
-        if method != "bv":
-            raise InputError(
-                f"prior='estimated' goes with method='bv' only (the standard error of {method!r} would leave "
-                "the fit of the prior out); use method='bv' or 'mle'."
-            )
-    if data.n_sampled > MAX_SAMPLED:
-        raise InputError(
-            f"the rank distribution is fitted for at most {MAX_SAMPLED:,} sampled candidates; got "
-            f"{data.n_sampled:,}. Use method='rank', which is accurate for so many."
-        )
-    grid = rank_grid(n, data.n_sampled, data.replacement, cutoff=target.cutoff)
-    fitted = fit_rank_distribution(grid, data.shares(), n_iterations)
-    value = target.values(grid.rank, float(n))
-    if method == "mle":
-        corrected = CorrectedMetric(
-            fitted.posterior_mean(value), target.label, method, n, data.n_sampled, data.replacement
-        )
-        gradient = fitted.gradient(grid.weight * value) - np.nan_to_num(corrected.values)
-    else:
-        own = RankGrid(grid.rank, fitted.weights, n, data.n_sampled, data.replacement)
-        corrected = solve_on_grid(own, target, method, g)
-        gradient = _prior_gradient(fitted, corrected, value)
-    return corrected, mean_over_ties(gradient, data.n_above, data.n_tied)
-
-
-def _prior_gradient(fitted: RankDistribution, corrected: CorrectedMetric, value: FloatArray) -> FloatArray:
-    """Return d(Σ P̂ M̂)/dP̂ through the prior alone, for the bias–variance correction.
-
-    θ = P̂ᵀS⁻¹h with S = (1 − g)AᵀDA + g diag(c); with y = S⁻¹P̂, dθ = yᵀ(dh − dS M̂).
-    """
-    g = corrected.variance_weight
-    assert g is not None
-    law, weights = fitted.law, fitted.weights
-    table = np.nan_to_num(corrected.values)
-    system = (1 - g) * (law.T @ (law * weights[:, None])) + g * np.diag(law.T @ weights)
-    scale = 1 / np.sqrt(np.maximum(np.diag(system), np.finfo(float).tiny))
-    y = scale * np.linalg.solve(scale[:, None] * system * scale, scale * fitted.shares)
-    by_weight = (law @ y) * (value - (1 - g) * (law @ table)) - g * (law @ (y * table))
-    return fitted.gradient(fitted.grid.weight * by_weight)
-
-
-def _common_size(data: SampledData) -> int:
+    data: SampledData, target: SingleTarget, method: Any, g: float, prior: Any
+) -> CorrectedMetric:
+    """Return M̂ under a given prior, which is about one number of candidates."""
     low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
-    if high / low > MAX_SPREAD:
+    if high > low:
         raise InputError(
-            f"one rank distribution is fitted for all positives, but their number of candidates goes from "
-            f"{low:,.0f} to {high:,.0f}; correct groups of similar size separately, or use prior='uniform' "
-            "with method='bv' or 'cls'."
+            f"a prior gives p(r) for one number of candidates, but the data go from {low:,.0f} to {high:,.0f}"
+            "; correct each size separately, or use prior='estimated' with method='bv'."
         )
-    return round(float(data.share @ data.n_candidates))
+    return corrected_metric(
+        int(low), data.n_sampled, target, method, replacement=data.replacement, variance_weight=g, prior=prior
+    )
+
+
+def _prior_kind(prior: Any, method: str) -> str:
+    """Return "uniform", "estimated" or "given"."""
+    if prior is None or method == "mle":
+        return "estimated" if method in ("bv", "mle") else "uniform"
+    if not isinstance(prior, str):
+        return "given"
+    check_choice("prior", prior, ("uniform", "estimated"))
+    if prior == "estimated" and method in ("cls", "ls"):
+        raise InputError(
+            f"prior='estimated' goes with method='bv' only (the standard error of {method!r} would leave the "
+            "fit of the prior out); use method='bv' or 'mle'."
+        )
+    return prior

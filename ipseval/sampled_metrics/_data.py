@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._checks import as_float_vector, check_positive_int
-from ipseval._types import FloatArray, IntArray
+from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 from ipseval.sampled_metrics._expected import check_sizes
@@ -29,12 +29,14 @@ class SampledData:
     n_users: int
     estimated_rank: FloatArray | None = None
 
-    def shares(self) -> FloatArray:
-        """Return the observed shares of the sampled ranks 1 … m + 1; ties are spread over their run."""
-        step = self.share / (self.n_tied + 1)
+    def shares(self, rows: BoolArray) -> FloatArray:
+        """Return the shares of the sampled ranks 1 … m + 1 among some rows; ties spread over their run."""
+        above, tied = self.n_above[rows], self.n_tied[rows]
+        step = self.share[rows] / (tied + 1)
         size = self.n_sampled + 2
-        change = np.bincount(self.n_above, step, minlength=size)
-        change -= np.bincount(self.n_above + self.n_tied + 1, step, minlength=size)
+        change = np.bincount(above, step, minlength=size) - np.bincount(
+            above + tied + 1, step, minlength=size
+        )
         # A run that ended leaves rounding behind; a share is never below 0.
         return np.maximum(np.cumsum(change)[:-1], 0.0)
 
@@ -45,6 +47,7 @@ def read_sampled(
     n_sampled: int | None,
     replacement: bool | None,
     users: npt.ArrayLike | None,
+    weights: npt.ArrayLike | None,
     method: str,
 ) -> SampledData:
     """Return checked sampled ranks, or raise `InputError`; parameters as in `correct_sampled`."""
@@ -54,7 +57,7 @@ def read_sampled(
             raise InputError(
                 "RankedPositives bring n_candidates, n_sampled, replacement and users along; leave them out."
             )
-        return _read_ranked(sampled_ranks, method)
+        return _read_ranked(sampled_ranks, weights, method)
     if n_candidates is None or n_sampled is None:
         raise InputError("n_candidates and n_sampled are needed with an array of sampled ranks.")
     if method == "importance":
@@ -85,11 +88,11 @@ def read_sampled(
         n_users = int(segment.max()) + 1
     above = rank.astype(np.int64) - 1
     return SampledData(
-        above, np.zeros_like(above), n, m, drawn, _shares_of(segment, n_users), segment, n_users
+        above, np.zeros_like(above), n, m, drawn, _shares_of(segment, n_users, weights), segment, n_users
     )
 
 
-def _read_ranked(ranked: RankedPositives, method: str) -> SampledData:
+def _read_ranked(ranked: RankedPositives, weights: npt.ArrayLike | None, method: str) -> SampledData:
     sampling = ranked.sampling
     if sampling is None:
         raise InputError(
@@ -116,13 +119,21 @@ def _read_ranked(ranked: RankedPositives, method: str) -> SampledData:
         sampling.n_candidates.astype(np.float64),
         sampling.n_sampled,
         sampling.replacement,
-        _shares_of(ranked.segment, ranked.users.size),
+        _shares_of(ranked.segment, int(ranked.users.size), weights),
         ranked.segment,
         int(ranked.users.size),
         sampling.rank_estimate,
     )
 
 
-def _shares_of(segment: IntArray, n_users: int) -> FloatArray:
-    """Return the share of each positive in the mean over users of the mean over their positives, (n_pos,)."""
-    return np.asarray(1 / (n_users * np.bincount(segment)[segment]), dtype=np.float64)
+def _shares_of(segment: IntArray, n_users: int, weights: npt.ArrayLike | None) -> FloatArray:
+    """Return the share of each positive in Σ_u mean(w c) / Σ_u mean(w), (n_pos,); w = 1 without weights."""
+    counts = np.bincount(segment)[segment]
+    if weights is None:
+        return np.asarray(1 / (n_users * counts), dtype=np.float64)
+    weight = as_float_vector("weights", weights, size=segment.size)
+    bad = ~(np.isfinite(weight) & (weight > 0))
+    if bad.any():
+        raise InputError(f"weights must be positive and finite; {int(bad.sum())} of {bad.size} are not.")
+    share = weight / counts
+    return np.asarray(share / share.sum(), dtype=np.float64)

@@ -51,8 +51,12 @@ class SampledMetric(Labelled):
             denominator="s, the number of relevant items",
         )
 
-    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
+    def contributions(
+        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+    ) -> FloatArray:
         """Return M̂(r̃) of each positive, (n_pos,).
+
+        A rank distribution that is fitted on the way is that of the positives weighted by `weights`.
 
         Raises
         ------
@@ -63,14 +67,14 @@ class SampledMetric(Labelled):
         if rule != "expected":
             raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
         return correct_sampled(
-            ranked, metric=self.target_label, method=self.method, **self.options
+            ranked, metric=self.target_label, method=self.method, weights=weights, **self.options
         ).contributions
 
     def user_values(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return ΣwM̂/Σw of each user with positives."""
-        contributions = self.contributions(ranked, ties=ties)
+        contributions = self.contributions(ranked, weights, ties=ties)
         if weights is None:
             return ranked.sum_by_user(contributions) / ranked.counts
         return ranked.sum_by_user(contributions * weights) / ranked.sum_by_user(weights)
@@ -85,7 +89,7 @@ class SampledMetric(Labelled):
     ) -> FloatArray:
         """Return Σ ŷ M̂ / s_u of each user with positives."""
         assert n_relevant is not None
-        return ranked.sum_by_user(self.contributions(ranked, ties=ties) * inverse) / n_relevant
+        return ranked.sum_by_user(self.contributions(ranked, inverse, ties=ties) * inverse) / n_relevant
 
 
 def sampled_metric(

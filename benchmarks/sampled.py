@@ -1,0 +1,94 @@
+"""What sampling does to a metric, and what corrections cost.
+
+    python benchmarks/sampled.py
+
+prints the toy tables of docs/sampled.md (three recommenders, five positives each, 10,000 candidates), from
+which m on the order is right, and time and memory of the corrections at 10 million candidates. Ten seconds.
+"""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+
+from ipseval.errors import InputError
+from ipseval.sampled_metrics import (
+    corrected_metric,
+    equivalent_cutoff,
+    expected_sampled,
+    sampling_curve,
+    std_sampled,
+)
+
+N, M = 10_000, 99
+RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
+METRICS = ("auc", "ap", "ndcg", "recall@10")
+CORRECTIONS = (("rank", None), ("cls", None), ("bv", 0.01), ("bv", 0.1), ("bv", 1.0))
+
+
+def toy() -> pd.DataFrame:
+    """Return exact, expected sampled and corrected metrics, with the deviation of one sampled run."""
+    rows = []
+    for metric in METRICS:
+        versions = {
+            "exact": (N - 1, metric, False),
+            "sampled, with replacement": (M, metric, True),
+            "sampled, without": (M, metric, False),
+        }
+        for method, g in CORRECTIONS:
+            options = {} if g is None else {"variance_weight": g}
+            name = method if g is None else f"{method} g={g:g}"
+            versions[name] = (M, corrected_metric(N, M, metric, method, **options), True)
+        for name, (m, table, replacement) in versions.items():
+            row = {"metric": metric, "version": name}
+            for model, ranks in RANKS.items():
+                row[model] = expected_sampled(ranks, N, m, table, replacement).mean()
+                row[f"sd {model}"] = np.sqrt((std_sampled(ranks, N, m, table, replacement) ** 2).sum()) / 5
+            rows.append(row)
+    return pd.DataFrame(rows).set_index(["metric", "version"])
+
+
+def chances() -> pd.DataFrame:
+    """Return the chance of each recommender to come out first, by metric and m."""
+    frames = []
+    for metric in METRICS[1:]:
+        curve = sampling_curve(RANKS, N, n_sampled=(10, 99, 500, 1000, 2500, 5000), metric=metric)
+        frames.append(curve.assign(metric=metric))
+    table = pd.concat(frames)
+    return table.pivot_table(
+        index=["metric", "n_sampled"], columns="model", values="chance_first", sort=False
+    )
+
+
+def cost() -> None:
+    """Print seconds and memory of each correction at n = 10,000,000, m = 100."""
+    for method in ("rank", "cls", "bv"):
+        for replacement in (True, False):
+            tracemalloc.start()
+            start = time.perf_counter()
+            for metric in METRICS:
+                corrected_metric(10**7, 100, metric, method, replacement=replacement)
+            seconds = time.perf_counter() - start
+            memory = tracemalloc.get_traced_memory()[1] / 1e6
+            tracemalloc.stop()
+            law = "with" if replacement else "without"
+            print(f"{method:5s} {law:8s} {seconds / len(METRICS):.3f} s and {memory:.0f} MB per metric")
+
+
+def main() -> None:
+    with pd.option_context("display.width", 160):
+        print(toy().round(6).to_string(), "\n")
+        print(f"rank 10 of {M + 1} stands for rank {float(equivalent_cutoff(10, N, M)):,.0f} of {N:,}\n")
+        print("chance to come first:\n", chances().round(3).to_string(), "\n")
+    try:
+        corrected_metric(N, M, "ap", "ls")
+    except InputError as error:
+        print(error, "\n")
+    cost()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Exact expectations of sampled metrics against published figures, enumeration and known identities."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.sampled_metrics import equivalent_cutoff, expected_sampled, std_sampled
+
+N = 10_000
+RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
+METRICS = ("auc", "ap", "ndcg", "recall@10")
+
+# The toy example of Krichene & Rendle (2020), doi:10.1145/3394486.3403226, to six decimals: A / B / C.
+EXACT = {
+    "auc": (0.990099, 0.554755, 0.843144),
+    "ap": (0.010000, 0.010090, 0.101379),
+    "ndcg": (0.150190, 0.121660, 0.208033),
+    "recall@10": (0.0, 0.0, 0.2),
+}
+WITH = {
+    "auc": (0.990099, 0.554755, 0.843144),
+    "ap": (0.636592, 0.340739, 0.326169),
+    "ndcg": (0.728989, 0.447337, 0.459986),
+    "recall@10": (1.0, 0.4, 0.569422),
+}
+WITHOUT = {
+    "auc": (0.990099, 0.554755, 0.843144),
+    "ap": (0.635805, 0.340548, 0.325970),
+    "ndcg": (0.728422, 0.447200, 0.459834),
+    "recall@10": (1.0, 0.4, 0.569462),
+}
+# Standard deviation of one sampled run over the five items, with replacement.
+STD = {
+    "auc": (0.00445, 0.013558, 0.013767),
+    "ap": (0.130393, 0.071091, 0.050873),
+    "ndcg": (0.097758, 0.052787, 0.039519),
+    "recall@10": (0.000112, 0.000001, 0.090245),
+}
+SIX_DECIMALS = 5.1e-7
+
+
+def means(metric, n_sampled, replacement=True):
+    return [expected_sampled(ranks, N, n_sampled, metric, replacement).mean() for ranks in RANKS.values()]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_toy_example_is_reproduced_with_replacement(metric):
+    np.testing.assert_allclose(means(metric, 99), WITH[metric], atol=SIX_DECIMALS, rtol=0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_toy_example_is_reproduced_without_replacement(metric):
+    np.testing.assert_allclose(means(metric, 99, False), WITHOUT[metric], atol=SIX_DECIMALS, rtol=0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_standard_deviation_of_one_run_is_reproduced(metric):
+    runs = [np.sqrt((std_sampled(ranks, N, 99, metric) ** 2).sum()) / len(ranks) for ranks in RANKS.values()]
+    np.testing.assert_allclose(runs, STD[metric], atol=SIX_DECIMALS, rtol=0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_all_candidates_without_replacement_give_the_full_ranking(metric):
+    np.testing.assert_allclose(means(metric, N - 1, False), EXACT[metric], atol=SIX_DECIMALS, rtol=0)
+
+
+def test_the_order_flips_from_a_first_when_sampled_to_c_first_when_exact():
+    for metric in ("ap", "ndcg", "recall@10"):
+        assert np.argmax(means(metric, 99)) == 0
+        assert np.argmax(EXACT[metric]) == 2
+
+
+VALUES = {
+    "recall@2": lambda i, m: float(i <= 2),
+    "ap": lambda i, m: 1 / i,
+    "rr@2": lambda i, m: (i <= 2) / i,
+    "ndcg": lambda i, m: 1 / np.log2(1 + i),
+    "precision@2": lambda i, m: (i <= 2) / 2,
+    "auc": lambda i, m: (m + 1 - i) / m,
+    "rbp(0.8)": lambda i, m: 0.2 * 0.8 ** (i - 1),
+}
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("metric", sorted(VALUES))
+def test_expectation_and_deviation_equal_the_enumeration_of_all_draws(metric, replacement):
+    n, m = 6, 3
+    for rank in range(1, n + 1):
+        others = [other for other in range(1, n + 1) if other != rank]
+        draws = product(others, repeat=m) if replacement else combinations(others, m)
+        values = [VALUES[metric](1 + sum(other < rank for other in draw), m) for draw in draws]
+        mean, std = float(np.mean(values)), float(np.std(values))
+        assert expected_sampled([rank], n, m, metric, replacement)[0] == pytest.approx(mean, abs=1e-14)
+        assert std_sampled([rank], n, m, metric, replacement)[0] == pytest.approx(std, abs=1e-14)
+
+
+@given(st.integers(2, 10**7), st.data())
+def test_sampled_auc_is_unbiased_under_both_laws(n, data):
+    rank = data.draw(st.integers(1, n))
+    m = data.draw(st.integers(1, min(n - 1, 200)))
+    exact = (n - rank) / (n - 1)
+    for replacement in (True, False):
+        assert expected_sampled([rank], n, m, "auc", replacement)[0] == pytest.approx(exact, abs=1e-11)
+
+
+@given(st.integers(3, 10**6), st.data())
+def test_sampling_without_replacement_shrinks_the_variance_by_the_finite_population_factor(n, data):
+    rank = data.draw(st.integers(2, n - 1))
+    m = data.draw(st.integers(1, min(n - 1, 100)))
+    with_replacement = std_sampled([rank], n, m, "auc", True)[0] ** 2
+    without = std_sampled([rank], n, m, "auc", False)[0] ** 2
+    assert without == pytest.approx(with_replacement * (n - 1 - m) / (n - 2), rel=1e-6, abs=1e-15)
+
+
+def test_average_precision_follows_its_closed_form():
+    rank, m = np.array([2, 40, 5000, 10_000]), 99
+    p = (rank - 1) / (N - 1)
+    closed = (1 - (1 - p) ** (m + 1)) / ((m + 1) * p)
+    np.testing.assert_allclose(expected_sampled(rank, N, m, "ap"), closed, rtol=1e-11)
+    assert expected_sampled([1], N, m, "ap")[0] == 1.0
+
+
+def test_each_rank_may_have_candidates_of_its_own_number():
+    together = expected_sampled([3, 3], [10, 50], 4, "ap")
+    apart = [expected_sampled([3], n, 4, "ap")[0] for n in (10, 50)]
+    np.testing.assert_allclose(together, apart, rtol=1e-14)
+
+
+def test_any_values_by_sampled_rank_can_be_averaged():
+    # n = 2, m = 1: the only other item is drawn for certain.
+    assert expected_sampled([1, 2], 2, 1, [7.0, 5.0]).tolist() == [7.0, 5.0]
+
+
+def test_the_equivalent_cutoff_scales_by_the_share_that_is_sampled():
+    assert equivalent_cutoff([1, 10, 100], N, 99).tolist() == [1.0, 910.0, 10_000.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: expected_sampled([0, 3, 11], 10, 2, "ap"), "2 of 3 are not .first: rank 0 of 10"),
+        (lambda: expected_sampled([1.5], 10, 2, "ap"), "whole numbers"),
+        (lambda: expected_sampled([np.nan], 10, 2, "ap"), "whole numbers"),
+        (lambda: expected_sampled([1], 1, 2, "ap"), "n_candidates must be >= 2"),
+        (lambda: expected_sampled([1], 10, 0, "ap"), "n_sampled must be an integer >= 1"),
+        (lambda: expected_sampled([1], 10, 10, "ap", False), "to draw 10 others without replacement"),
+        (lambda: expected_sampled([1, 2], [10, 11, 12], 2, "ap"), "one number or 2"),
+        (lambda: expected_sampled([1], 10.5, 2, "ap"), "n_candidates must be whole numbers"),
+        (lambda: expected_sampled([1], 10, 2, "recall"), "recall needs a cutoff"),
+        (lambda: expected_sampled([1], 10, 2, "auc@5"), "auc has no cutoff"),
+        (lambda: expected_sampled([1], 10, 2, "recall@ten"), "does not parse"),
+        (lambda: expected_sampled([1], 10, 2, 3), "metric must be a label"),
+        (lambda: expected_sampled([1], 10, 2, [1.0, 2.0]), "must have 3 entries"),
+        (lambda: expected_sampled([1], 10, 2, [1.0, 2.0, np.inf]), "must be finite"),
+        (lambda: equivalent_cutoff(0, 10, 2), "k must be in 1 … n_sampled . 1 = 3"),
+        (lambda: equivalent_cutoff(1, 1, 2), "n_candidates must be >= 2"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_an_unknown_metric_lists_the_choices():
+    with pytest.raises(UnknownNameError, match=r"mrr.*Choices: ap, atop, auc"):
+        expected_sampled([1], 10, 2, "mrr")

@@ -1,0 +1,280 @@
+"""Sampled candidates: who is drawn, how ranks follow, what does not depend on what."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
+from ipseval.ranking import SampledCandidates, rank_positives
+from ipseval.ranking._draws import Drawer
+from ipseval.ranking._ranked import Targets
+from ipseval.sampled_metrics import expected_sampled
+from ipseval.splits import Split
+from tests.worlds import random_world
+
+WORLD = random_world(1, n_users=30, n_items=60, density=0.25)
+SPLIT = WORLD.split
+SCORES = np.random.default_rng(0).normal(size=(SPLIT.n_users, SPLIT.n_items)) + np.linspace(
+    1, 0, SPLIT.n_items
+)
+EXACT = rank_positives(SCORES, SPLIT)
+POPULAR = np.linspace(5, 0.5, SPLIT.n_items)
+SCHEMES = [
+    {"per": per, "replacement": replacement, "distribution": distribution, "pool": pool}
+    for per in ("user", "positive")
+    for replacement in (True, False)
+    for distribution in ("uniform", POPULAR)
+    for pool in ("candidates", "unobserved")
+]
+
+
+def scheme_id(scheme):
+    law = scheme["distribution"] if isinstance(scheme["distribution"], str) else "weights"
+    return f"{scheme['per']}-{'with' if scheme['replacement'] else 'without'}-{law}-{scheme['pool']}"
+
+
+def draws_of_all(candidates):
+    """Yield (user, positives, drawn items (s, m)) for every user with positives."""
+    targets = Targets.from_split(SPLIT)
+    drawer = Drawer(candidates, targets, candidates.weights(SPLIT))
+    for user in np.unique(targets.user):
+        items = targets.item[targets.user == user]
+        yield int(user), items, drawer.draw(int(user), items)[1].items
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=scheme_id)
+def test_draws_come_from_the_pool_and_from_nowhere_else(scheme):
+    m = 12
+    for user, items, drawn in draws_of_all(SampledCandidates(m, rng=0, **scheme)):
+        assert drawn.shape == (items.size, m)
+        training = SPLIT.train.item[SPLIT.train.user == user]
+        assert not np.isin(drawn, training).any()
+        for item, row in zip(items, drawn, strict=True):
+            assert item not in row
+            if scheme["pool"] == "unobserved":
+                assert not np.isin(row, items).any()
+            if not scheme["replacement"]:
+                assert np.unique(row).size == m
+
+
+def test_other_positives_can_be_drawn_from_the_pool_of_candidates():
+    candidates = SampledCandidates(20, rng=0)
+    assert any(np.isin(drawn, items).any() for _, items, drawn in draws_of_all(candidates))
+
+
+def test_a_users_positives_share_their_draws_but_for_themselves():
+    for _, items, drawn in draws_of_all(SampledCandidates(8, rng=3)):
+        together = set(drawn.ravel().tolist()) - set(items.tolist())
+        for row in drawn:
+            assert len(set(row.tolist()) - set(items.tolist()) ^ together) <= items.size
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[:4], ids=scheme_id)
+def test_ranks_count_the_drawn_items_above_and_tied(scheme):
+    candidates = SampledCandidates(7, rng=5, **scheme)
+    coarse = np.round(SCORES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        ranked = rank_positives(coarse, SPLIT, candidates=candidates)
+    above, tied = [], []
+    for user, items, drawn in draws_of_all(candidates):
+        for item, row in zip(items, drawn, strict=True):
+            above.append(sum(coarse[user, j] > coarse[user, item] for j in row))
+            tied.append(sum(coarse[user, j] == coarse[user, item] for j in row))
+    assert ranked.n_above.tolist() == above
+    assert ranked.n_tied.tolist() == tied
+    assert (ranked.n_candidates == 8).all()
+    others = np.repeat(EXACT.counts, EXACT.counts) - 1 if scheme["pool"] == "unobserved" else 0
+    assert ranked.sampling.n_candidates.tolist() == (EXACT.n_candidates - others).tolist()
+
+
+def same_ranks(a, b):
+    return np.array_equal(a.n_above, b.n_above) and np.array_equal(a.n_tied, b.n_tied)
+
+
+def test_the_same_seed_draws_the_same_for_every_recommender_block_and_subset_of_users():
+    candidates = SampledCandidates(9, rng=11)
+    ranked = rank_positives(SCORES, SPLIT, candidates=candidates)
+    assert same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=SampledCandidates(9, rng=11)))
+    assert same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=candidates, block_size=1))
+    assert same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=candidates, n_threads=2))
+    assert same_ranks(ranked, rank_positives(2 * SCORES + 1, SPLIT, candidates=candidates))
+    assert not same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=SampledCandidates(9, rng=12)))
+    some = SPLIT.test.user < 10
+    part = Split(SPLIT.train, SPLIT.test.select(some))
+    fewer = rank_positives(SCORES, part, candidates=candidates)
+    assert same_ranks(fewer, ranked.select(ranked.user < 10))
+
+
+def test_a_generator_is_read_once():
+    candidates = SampledCandidates(9, rng=np.random.default_rng(0))
+    assert same_ranks(
+        rank_positives(SCORES, SPLIT, candidates=candidates),
+        rank_positives(SCORES, SPLIT, candidates=candidates),
+    )
+    assert "key" in candidates.description
+
+
+def test_factors_are_ranked_like_their_product():
+    rng = np.random.default_rng(2)
+    factors = rng.integers(-2, 3, (SPLIT.n_users, 4)), rng.integers(-2, 3, (SPLIT.n_items, 4))
+    candidates = SampledCandidates(9, rng=0)
+    product = rank_positives((factors[0] @ factors[1].T).astype(float), SPLIT, candidates=candidates)
+    assert same_ranks(product, rank_positives(factors, SPLIT, candidates=candidates))
+
+
+def test_pools_are_recorded_in_the_result():
+    ranked = rank_positives(
+        SCORES, SPLIT, candidates=SampledCandidates(5, distribution=POPULAR, replacement=False, rng=7)
+    )
+    assert ranked.candidates == (
+        "sampled candidates: 5 drawn by given probabilities, without replacement, per user, seed 7"
+    )
+    sampling = ranked.select(ranked.user < 5).sampling
+    assert (sampling.n_sampled, sampling.replacement, sampling.uniform) == (5, False, False)
+    assert sampling.rank_estimate.size == sampling.n_candidates.size == int((ranked.user < 5).sum())
+
+
+def monte_carlo(n_repeats, reading, **scheme):
+    """Return mean and standard error over draws of a number read off the ranks."""
+    values = np.array(
+        [
+            reading(rank_positives(SCORES, SPLIT, candidates=SampledCandidates(rng=seed, **scheme)))
+            for seed in range(n_repeats)
+        ]
+    )
+    return values.mean(), values.std(ddof=1) / np.sqrt(n_repeats)
+
+
+@pytest.mark.parametrize("per", ["user", "positive"])
+@pytest.mark.parametrize("replacement", [True, False])
+def test_uniform_draws_agree_with_the_exact_expectation(replacement, per):
+    m = 10
+    exact = expected_sampled(EXACT.n_above + 1, EXACT.n_candidates, m, "recall@3", replacement).mean()
+    mean, error = monte_carlo(
+        150, lambda ranked: np.mean(ranked.n_above < 3), n_sampled=m, replacement=replacement, per=per
+    )
+    assert abs(mean - exact) < 4 * error
+
+
+def test_popularity_draws_agree_with_the_exact_expectation():
+    # r̃ − 1 ~ Binomial(m, F) with F the share of the others' probability that stands above.
+    m, expected = 10, []
+    for user, item in zip(EXACT.user, EXACT.item, strict=True):
+        training = SPLIT.train.item[SPLIT.train.user == user]
+        others = np.setdiff1d(np.arange(SPLIT.n_items), np.append(training, item))
+        above = POPULAR[others][SCORES[user, others] > SCORES[user, item]].sum()
+        miss = 1 - above / POPULAR[others].sum()
+        expected.append(miss**m)  # recall@1: nobody above is drawn
+    mean, error = monte_carlo(
+        150, lambda ranked: np.mean(ranked.n_above < 1), n_sampled=m, distribution=POPULAR
+    )
+    assert abs(mean - np.mean(expected)) < 4 * error
+
+
+@pytest.mark.parametrize(("per", "replacement"), [("user", True), ("user", False), ("positive", False)])
+def test_the_importance_weighted_rank_is_unbiased(replacement, per):
+    mean, error = monte_carlo(
+        150,
+        lambda ranked: ranked.sampling.rank_estimate.mean(),
+        n_sampled=10,
+        distribution=POPULAR,
+        replacement=replacement,
+        per=per,
+    )
+    assert abs(mean - np.mean(EXACT.n_above + 1)) < 4 * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("metric", ["auc", "ap", "ndcg@5", "recall@5"])
+def test_monte_carlo_means_of_every_positive_agree_with_the_exact_expectation(metric, replacement):
+    from ipseval.sampled_metrics._targets import single_target
+
+    m, repeats = 20, 1500
+    table = single_target(metric).sampled_values(m)
+    values = np.array(
+        [
+            table[
+                rank_positives(
+                    SCORES, SPLIT, candidates=SampledCandidates(m, replacement=replacement, rng=seed)
+                ).n_above
+            ]
+            for seed in range(repeats)
+        ]
+    )
+    exact = expected_sampled(EXACT.n_above + 1, EXACT.n_candidates, m, metric, replacement)
+    total = values.mean(axis=1)
+    assert abs(total.mean() - exact.mean()) < 4 * total.std(ddof=1) / np.sqrt(repeats)
+    error = values.std(axis=0, ddof=1) / np.sqrt(repeats)
+    moving = error > 1e-6
+    assert (np.abs(values.mean(axis=0) - exact)[moving] < 5.5 * error[moving]).all()  # hundreds of positives
+
+
+def test_pools_that_depend_on_what_was_observed_warn_with_figures():
+    with pytest.warns(IdentificationWarning, match=r"the \d\.\d observed positives per user cannot be drawn"):
+        rank_positives(SCORES, SPLIT, candidates=SampledCandidates(5, pool="unobserved", rng=0))
+    pool = SampledCandidates(5, pool="unobserved+positives", rng=0)
+    with pytest.warns(IdentificationWarning, match=r"always among the competitors \(\d+\.\d% of them\)"):
+        ranked = rank_positives(SCORES, SPLIT, candidates=pool)
+    assert (ranked.n_candidates == 5 + np.repeat(ranked.counts, ranked.counts)).all()
+
+
+def test_positives_compete_with_each_other_in_the_pool_that_adds_them():
+    # Two positives, the only other item is above both: ranks 2 and 3 of 1 draw + 2 positives.
+    split = Split.from_frames(
+        pd.DataFrame({"user": [0], "item": [0]}),
+        pd.DataFrame({"user": [0, 0], "item": [1, 2]}),
+        items=[0, 1, 2, 3],
+    )
+    with pytest.warns(IdentificationWarning):
+        ranked = rank_positives(
+            np.array([[9.0, 2.0, 1.0, 5.0]]),
+            split,
+            candidates=SampledCandidates(1, pool="unobserved+positives", rng=0),
+        )
+    assert ranked.n_above.tolist() == [1, 2]
+    assert ranked.n_candidates.tolist() == [3, 3]
+
+
+def test_items_that_cannot_be_drawn_are_counted_in_a_warning():
+    weights = np.append(np.zeros(3), POPULAR[3:])
+    with pytest.warns(DataWarning, match=f"3 of {SPLIT.n_items} items have probability 0"):
+        rank_positives(SCORES, SPLIT, candidates=SampledCandidates(5, distribution=weights, rng=0))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SampledCandidates(0), "n_sampled must be an integer >= 1"),
+        (lambda: SampledCandidates(5, distribution=[1.0]).weights(SPLIT), "must have 60 entries"),
+        (lambda: SampledCandidates(5, distribution=-POPULAR).weights(SPLIT), "60 entries are below 0"),
+        (
+            lambda: rank_positives(SCORES, SPLIT, candidates=SampledCandidates(60, replacement=False)),
+            r"user .* has \d+ other candidates that can be drawn, but 60 are needed",
+        ),
+        (
+            lambda: rank_positives(np.full_like(SCORES, np.nan), SPLIT, candidates=SampledCandidates(5)),
+            "are NaN",
+        ),
+        (
+            lambda: rank_positives(
+                pd.DataFrame({"user": [0], "item": [0], "rank": [1]}), SPLIT, candidates=SampledCandidates(5)
+            ),
+            "sampled candidates need scores of all items",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("option", ["per", "pool", "distribution"])
+def test_unknown_choices_are_listed(option):
+    with pytest.raises(UnknownNameError, match=f"{option}: 'everything'.*Choices"):
+        SampledCandidates(5, **{option: "everything"})
