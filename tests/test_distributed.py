@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -88,13 +89,15 @@ def assert_same(distributed, evaluation) -> None:
     pd.testing.assert_frame_equal(ours[words], theirs[words])
     for column in ours.columns.difference(words):
         np.testing.assert_allclose(ours[column], theirs[column], rtol=1e-12, atol=1e-12)
-    for row in distributed.compare().itertuples():
-        new = evaluation.estimate(row.model, row.metric, row.estimator)
-        old = evaluation.estimate(row.reference, row.metric, row.estimator)
-        n = new.sums.n_users
-        expected = np.sqrt(np.sum((new.influence - old.influence) ** 2) / (n * (n - 1)))
-        np.testing.assert_allclose(row.difference, new.value - old.value, atol=1e-12)
-        np.testing.assert_allclose(row.std_error, expected, rtol=1e-12, atol=1e-12)
+    for label, weights in evaluation.weights.items():
+        found = asdict(distributed.weights[label])
+        for name, value in asdict(weights).items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-9, err_msg=f"{label} {name}")
+    if len(evaluation.models) > 1:
+        ours, theirs = distributed.compare(), evaluation.compare()
+        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9, atol=1e-12)
+        for column in ("difference", "std_error", "ci_low", "ci_high", "p_value"):
+            np.testing.assert_allclose(ours[column], theirs[column], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 7, 50])

@@ -116,9 +116,9 @@ class Moments:
         (metric, estimator) -> Block.
     positives_per_user : (largest |S*_u| + 1,) int array
         How many users have that many positives.
+    positives_per_item : (n_items,) int array
+        Positives of each item: weights vary by item only, so their diagnostics follow.
     n_without_propensity : int
-    weight_sums : (Σw, Σw², largest w)
-        Of the propensity weights; zeros without a propensity.
     list_lengths : dict
         Model given as lists -> length of its longest list.
     per_user : tuple of frames
@@ -127,8 +127,8 @@ class Moments:
 
     blocks: dict[BlockKey, Block]
     positives_per_user: IntArray
+    positives_per_item: IntArray
     n_without_propensity: int = 0
-    weight_sums: tuple[float, float, float] = (0.0, 0.0, 0.0)
     list_lengths: dict[str, int] = field(default_factory=dict)
     per_user: tuple[pd.DataFrame, ...] = ()
 
@@ -138,13 +138,12 @@ class Moments:
         counts = np.zeros(size, dtype=np.int64)
         counts[: self.positives_per_user.size] += self.positives_per_user
         counts[: other.positives_per_user.size] += other.positives_per_user
-        mine, theirs = self.weight_sums, other.weight_sums
         names = dict.fromkeys([*self.list_lengths, *other.list_lengths])
         return Moments(
             {key: block.merge(other.blocks[key]) for key, block in self.blocks.items()},
             counts,
+            self.positives_per_item + other.positives_per_item,
             self.n_without_propensity + other.n_without_propensity,
-            (mine[0] + theirs[0], mine[1] + theirs[1], max(mine[2], theirs[2])),
             {name: max(self.list_lengths.get(name, 0), other.list_lengths.get(name, 0)) for name in names},
             self.per_user + other.per_user,
         )

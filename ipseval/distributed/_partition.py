@@ -104,12 +104,11 @@ def _moments(samples: list[Sample], names: list[str], lengths: dict[str, int], p
                     for one, sample, name in zip(sums, samples, names, strict=True)
                 ]
     first = samples[0]
-    weights = np.zeros(0) if first.propensity is None else first.weights
     return Moments(
         blocks,
         np.bincount(first.ranked.counts),
+        np.bincount(first.ranked.item, minlength=plan.items.size),
         first.n_without_propensity,
-        (float(weights.sum()), float((weights**2).sum()), float(weights.max(initial=0.0))),
         lengths,
         tuple(frames),
     )
@@ -148,7 +147,7 @@ def _without_positives(n_users: int, models: dict[str, Any], plan: Plan) -> Mome
                 )
             zeros = UserSums.of(np.arange(n_counted), np.zeros(n_counted))
             blocks[metric.label, estimator.label] = Block.of([zeros] * len(models))
-    return Moments(blocks, np.zeros(1, dtype=np.int64))
+    return Moments(blocks, np.zeros(1, dtype=np.int64), np.zeros(plan.items.size, dtype=np.int64))
 
 
 def _log(frame: pd.DataFrame, users: AnyArray, plan: Plan) -> Interactions:

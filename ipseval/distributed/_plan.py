@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ipseval._checks import check_choice, check_fraction
+from ipseval._requests import requested_estimators, requested_metrics
 from ipseval._types import AnyArray, IntArray, TieChoice
 from ipseval.distributed._partition import Factors, NRelevant, Plan
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimator, resolve_estimator
-from ipseval.metrics import Metric, metric
+from ipseval.estimators import Estimator
+from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 
 # Estimators whose per-user sums depend on that user alone.
@@ -36,33 +37,23 @@ def make_plan(
     check_choice("ties", ties, ("default", "mean", "min", "max", "expected"))
     if isinstance(n_relevant, str):
         check_choice("n_relevant", n_relevant, ("estimated",))
-    if estimators is None:
-        estimators = ("aoa",) if propensity is None else ("aoa", "snips", "snips-global")
-    chosen = tuple(resolve_estimator(one) for one in _listed(estimators))
+    fitted = _fitted(propensity, popularity)
+    chosen = requested_estimators(estimators, fitted)
     others = [one.label for one in chosen if one.label not in SEPARABLE]
     if others:
         raise InputError(
             f"{', '.join(others)} read all users at once and cannot be computed in partitions; "
             f"use {', '.join(SEPARABLE)}."
         )
-    weighted = [one.label for one in chosen if one.weighted]
-    if weighted and propensity is None:
-        raise PropensityError(
-            f"{', '.join(weighted)} need a propensity; pass propensity=, or ask for aoa only."
-        )
     return Plan(
         items,
-        tuple(metric(one) for one in _listed(metrics)),
-        chosen,
-        _fitted(propensity, popularity),
+        tuple(requested_metrics(metrics)),
+        tuple(chosen),
+        fitted,
         ties,
         n_relevant,
         per_user,
     )
-
-
-def _listed(values: Any) -> list[Any]:
-    return [values] if isinstance(values, str) else list(values)
 
 
 def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:

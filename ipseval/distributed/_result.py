@@ -8,14 +8,22 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
-from ipseval._checks import check_choice
+from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.distributed._moments import Block, Moments
 from ipseval.distributed._partition import Plan
 from ipseval.errors import InputError
 from ipseval.evaluation import FRAME_COLUMNS
-from ipseval.inference import WeightDiagnostics, normal_interval
+from ipseval.inference import (
+    Correction,
+    Family,
+    WeightDiagnostics,
+    effective_sample_size,
+    normal_interval,
+    pareto_k,
+)
+from ipseval.inference._comparisons import Key, compare_measured
+from ipseval.inference._weights import RARE_POPULARITY
 from ipseval.metrics import claim
 
 
@@ -46,7 +54,7 @@ class DistributedEvaluation:
             for metric in self.plan.metrics:
                 for estimator in self.plan.estimators:
                     block = self.moments.blocks[metric.label, estimator.label]
-                    weights = self._weights(weighted=estimator.weighted)
+                    weights = self.weights[estimator.label]
                     value, error = block.value(number), block.standard_error(number)
                     low, high = normal_interval(value, error, confidence_level=self.confidence_level)
                     stated = claim(
@@ -55,7 +63,7 @@ class DistributedEvaluation:
                         is_probability=self._is_probability,
                         n_relevant=self._n_relevant_kind,
                     )
-                    notes = [note for note in (*self._notes(estimator.label, block), weights.flag) if note]
+                    notes = [*self._notes(estimator.label, block), weights.flag, *weights.cautions]
                     rows.append(
                         (
                             model,
@@ -70,31 +78,42 @@ class DistributedEvaluation:
                             weights.ess,
                             weights.max_weight_share,
                             str(stated),
-                            "; ".join(notes),
+                            "; ".join(filter(None, notes)),
                         )
                     )
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
 
-    def compare(self, reference: str | None = None) -> pd.DataFrame:
-        """Return each model's difference to `reference` (default: the first), paired by user.
+    @cached_property
+    def weights(self) -> dict[str, WeightDiagnostics]:
+        """Estimator label -> diagnostics of its weights."""
+        return {one.label: self._weights(weighted=one.weighted) for one in self.plan.estimators}
 
-        Columns model, reference, metric, estimator, difference, std_error, ci_low, ci_high, p_value
-        (two-sided, normal, not adjusted for the number of comparisons).
-        """
-        chosen = self.models[0] if reference is None else reference
-        check_choice("reference", chosen, self.models)
-        base, rows = self.models.index(chosen), []
-        for number, model in enumerate(self.models):
-            if number == base:
-                continue
-            for (metric, estimator), block in self.moments.blocks.items():
-                difference = block.value(number) - block.value(base)
-                error = block.difference_error(number, base)
-                low, high = normal_interval(difference, error, confidence_level=self.confidence_level)
-                p_value = float(2 * ndtr(-abs(difference) / error)) if error > 0 else float("nan")
-                rows.append((model, chosen, metric, estimator, difference, error, low, high, p_value))
-        names = ["model", "reference", "metric", "estimator", "difference", "std_error", "ci_low", "ci_high"]
-        return pd.DataFrame(rows, columns=[*names, "p_value"])
+    def compare(
+        self,
+        reference: str | None = None,
+        *,
+        correction: Correction = "holm",
+        family: Family = "cell",
+        power: float = 0.8,
+        difference: float | None = None,
+    ) -> pd.DataFrame:
+        """Return paired differences of recommenders on the same users: the table of `Evaluation.compare`."""
+
+        def measured(first: Key, second: Key) -> tuple[float, float, int]:
+            block = self.moments.blocks[first[1:]]
+            one, other = self.models.index(first[0]), self.models.index(second[0])
+            return block.value(one) - block.value(other), block.difference_error(one, other), block.n
+
+        return compare_measured(
+            [(model, *cell) for model in self.models for cell in self.moments.blocks],
+            measured,
+            reference=reference,
+            correction=correction,
+            family=family,
+            confidence_level=self.confidence_level,
+            power=power,
+            difference=difference,
+        )
 
     @cached_property
     def per_user(self) -> pd.DataFrame:
@@ -114,12 +133,33 @@ class DistributedEvaluation:
         return "estimated" if self.plan.n_relevant == "estimated" else "known"
 
     def _weights(self, *, weighted: bool) -> WeightDiagnostics:
-        n = self.moments.n_positives
-        total, squares, largest = self.moments.weight_sums if weighted else (float(n), float(n), 1.0)
-        if total == 0:
-            return WeightDiagnostics(0.0, 0.0, float("nan"), n)
-        ess = total**2 / squares
-        return WeightDiagnostics(ess, ess, largest / total, n)
+        """Return the diagnostics that `weight_diagnostics` gives of all positives, from counts per item."""
+        propensity, counts = self.plan.propensity, self.moments.positives_per_item
+        seen = counts > 0
+        counts = counts[seen].astype(np.float64)
+        rare = clipped = float("nan")
+        weights: FloatArray = np.ones(counts.size)
+        if propensity is not None and propensity.item is not None:
+            if weighted:
+                weights = 1.0 / propensity.item[seen]
+            if propensity.popularity is not None:
+                rare = _share(counts * weights, propensity.popularity[seen] <= RARE_POPULARITY)
+            if weighted and propensity.unclipped is not None and propensity.unclipped.item is not None:
+                whole = counts / propensity.unclipped.item[seen]
+                clipped = float((whole - counts * weights).sum() / whole.sum())
+        totals = counts * weights
+        return WeightDiagnostics(
+            ess=float(totals.sum() ** 2 / (counts * weights**2).sum()),
+            ess_items=effective_sample_size(totals),
+            max_weight_share=float(weights.max() / totals.sum()),
+            n_positives=self.moments.n_positives,
+            n_items=int(counts.size),
+            median_positives=_median(self.moments.positives_per_user),
+            rare_share=rare,
+            pareto_k=pareto_k(totals),
+            clipped_share=0.0 if np.isnan(clipped) else clipped,
+            weighted=weighted,
+        )
 
     def _notes(self, estimator: str, block: Block) -> list[str]:
         notes, counts = [], self.moments.positives_per_user
@@ -136,6 +176,17 @@ class DistributedEvaluation:
         elif block.n == 1:
             notes.append("one user: no standard error")
         return notes
+
+
+def _share(totals: FloatArray, chosen: BoolArray) -> float:
+    return float(totals[chosen].sum() / totals.sum())
+
+
+def _median(counts: IntArray) -> float:
+    """Return the median of a whole number that takes the value i `counts[i]` times."""
+    below, n = np.cumsum(counts), int(counts.sum())
+    middle = [int(np.searchsorted(below, place, side="right")) for place in ((n - 1) // 2, n // 2)]
+    return sum(middle) / 2
 
 
 def finish(

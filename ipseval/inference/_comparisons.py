@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Literal
 
@@ -16,6 +16,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
 
 Correction = Literal["holm", "bh", "bonferroni"] | None
+Key = tuple[str, str, str]
 Family = Literal["cell", "estimator", "all"]
 # Names in statsmodels.stats.multitest.
 CORRECTIONS = {"holm": "holm", "bh": "fdr_bh", "bonferroni": "bonferroni"}
@@ -96,6 +97,38 @@ def compare(
     Benjamini & Hochberg, Controlling the false discovery rate, JRSS B 57, 1995, doi
     10.1111/j.2517-6161.1995.tb02031.x.
     """
+
+    def measured(first: Key, second: Key) -> tuple[float, float, int]:
+        one, other = estimates[first], estimates[second]
+        psi = paired_influence(one, other)
+        n = psi.size
+        error = float(np.sqrt(np.sum(psi**2) / (n * (n - 1.0)))) if n > 1 else float("nan")
+        return one.value - other.value, error, n
+
+    return compare_measured(
+        list(estimates),
+        measured,
+        reference=reference,
+        correction=correction,
+        family=family,
+        confidence_level=confidence_level,
+        power=power,
+        difference=difference,
+    )
+
+
+def compare_measured(
+    keys: list[Key],
+    measured: Callable[[Key, Key], tuple[float, float, int]],
+    *,
+    reference: str | None,
+    correction: Correction,
+    family: Family,
+    confidence_level: float,
+    power: float,
+    difference: float | None,
+) -> pd.DataFrame:
+    """Return the table of `compare` from a function (key, key) -> difference, standard error, users."""
     check_fraction("confidence_level", confidence_level)
     check_fraction("power", power)
     check_choice("family", family, FAMILIES)
@@ -104,9 +137,9 @@ def compare(
     if difference is not None and not (np.isfinite(difference) and difference != 0):
         raise InputError(f"difference must be finite and not 0; got {difference!r}.")
     rows = []
-    for metric, estimator, model, other in _pairs(estimates, reference):
-        first, second = estimates[model, metric, estimator], estimates[other, metric, estimator]
-        tested = _paired(first, second, confidence_level, power, difference)
+    for metric, estimator, model, other in _pairs(keys, reference):
+        found = measured((model, metric, estimator), (other, metric, estimator))
+        tested = _tested(*found, confidence_level, power, difference)
         rows.append((metric, estimator, model, other, *tested))
     columns = [name for name in COLUMNS if name != "p_adjusted"]
     frame = pd.DataFrame(rows, columns=columns)
@@ -196,10 +229,8 @@ def paired_influence(first: Estimate, second: Estimate) -> FloatArray:
     return aligned
 
 
-def _pairs(
-    estimates: Mapping[tuple[str, str, str], Estimate], reference: str | None
-) -> list[tuple[str, str, str, str]]:
-    models = list(dict.fromkeys(key[0] for key in estimates))
+def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, str]]:
+    models = list(dict.fromkeys(key[0] for key in keys))
     if len(models) < 2:
         raise InputError(f"comparison needs at least two recommenders; got {len(models)}.")
     if reference is not None and reference not in models:
@@ -208,19 +239,16 @@ def _pairs(
         pairs = list(combinations(models, 2))
     else:
         pairs = [(model, reference) for model in models if model != reference]
-    cells = list(dict.fromkeys(key[1:] for key in estimates))
+    cells = list(dict.fromkeys(key[1:] for key in keys))
     return [(*cell, model, other) for cell in cells for model, other in pairs]
 
 
-def _paired(
-    first: Estimate, second: Estimate, confidence_level: float, power: float, wanted: float | None
+def _tested(
+    gap: float, error: float, n: int, confidence_level: float, power: float, wanted: float | None
 ) -> tuple[float | int | str, ...]:
-    psi = paired_influence(first, second)
-    n, gap = psi.size, first.value - second.value
     if n < 2 or np.isnan(gap):
         nan = float("nan")
         return (gap, nan, nan, nan, nan, nan, nan, n, nan, "undefined: an estimate or its error is NaN")
-    error = float(np.sqrt(np.sum(psi**2) / (n * (n - 1.0))))
     deviation = error * float(np.sqrt(n))
     note = ""
     if error == 0:

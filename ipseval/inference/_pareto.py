@@ -10,6 +10,7 @@ MIN_TAIL = 5
 # Weakly informative prior of the profile likelihood, and shrinkage of k̂ towards ½ by ten observations.
 PRIOR_SCALE = 3.0
 PRIOR_SIZE = 10.0
+ROUNDING = 1e-12
 
 
 def pareto_k(values: FloatArray) -> float:
@@ -39,8 +40,9 @@ def pareto_k(values: FloatArray) -> float:
         return float("nan")
     ordered = np.sort(values)
     excess = ordered[-size:] - ordered[-size - 1]
-    excess = excess[excess > 0]
-    if np.unique(excess).size < MIN_TAIL:
+    # Equal totals of items differ in their last bits, by the order of their sums: that is no tail.
+    excess = excess[excess > ROUNDING * ordered[-1]]
+    if np.unique(np.round(excess / ordered[-1], 12)).size < MIN_TAIL:
         return float("nan")
     shape, _ = fit_generalised_pareto(excess)
     return float((excess.size * shape + PRIOR_SIZE * 0.5) / (excess.size + PRIOR_SIZE))

@@ -60,3 +60,10 @@ def test_k_does_not_depend_on_the_unit_of_the_weights():
 @pytest.mark.parametrize("values", [np.arange(1.0, 20), np.ones(500), np.repeat([1.0, 2.0, 3.0], 100)])
 def test_k_is_nan_where_the_tail_has_too_few_values(values):
     assert math.isnan(pareto_k(values))
+
+
+def test_values_that_differ_by_rounding_only_are_no_tail():
+    # Equal totals of items differ in their last bits, by the order in which they were summed.
+    assert np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) * 4.5e-16])))
+    assert np.isnan(pareto_k(1 + np.arange(100) * 2.3e-16))
+    assert not np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) / 10])))
