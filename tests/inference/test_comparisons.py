@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from ipseval.errors import InputError, UnknownNameError
@@ -94,6 +95,16 @@ def test_holm_bonferroni_and_benjamini_hochberg_of_a_hand_worked_family():
     assert adjust(frame, "bh", []) == pytest.approx([0.03, 0.04, 0.04])
     assert adjust(frame, "bonferroni", []) == pytest.approx([0.03, 0.12, 0.09])
     assert adjust(frame, None, []) == pytest.approx([0.01, 0.04, 0.03])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("holm", "holm"), ("bh", "fdr_bh"), ("bonferroni", "bonferroni")]
+)
+@pytest.mark.parametrize("size", [1, 2, 30])
+def test_corrections_equal_statsmodels(ours, theirs, size):
+    p = np.random.default_rng(size).random(size).round(2) ** 2
+    expected = multipletests(p, method=theirs)[1]
+    assert adjust(pd.DataFrame({"p_value": p}), ours, []) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_family_says_which_tests_are_corrected_together():
