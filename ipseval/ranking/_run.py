@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -189,13 +190,22 @@ def run_blocks(
 @contextmanager
 def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
     """Give a bar that appears after two seconds, by default only on a terminal."""
-    from tqdm.auto import tqdm
-
+    tqdm = quiet_tqdm()
     disable = None if resources.progress is None else not resources.progress
     with tqdm(
         total=n_users, desc=f"ranking {resources.name}", unit="user", delay=BAR_DELAY, disable=disable
     ) as bar:
         yield bar
+
+
+def quiet_tqdm() -> Any:
+    """Return tqdm of terminal or notebook; a notebook without ipywidgets has the terminal's, unsaid."""
+    from tqdm import TqdmWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 @contextmanager

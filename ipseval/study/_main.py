@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from tqdm.auto import tqdm
+from tqdm import TqdmWarning
 
 from ipseval._checks import check_fraction, check_positive_int
 from ipseval.errors import DataWarning, InputError
@@ -108,6 +108,9 @@ def _evaluate_all(
     plan: Plan, options: Options, total: int, progress: bool | None
 ) -> tuple[list[Result], list[Any], list[str]]:
     """Return results, rows and notes of all protocols, in the order of logs and protocols as given."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets has the terminal's bar
+        from tqdm.auto import tqdm
     found = {}
     waiting: dict[tuple[str, str], list[Ranked]] = {}
     with tqdm(
