@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,6 +112,11 @@ class RankedPositives:
     def by_rank(self) -> IntArray:
         """Row numbers that sort the positives by user, then from best to worst; ties by item."""
         return readonly(np.lexsort((self.n_above, self.user)))
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What metrics compute from the ranks alone and use again; empty at first."""
+        return {}
 
     @property
     def n_population(self) -> int:
