@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from ipseval._checks import check_choice
-from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
+from ipseval._types import FloatArray, IntArray, TieChoice, TieRule, readonly
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 
@@ -154,16 +154,23 @@ def scaled_weights(ranked: RankedPositives, weights: FloatArray | None) -> Float
     return weights * scale[ranked.segment]
 
 
-def buckets(ranked: RankedPositives) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield (positions in `ranked.users`, rows) for users with a similar number of positives.
+def buckets(ranked: RankedPositives) -> list[tuple[IntArray, IntArray]]:
+    """Return (positions in `ranked.users`, rows) for users with a similar number of positives, computed once.
 
     `rows` is (n_bucket, width): row numbers of the user's positives from best to worst, −1 as padding.
     Sums along its second axis stay within one user, so that no user's rounding touches another's.
     """
+    if "buckets" not in ranked.derived:
+        ranked.derived["buckets"] = list(_buckets(ranked))
+    found: list[tuple[IntArray, IntArray]] = ranked.derived["buckets"]
+    return found
+
+
+def _buckets(ranked: RankedPositives) -> Iterator[tuple[IntArray, IntArray]]:
     counts = ranked.counts
     width_class = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
     for size in np.unique(width_class):
         members = np.flatnonzero(width_class == size)
         column = np.arange(int(counts[members].max()))
         rows = ranked.by_rank[np.minimum(ranked.starts[members, None] + column, len(ranked) - 1)]
-        yield members, np.where(column < counts[members, None], rows, -1)
+        yield readonly(members), readonly(np.where(column < counts[members, None], rows, -1))

@@ -18,20 +18,17 @@ from ipseval.metrics._base import (
     tie_rule,
 )
 from ipseval.metrics._card import Labelled
+from ipseval.metrics._places import reciprocal_places
 from ipseval.metrics._ties import (
-    Prefix,
     Table,
     before,
     by_bucket,
     mean_products,
     miss_probability,
-    order_statistic,
     places,
     table,
 )
 from ipseval.ranking import RankedPositives
-
-CELLS = 4_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,33 +183,7 @@ class ReciprocalRank(Labelled):
         is_member = np.arange(column.shape[1]) < count[:, None]
         miss_here = miss[user[:, None], np.minimum(column, miss.shape[1] - 1)]
         means = mean_products(miss_here, is_member)
-        drop = means[:, :-1] - means[:, 1:]
-        drop = np.where(is_member, drop, 0.0)
-        return self._place_means(group.above[user, start], group.size[user, start], count, drop)
-
-    def _place_means(self, above: IntArray, size: IntArray, count: IntArray, drop: FloatArray) -> FloatArray:
-        """Return Σ_l drop_l E[c(above + p_(l))], p_(l) the l-th smallest of a random subset of places."""
+        drop = np.where(is_member, means[:, :-1] - means[:, 1:], 0.0)
+        above, size = group.above[user, start], group.size[user, start]
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
-        reach = int((above + deepest).max(initial=1))
-        values = self._at_rank(np.arange(1.0, reach + 1))
-        # One positive takes each place with the same chance: no law is needed.
-        result = np.where(
-            count == 1, drop[:, 0] * Prefix.of(values).between(above, above + deepest) / size, 0.0
-        )
-        order = np.flatnonzero((count > 1) & (deepest > 0))
-        order = order[np.argsort(deepest[order], kind="stable")]
-        place = 0
-        while place < order.size:
-            width = int(deepest[order[min(place + 63, order.size - 1)]])
-            rows = order[place : place + max(1, min(64, CELLS // width))]
-            place += rows.size
-            p = np.arange(1, int(deepest[rows].max()) + 1)
-            inside = p <= deepest[rows, None]
-            value = np.where(inside, values[np.minimum(above[rows, None] + p, reach) - 1], 0.0)
-            for level in range(1, int(count[rows].max()) + 1):
-                used = np.flatnonzero((level <= count[rows]) & (drop[rows, level - 1] != 0))
-                if used.size:
-                    chosen = rows[used]
-                    law = order_statistic(p, size[chosen], count[chosen], level)
-                    result[chosen] += drop[chosen, level - 1] * (law * value[used]).sum(axis=1)
-        return result
+        return np.asarray((drop * reciprocal_places(above, size, count, deepest)).sum(axis=1))

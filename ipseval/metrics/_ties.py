@@ -93,6 +93,8 @@ def table(above: IntArray, size: IntArray, rows: IntArray) -> Table:
     above = np.where(is_real, above[rows], beyond)
     size = np.where(is_real, size[rows], 1)
     column = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)
+    if (size == 1).all():
+        return Table(above, size, column, column, is_real)
     starts = np.diff(above, axis=1, prepend=-1) != 0
     ends = np.ones_like(starts)
     ends[:, :-1] = starts[:, 1:]
@@ -157,28 +159,3 @@ def mean_products(miss: FloatArray, is_member: BoolArray) -> FloatArray:
         updated[:, 1:] += means[:, :-1] * miss[:, [column]] * share[:, 1:]
         means = np.where(active[:, None], updated, means)
     return means
-
-
-def order_statistic(p: IntArray, size: IntArray, count: IntArray, level: int) -> FloatArray:
-    """Return P(p_(level) = p) = C(p−1, level−1) C(size−p, count−level) / C(size, count), (n, len(p)).
-
-    p_(level) is the level-th smallest, level ≤ count, of a random `count`-subset of 1 … `size`. Built from
-    the ratios of neighbouring p, which are near 1: differences of log-factorials would lose the digits that
-    log 100,000! has before the point.
-    """
-    n, width = size.size, p.size
-    if width < level:
-        return np.zeros((n, width))
-    t, g = size[:, None].astype(np.float64), count[:, None].astype(np.float64)
-    # P(p_(level) = level): the first `level` places are all taken.
-    taken = np.arange(level)
-    first = np.log((g - taken) / (t - taken)).sum(axis=1, keepdims=True)
-    later = p[level:].astype(np.float64)
-    from_below = np.cumsum(np.log((later - 1) / (later - level)))
-    left = t - later + 1
-    possible = left > g - level
-    shrink = np.log1p(-np.where(possible, (g - level) / np.where(possible, left, 1.0), 0.0))
-    law = np.zeros((n, width))
-    law[:, level - 1 : level] = np.exp(first)
-    law[:, level:] = np.where(possible, np.exp(first + from_below + np.cumsum(shrink, axis=1)), 0.0)
-    return law

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -114,6 +114,11 @@ class RankedPositives:
     def by_rank(self) -> IntArray:
         """Row numbers that sort the positives by user, then from best to worst; ties by item."""
         return readonly(np.lexsort((self.n_above, self.user)))
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What metrics compute from the ranks alone and use again; empty at first."""
+        return {}
 
     @property
     def n_population(self) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.metrics._ties import Prefix, order_statistic
+from ipseval.metrics._places import gauss_nodes, order_statistic, reciprocal_places
+from ipseval.metrics._ties import Prefix
 from ipseval.ranking import RankedPositives
 
 N = 100_000
@@ -64,15 +65,67 @@ def test_expected_reciprocal_rank_of_a_constant_scorer_over_100000_items_is_exac
     assert value("rr", one_user([0] * g, N, [N - 1] * g)) == pytest.approx(exact, rel=1e-12)
 
 
+def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int) -> float:
+    """Σ_p C(p−1, l−1) C(t−p, g−l) / C(t, g) / (above + p), as one fraction of integers."""
+    total = sum(
+        Fraction(math.comb(p - 1, level - 1) * math.comb(size - p, count - level), above + p)
+        for p in range(1, deepest + 1)
+    )
+    return float(total / math.comb(size, count))
+
+
+@pytest.mark.parametrize(
+    ("above", "size", "count", "deepest"),
+    [
+        (0, 3, 2, 3),
+        (0, 700, 2, 700),
+        (3, 700, 5, 700),
+        (450, 700, 3, 700),
+        (90, 1000, 24, 1000),
+        (90, 1000, 25, 1000),
+        (0, 30, 24, 30),
+        (7, 900, 4, 333),
+        (5, 64, 64, 64),
+        (64, 64, 2, 64),
+        (1000, 129, 3, 128),
+    ],
+)
+def test_mean_reciprocal_places_are_the_sums_over_all_places(above: int, size: int, count: int, deepest: int):
+    got = reciprocal_places(*(np.array([value]) for value in (above, size, count, deepest)))[0]
+    exact = [exact_reciprocal(above, size, count, level, deepest) for level in range(1, count + 1)]
+    assert got == pytest.approx(exact, rel=1e-12, abs=1e-300)
+
+
+def test_many_tie_groups_at_once_are_those_one_by_one():
+    rng = np.random.default_rng(0)
+    size = rng.integers(1, 5000, size=300)
+    count = np.minimum(rng.integers(1, 30, size=300), size)
+    above, deepest = rng.integers(0, 3000, size=300), rng.integers(0, size + 1)
+    together = reciprocal_places(above, size, count, deepest)
+    for row in range(300):
+        part = slice(row, row + 1)
+        alone = reciprocal_places(above[part], size[part], count[part], deepest[part])[0]
+        assert together[row, : alone.size] == pytest.approx(alone, rel=1e-14)
+        assert not together[row, alone.size :].any()
+
+
+@pytest.mark.parametrize("length", [64, 4096])
+def test_gauss_nodes_sum_polynomials_over_the_integers_exactly(length: int):
+    nodes, weights = gauss_nodes(length)
+    for degree in (0, 1, 2, 9, 30, 47):
+        exact = Fraction(sum(i**degree for i in range(length)), length**degree * length)
+        got = float((weights * (nodes / length) ** degree).sum()) / length
+        assert got == pytest.approx(float(exact), rel=1e-13)
+
+
 def test_the_law_of_an_order_statistic_is_the_ratio_of_binomial_coefficients():
-    size, count = np.array([9, 12]), np.array([4, 5])
-    p = np.arange(1, 13)
-    for level in (1, 2, 3, 4):
-        law = order_statistic(p, size, count, level)
-        for row, (t, g) in enumerate(zip(size, count, strict=True)):
-            for column, place in enumerate(p):
-                ways = math.comb(place - 1, level - 1) * math.comb(t - place, g - level) if place <= t else 0
-                assert law[row, column] == pytest.approx(ways / math.comb(t, g), abs=1e-15)
+    for size, count in ((9, 4), (12, 5)):
+        for level in range(1, count + 1):
+            law = order_statistic(np.arange(1, size + 1), size, count, level)
+            ways = [
+                math.comb(p - 1, level - 1) * math.comb(size - p, count - level) for p in range(1, size + 1)
+            ]
+            assert law == pytest.approx(np.array(ways) / math.comb(size, count), abs=1e-15)
 
 
 def test_prefix_sums_keep_the_digits_of_small_differences():

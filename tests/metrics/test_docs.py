@@ -1,0 +1,46 @@
+"""The page on metrics says what the registry says, and its examples run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipseval.metrics import CONVENTIONS, METRICS, RATING_METRICS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+
+def test_every_metric_is_on_the_page():
+    for name in (*METRICS, *RATING_METRICS):
+        assert re.search(rf"`{name}[`@(]", PAGE), name
+
+
+@pytest.mark.parametrize("library", CONVENTIONS)
+def test_every_difference_of_a_library_is_in_its_row(library: str):
+    name = {"sklearn": "scikit-learn", "lenskit": "LensKit", "rectools": "RecTools", "recbole": "RecBole"}
+    row = next(line for line in PAGE.splitlines() if line.startswith(f"| {name.get(library, library)} "))
+    for convention in CONVENTIONS[library].values():
+        assert convention.difference in row
+
+
+def test_the_examples_run_and_print_what_their_comments_say(capsys: pytest.CaptureFixture[str]):
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(block, names)
+        printed = capsys.readouterr().out
+        for comment in re.findall(r"^print\(.*?\)\s+# (.*)$", block, re.MULTILINE):
+            assert comment in printed
+
+
+@pytest.mark.slow
+def test_the_table_of_rating_errors_is_what_its_command_prints(shared_data):
+    data = shared_data("coat").parent
+    command = [sys.executable, "-W", "ignore", "benchmarks/ratings_coat.py", "--data", str(data)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for line in done.stdout.strip().splitlines():
+        assert line in PAGE
