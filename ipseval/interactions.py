@@ -161,10 +161,11 @@ class Interactions:
         return pd.DataFrame(data)
 
     def _without_duplicates(self, duplicates: Duplicates) -> Interactions:
+        in_order = np.sort(self.pair_key)
+        if (in_order[1:] != in_order[:-1]).all():
+            return self
         _, first = np.unique(self.pair_key, return_index=True)
         n_extra = len(self) - first.size
-        if n_extra == 0:
-            return self
         if duplicates == "raise":
             mask = np.ones(len(self), dtype=bool)
             mask[first] = False

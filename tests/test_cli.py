@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -84,6 +85,46 @@ def test_wrong_input_exits_with_two_and_one_line_of_reason(case: str, files, cap
     assert expected in captured.err
     assert captured.err.startswith("ipseval: error: ")
     assert captured.out == ""
+
+
+def test_study_runs_the_protocols_of_a_file_and_prints_their_agreement(files, capsys):
+    (files / "study.toml").write_text(
+        """
+        path = "results"
+        [logs.shop]
+        file = "train.csv"
+        [models.popularity]
+        function = "ipseval.baselines:popularity"
+        [models.random]
+        function = "ipseval.baselines:random"
+        [protocols]
+        order = ["random"]
+        holdout = ["ratio", "leave-one-out"]
+        k_core = [0]
+        [study]
+        metrics = ["recall@5"]
+        gammas = [0.0]
+        """
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(["study", str(files / "study.toml")]) == 0
+    printed = capsys.readouterr().out
+    assert "leave-one-out" in printed
+    assert (files / "results").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["study", "nowhere.toml"], "cannot read nowhere.toml"),
+        (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
+        (["validate", "coat", "--data", "nowhere"], "nowhere"),
+    ],
+)
+def test_other_commands_also_name_what_is_wrong(arguments, expected, capsys):
+    assert main(arguments) == 2
+    assert expected in capsys.readouterr().err
 
 
 def test_metrics_lists_names_and_prints_cards(capsys):

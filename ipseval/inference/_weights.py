@@ -67,6 +67,8 @@ class WeightDiagnostics:
     @property
     def flag(self) -> str:
         """Why estimates with these weights should not be trusted, in words; empty when nothing is wrong."""
+        if not self.weighted:
+            return ""
         if self.ess < min(LOW_ESS, self.n_positives):
             return f"few effective positives: the weights are worth {self.ess:.0f} of {self.n_positives:,}"
         if self.ess < LOW_ESS_SHARE * self.n_positives:

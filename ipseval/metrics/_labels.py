@@ -197,7 +197,7 @@ def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any)
     """
     if not isinstance(label, str):
         return _as_metric(label, compat, parameters)
-    match = _LABEL.match(label)
+    match = _LABEL.match(label.lower())
     if match is None:
         raise InputError(
             f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k, "
