@@ -28,6 +28,7 @@ def test_every_difference_of_a_library_is_in_its_row(library: str):
         assert convention.difference in row
 
 
+@pytest.mark.filterwarnings("ignore::ipseval.PositivityWarning")  # two positives make a short example
 def test_the_examples_run_and_print_what_their_comments_say(capsys: pytest.CaptureFixture[str]):
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
