@@ -55,7 +55,6 @@ def test_rbp_keeps_every_digit_of_its_parameter():
         (("rbp(0.5)",), {"p": 0.6}, "in the label and as an argument"),
         (("rbp(2)",), {}, r"not in \(0, 1\)"),
         (("ndcg(gain=cubic)@5",), {}, "not one of binary, linear, exponential"),
-        (("nDCG@5",), {}, "cannot read"),
         ((5,), {}, "got int"),
         ((ipseval.metric("ap"),), {"gain": "linear"}, "already"),
         ((ipseval.metric("ap"),), {"compat": "ranx"}, "already"),
@@ -92,3 +91,8 @@ def test_cards_name_the_libraries_that_compute_something_else():
         for name, convention in known.items():
             label = name if convention.cutoff == "none" or name in ("auc", "rbp") else f"{name}@5"
             assert convention.name in ipseval.metric(label, compat=library).card()
+
+
+def test_labels_are_read_in_any_case_and_printed_in_lower_case():
+    assert metric("nDCG@5").label == "ndcg@5"
+    assert metric("DCG(gain=Exponential)@3") == metric("dcg(gain=exponential)@3")
