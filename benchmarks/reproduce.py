@@ -1,0 +1,63 @@
+"""Run the reproductions: train what is not in the cache, execute the notebooks, fill docs/reproductions.md.
+
+    pip install "ipseval[plot,recommenders,fast]" torch nbclient ipykernel
+    python benchmarks/reproduce.py --data ../shared/data [--only sampled|citeulike|coat|ratings|protocols]
+
+Trained recommenders are kept in .cache/reproductions; with them every notebook takes a few minutes at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NOTEBOOKS = HERE.parent / "notebooks" / "reproductions"
+PIECES = {
+    "sampled": ("reproduce_sampled.py", "21_sampled_metrics.ipynb", False),
+    "citeulike": ("reproduce_citeulike.py", "22_citeulike.ipynb", True),
+    "coat": ("reproduce_coat.py", "23_random_exposure.ipynb", True),
+    "ratings": ("reproduce_ratings.py", "24_ratings.ipynb", True),
+    "protocols": ("reproduce_protocols.py", "25_protocols.ipynb", True),
+}
+
+
+def execute(path: Path) -> None:
+    """Execute a notebook in place, outputs kept."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook, timeout=3600, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    ).execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # times of execution would change the file at every run
+    nbformat.write(notebook, path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder with citeulike-a/ and coat/")
+    parser.add_argument("--only", choices=PIECES)
+    parser.add_argument("--notebooks-only", action="store_true", help="leave the page as it is")
+    options = parser.parse_args()
+    os.environ["IPSEVAL_DATA"] = str(options.data.resolve())
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for name in [options.only] if options.only else PIECES:
+        script, notebook, needs_data = PIECES[name]
+        start = time.perf_counter()
+        if not options.notebooks_only:
+            data = ["--data", str(options.data)] if needs_data else []
+            subprocess.run([sys.executable, str(HERE / script), *data, "--write"], check=True)
+        execute(NOTEBOOKS / notebook)
+        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
