@@ -23,6 +23,7 @@ from ipseval.errors import InputError
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
 MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
 SCREEN_DPI = 96
+LONGEST_NAME = 36
 AGREEMENT_WORDS = {"src": "Spearman correlation", "tau_b": "Kendall τ_b", "ipc": "inverted pairs"}
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 
@@ -52,17 +53,17 @@ def plot_estimates(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes |
             color=COLOURS[number % 8],
             capsize=2,
             markersize=5,
-            label=estimator,
+            label=_plain(estimator),
         )
-    ax.set_yticks(range(len(models)), models)
+    ax.set_yticks(range(len(models)), [_plain(model) for model in models], parse_math=False)
     ax.set_ylim(len(models) - 0.5, -0.5)
     for place in range(1, len(models)):
         ax.axhline(place - 0.5, color="0.85", linewidth=0.8)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"{part['metric'].iloc[0]}, with its interval")
+    ax.set_xlabel(f"{part['metric'].iloc[0]}, with its interval", parse_math=False)
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
-    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    _legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return ax
 
 
@@ -93,15 +94,17 @@ def plot_sensitivity(
     for number, model in enumerate(_distinct(part["model"])):
         rows = part[part["model"] == model].sort_values("gamma")
         colour = COLOURS[number % 8]
-        ax.plot(rows["gamma"], rows["estimate"], color=colour, linestyle=LINES[number % 8], label=model)
+        ax.plot(
+            rows["gamma"], rows["estimate"], color=colour, linestyle=LINES[number % 8], label=_plain(model)
+        )
         ax.fill_between(rows["gamma"], rows["ci_low"], rows["ci_high"], color=colour, alpha=0.15, linewidth=0)
     for number, gamma in enumerate(places):
         label = "two swap places" if number == 0 else None
         ax.axvline(gamma, color="0.55", linewidth=0.8, linestyle=(0, (1, 3)), zorder=0, label=label)
     ax.set_xlabel(r"$\gamma$ of $P \propto (n^*)^{(\gamma + 1)/2}$   (−1: the plain average)")
-    ax.set_ylabel(f"{part['metric'].iloc[0]} by {part['estimator'].iloc[0]}")
+    ax.set_ylabel(f"{part['metric'].iloc[0]} by {part['estimator'].iloc[0]}", parse_math=False)
     ax.margins(x=0.02)
-    ax.legend(frameon=False)
+    _legend(ax)
     return ax
 
 
@@ -120,7 +123,7 @@ def plot_popularity(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     if "fitted" in rows:
         fitted = rows.dropna(subset="fitted")
         ax.loglog(fitted["popularity"], fitted["fitted"], "-", color=COLOURS[1], label="power law")
-        ax.legend(frameon=False, loc="lower left")
+        _legend(ax, loc="lower left")
     ax.set_xlabel("observed popularity n*")
     ax.set_ylabel("items with at least n*")
     return ax
@@ -146,7 +149,7 @@ def plot_frequency(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax.loglog(rows["popularity"], rows["fitted"], "-", color=COLOURS[1], label="fit, slope γ")
     ax.set_xlabel("observed popularity n*")
     ax.set_ylabel("lists with the item")
-    ax.legend(frameon=False, loc="upper left")
+    _legend(ax, loc="upper left")
     return ax
 
 
@@ -184,13 +187,13 @@ def plot_bias(
             fmt=MARKS[number % 8],
             color=COLOURS[number % 8],
             capsize=2,
-            label=estimator,
+            label=_plain(estimator),
         )
     ax.set(xlim=_range(part["truth"].to_numpy()), ylim=(low, high))
-    ax.set_title(str(part["metric"].iloc[0]))
+    ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
     ax.set_xlabel("truth")
     ax.set_ylabel("estimate with its interval")
-    ax.legend(frameon=False)
+    _legend(ax)
     return ax
 
 
@@ -216,12 +219,12 @@ def plot_weights(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             va="center",
             fontsize="small",
         )
-    ax.set_yticks(place, rows["estimator"])
+    ax.set_yticks(place, [_plain(label) for label in rows["estimator"]], parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel("number of positives")
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    _legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return ax
 
 
@@ -237,6 +240,7 @@ def plot_agreement(frame: pd.DataFrame, *, value: str = "src", ax: Axes | None =
         Which agreement: the column of a tidy frame, and what the colours are called.
     """
     names, matrix = _square(frame, value)
+    names = [_plain(name) for name in names]
     # Names stand to the left and, at an angle, below.
     cells, words = 0.55 * len(names), 0.08 * max(map(len, names))
     ax = _axes(ax, width=cells + words + 1.8, height=cells + 0.75 * words + 0.7)
@@ -253,8 +257,8 @@ def plot_agreement(frame: pd.DataFrame, *, value: str = "src", ax: Axes | None =
             color="white" if dark else "black",
             fontsize="small",
         )
-    ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
-    ax.set_yticks(range(len(names)), names)
+    ax.set_xticks(range(len(names)), names, rotation=45, ha="right", parse_math=False)
+    ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.figure.colorbar(shown, ax=ax, label=AGREEMENT_WORDS.get(value, value), shrink=0.8)
     return ax
 
@@ -281,13 +285,13 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
             color=colour,
             capsize=2,
             markersize=4,
-            label=model,
+            label=_plain(model),
         )
         ax.axhline(float(rows["exact"].iloc[0]), color=colour, linestyle="--", linewidth=0.9)
     ax.set_xscale("log")
     ax.set_xlabel("sampled candidates m (dashed: full ranking)")
-    ax.set_ylabel(str(part["metric"].iloc[0]))
-    ax.legend(frameon=False)
+    ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)
+    _legend(ax)
     return ax
 
 
@@ -317,13 +321,13 @@ def plot_validation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             color=COLOURS[number % 8],
             markersize=4,
             linewidth=1,
-            label=metric,
+            label=_plain(metric),
         )
     ax.axvline(0, color="0.5", linewidth=0.8)
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel("reduction of the plain average's error, % (right of 0: closer to random exposure)")
-    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    _legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return ax
 
 
@@ -337,6 +341,21 @@ class ShownAxes(Axes):
         figure.savefig(buffer, format="png", dpi=2 * SCREEN_DPI, metadata={"Software": None})
         width, height = figure.get_size_inches() * SCREEN_DPI
         return buffer.getvalue(), {"width": float(width), "height": float(height)}
+
+
+def _plain(name: Any) -> str:
+    """Return a name to show: a long one without its middle, as it would leave no room for what is drawn."""
+    text = str(name)
+    if len(text) > LONGEST_NAME:
+        text = f"{text[: LONGEST_NAME - 13]}…{text[-12:]}"
+    # matplotlib hides labels that begin with an underscore.
+    return f" {text}" if text.startswith("_") else text
+
+
+def _legend(ax: Axes, **options: Any) -> None:
+    # Names are shown as they are: a "$" in one of them begins no formula.
+    for text in ax.legend(frameon=False, **options).get_texts():
+        text.set_parse_math(False)
 
 
 def _range(values: Any) -> tuple[float, float]:

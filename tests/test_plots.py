@@ -164,6 +164,28 @@ def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
     assert pixels == [pytest.approx(2 * size["width"], abs=1), pytest.approx(2 * size["height"], abs=1)]
 
 
+def test_names_are_drawn_as_they_are_written():
+    name = r"_$\frac{"
+    estimated = plots.plot_estimates(estimates().replace({"als": name, "aoa": name}))
+    swept = estimates().assign(gamma=[0, 0, 1, 1], estimator="snips").replace({"als": name})
+    square = pd.DataFrame([[1.0]], index=[name], columns=[name])
+    shown = (
+        *estimated.get_yticklabels(),
+        *estimated.get_legend().get_texts(),
+        *plots.plot_sensitivity(swept).get_legend().get_texts(),
+        *plots.plot_agreement(square).get_xticklabels(),
+    )
+    assert [text.get_text().strip() for text in shown].count(name) == 4
+    for ax in (estimated, plots.plot_agreement(square)):
+        ax.figure.draw_without_rendering()
+
+
+def test_the_middle_of_a_very_long_name_is_left_out():
+    ax = plots.plot_estimates(estimates().replace({"als": 30 * "a" + 30 * "b"}))
+    assert ax.get_yticklabels()[0].get_text() == 23 * "a" + "…" + 12 * "b"
+    ax.figure.draw_without_rendering()
+
+
 def labels_inside(ax) -> bool:
     """Whether everything drawn lies on the picture, and tick labels do not overlap."""
     figure = ax.figure
