@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -55,12 +57,19 @@ def test_sensitivity_draws_a_line_and_a_band_per_model_and_the_tipping_points():
         for m, v in (("a", 0.7), ("b", 0.6))
     )
     frame["ci_low"], frame["ci_high"] = frame["estimate"] - 0.05, frame["estimate"] + 0.05
-    ax = plots.plot_sensitivity(frame, tipping=pd.DataFrame({"gamma": [0.83, np.nan]}))
+    tipping = pd.DataFrame(
+        {
+            "metric": ["auc", "auc", "recall@5"],
+            "estimator": "snips",
+            "tipping_points": [(0.83,), (), (0.2,)],
+        }
+    )
+    ax = plots.plot_sensitivity(frame, tipping=tipping)
     first = ax.lines[0].get_xydata()
     assert first[:, 0] == pytest.approx(gamma)
     assert first[:, 1] == pytest.approx([0.6, 0.7, 0.8])
     assert len(ax.collections) == 2
-    assert ax.lines[2].get_xdata() == [0.83, 0.83]
+    assert [list(line.get_xdata()) for line in ax.lines[2:]] == [[0.83, 0.83]]
     assert len({line.get_linestyle() for line in ax.lines[:2]}) == 2
 
 
@@ -75,7 +84,7 @@ def test_popularity_and_frequency_are_on_log_axes_with_the_fit():
         pd.DataFrame({"popularity": [1, 2], "frequency": [0.0, 3.0], "fitted": [1, 2]})
     )
     assert frequency.lines[0].get_xydata().tolist() == [[2, 3]]
-    assert "1 levels at 0 not shown" in frequency.get_legend().get_texts()[0].get_text()
+    assert "1 at 0 not shown" in frequency.get_legend().get_texts()[0].get_text()
 
 
 def test_bias_draws_estimates_against_the_truth_and_the_diagonal():
@@ -100,7 +109,7 @@ def test_weights_draw_the_effective_size_inside_the_number_of_positives():
     ax = plots.plot_weights(frame)
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == [100, 100, 100, 12.5]
-    assert [text.get_text() for text in ax.texts] == ["largest share 1.00%", "largest share 20.00%"]
+    assert [text.get_text() for text in ax.texts] == ["largest share 1 %", "largest share 20 %"]
 
 
 def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
@@ -109,6 +118,14 @@ def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
     assert matrix[0, 1] == matrix[1, 0] == 0.5
     assert np.isnan(matrix[1, 2])
     assert sorted(text.get_text() for text in ax.texts) == ["-0.25", "-0.25", "0.50", "0.50"]
+
+
+def test_agreement_takes_a_square_frame_and_scales_colours_to_counts():
+    square = pd.DataFrame([[0.0, 7.0], [7.0, 0.0]], index=["x", "y"], columns=["x", "y"])
+    ax = plots.plot_agreement(square, value="ipc")
+    assert ax.images[0].get_array().tolist() == [[0, 7], [7, 0]]
+    assert ax.images[0].get_clim() == (0, 7)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
 
 
 def test_sampled_draws_the_metric_over_m_and_the_exact_value():
@@ -127,6 +144,72 @@ def test_sampled_draws_the_metric_over_m_and_the_exact_value():
     assert ax.containers[0][0].get_xydata().tolist() == [[10, 0.8], [100, 0.5]]
     assert ax.get_xscale() == "log"
     assert list(ax.lines[-1].get_ydata()) == [0.1, 0.1]
+
+
+def test_limits_begin_at_zero_only_where_that_is_near():
+    near = plots.plot_bias(estimates().assign(truth=[0.25, 0.2, 0.25, 0.2]))
+    assert near.get_ylim()[0] == 0
+    shift = {column: estimates()[column] + 5 for column in ("estimate", "ci_low", "ci_high")}
+    far = plots.plot_bias(estimates().assign(truth=[5.25, 5.2, 5.25, 5.2], **shift))
+    # From 5.1 to 5.45, and 8 % of that on either side.
+    assert far.get_ylim() == pytest.approx((5.1 - 0.028, 5.45 + 0.028))
+
+
+def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
+    ax = plots.plot_estimates(estimates())
+    picture, size = ax._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    # Bytes 16 to 24 of a PNG are its width and height: twice as many pixels as shown, for sharp screens.
+    pixels = [int.from_bytes(picture[start : start + 4]) for start in (16, 20)]
+    assert pixels == [pytest.approx(2 * size["width"], abs=1), pytest.approx(2 * size["height"], abs=1)]
+
+
+def test_names_are_drawn_as_they_are_written():
+    name = r"_$\frac{"
+    estimated = plots.plot_estimates(estimates().replace({"als": name, "aoa": name}))
+    swept = estimates().assign(gamma=[0, 0, 1, 1], estimator="snips").replace({"als": name})
+    square = pd.DataFrame([[1.0]], index=[name], columns=[name])
+    shown = (
+        *estimated.get_yticklabels(),
+        *estimated.get_legend().get_texts(),
+        *plots.plot_sensitivity(swept).get_legend().get_texts(),
+        *plots.plot_agreement(square).get_xticklabels(),
+    )
+    assert [text.get_text().strip() for text in shown].count(name) == 4
+    for ax in (estimated, plots.plot_agreement(square)):
+        ax.figure.draw_without_rendering()
+
+
+def test_the_middle_of_a_very_long_name_is_left_out():
+    ax = plots.plot_estimates(estimates().replace({"als": 30 * "a" + 30 * "b"}))
+    assert ax.get_yticklabels()[0].get_text() == 23 * "a" + "…" + 12 * "b"
+    ax.figure.draw_without_rendering()
+
+
+def labels_inside(ax) -> bool:
+    """Whether everything drawn lies on the picture, and tick labels do not overlap."""
+    figure = ax.figure
+    figure.draw_without_rendering()
+    box, drawn = figure.bbox, ax.get_tightbbox()
+    inside = box.x0 <= drawn.x0 and drawn.x1 <= box.x1 and box.y0 <= drawn.y0 and drawn.y1 <= box.y1
+    ticks = [label.get_window_extent() for label in ax.get_yticklabels() if label.get_text()]
+    return inside and not any(a.overlaps(b) for a, b in itertools.pairwise(ticks))
+
+
+def test_no_label_is_cut_or_drawn_over_another_with_many_long_names():
+    frame = pd.concat(estimates().assign(model=f"a recommender with a long name, {n}") for n in range(12))
+    weights = pd.DataFrame(
+        {
+            "estimator": ["aoa", "snips-shrunk(0.5)"],
+            "ess": [1e6, 1e5],
+            "n_positives": 10**6,
+            "max_weight_share": [1e-6, 0.1],
+        }
+    )
+    names = [f"protocol number {n}" for n in range(9)]
+    square = pd.DataFrame(np.eye(9), index=names, columns=names)
+    for ax in (plots.plot_estimates(frame), plots.plot_weights(weights), plots.plot_agreement(square)):
+        assert labels_inside(ax)
 
 
 @pytest.mark.parametrize(

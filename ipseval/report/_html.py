@@ -18,23 +18,37 @@ if TYPE_CHECKING:
 # The browser is told to load nothing: no script, no request, pictures only from the page itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
+PIXELS_PER_INCH = 80
+
 _STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;max-width:70rem;margin:2rem auto;padding:0 1rem}
+:root{color-scheme:light}
+body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:72rem;margin:2rem auto;
+padding:0 1rem}
+h1{margin-bottom:.2rem}h2{margin-top:2.5rem;border-bottom:1px solid #ddd;padding-bottom:.2rem}
+.summary{color:#444;margin-top:0}
+.scroll{overflow-x:auto}
 table{border-collapse:collapse;margin:.5rem 0 1.5rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding:.3rem 0}
-th,td{padding:.25rem .8rem;text-align:right;border-bottom:1px solid #ddd}
+th,td{padding:.25rem .8rem;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}
-thead th{border-bottom:2px solid #444}
-.best{font-weight:700}.se{color:#555}.move{color:#555;font-size:.85em}
+tbody th{font-weight:400}
+thead th{border-bottom:2px solid #444;vertical-align:bottom;white-space:normal}
+.words{white-space:normal;text-align:left;min-width:12rem;overflow-wrap:anywhere}
+.best{font-weight:700}.se{color:#555}.mark{display:inline-block;width:2.6em;padding-left:.2em;text-align:left;color:#555}
 .flag{background:#fff3cd}.warning{border-left:4px solid #b35900;padding:.3rem .8rem;background:#fff3cd}
-pre{background:#f5f5f5;padding:.8rem;overflow-x:auto;font-size:.85rem}figure{margin:1rem 0}img{max-width:100%}
+.notes{color:#333;font-size:.9rem;padding-left:1.2rem}
+pre{background:#f5f5f5;padding:.8rem;overflow-x:auto;font-size:.85rem;margin:.5rem 0 1rem}
+summary{cursor:pointer}
+.figures{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0;max-width:100%}img{max-width:100%;height:auto}
 """
 
 _TABLES = """
 {%- for board in boards %}
-<table><caption>{{ board.metric }}</caption>
+<div class="scroll"><table><caption>{{ board.metric }}</caption>
 <thead><tr><th scope="col">recommender</th>
-{%- for label in board.estimators %}<th scope="col">{{ label }}</th>{% endfor %}</tr></thead><tbody>
+{%- for label in board.estimators %}
+<th scope="col">{{ label }}<span class="mark"></span></th>{% endfor %}</tr>
+</thead><tbody>
 {%- for model, cells in board.cells.items() %}
 <tr><th scope="row">{{ model }}</th>
 {%- for label in board.estimators %}{% set cell = cells[label] %}
@@ -43,12 +57,11 @@ _TABLES = """
 <span{% if cell.best %} class="best"{% endif %} title="{{ interval(cell) }}">
 {{- "%.4f"|format(cell.value) }}</span>
 {%- if not isnan(cell.std_error) %} <span class="se">± {{ "%.4f"|format(cell.std_error) }}</span>{% endif %}
-{%- if cell.below_best %}†{% endif %}
-{%- if cell.moved %} <span class="move">{{ arrow(cell.moved) }}</span>{% endif %}
-{%- endif %}</td>{% endfor %}</tr>{% endfor %}
-</tbody></table>
+{%- endif %}<span class="mark">{% if cell.below_best %}†{% endif %} {{ arrow(cell.moved) }}</span>
+</td>{% endfor %}</tr>{% endfor %}
+</tbody></table></div>
 {%- endfor %}
-<ul>{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
+<ul class="notes">{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
 """
 
 _PAGE = (
@@ -58,23 +71,28 @@ _PAGE = (
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <link rel="icon" href="data:,"><style>{{ style|safe }}</style></head><body>
 <h1>{{ title }}</h1>
-<p>{{ summary }}</p>
+<p class="summary">{{ summary }}</p>
 {%- for warning in warnings %}<p class="warning">{{ warning }}</p>{% endfor %}
 <h2>Estimates</h2>"""
     + _TABLES
     + """
-{%- if figures %}<h2>Figures</h2>
-{%- for alt, data in figures %}
-<figure><img alt="{{ alt }}" src="data:image/png;base64,{{ data }}"></figure>{% endfor %}{% endif %}
+{%- if figures %}<h2>Figures</h2><div class="figures">
+{%- for alt, data, width in figures %}
+<figure><img alt="{{ alt }}" width="{{ width }}" src="data:image/png;base64,{{ data }}"></figure>
+{%- endfor %}</div>{% endif %}
 <h2>Weights</h2>
-<table><thead><tr>{% for name in weights[0] %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead><tbody>
-{%- for row in weights[1:] %}<tr>{% for value in row %}<td>{{ value }}</td>{% endfor %}</tr>{% endfor %}
-</tbody></table>
+<p>Weighted estimates rest on fewer positives than there are: on the effective sample size, (Σw)²/Σw².</p>
+<div class="scroll"><table>
+<thead><tr>{% for name in weights[0] %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead><tbody>
+{%- for row in weights[1:] %}<tr>{% for value in row %}<td{% if loop.last %} class="words"{% endif %}>
+{{- value }}</td>{% endfor %}</tr>{% endfor %}
+</tbody></table></div>
 <h2>Definitions and claims</h2>
-{%- for card in cards %}<pre>{{ card }}</pre>{% endfor %}
+{%- for name, card in cards %}<details open><summary>{{ name }}</summary><pre>{{ card }}</pre></details>
+{%- endfor %}
 <h2>Provenance</h2>
-<table><tbody>{% for name, value in provenance.items() %}
-<tr><th scope="row">{{ name }}</th><td>{{ value }}</td></tr>{% endfor %}</tbody></table>
+<div class="scroll"><table><tbody>{% for name, value in provenance.items() %}
+<tr><th scope="row">{{ name }}</th><td class="words">{{ value }}</td></tr>{% endfor %}</tbody></table></div>
 </body></html>
 """
 )
@@ -92,12 +110,8 @@ def to_html(
     InputError
         When jinja2 is not installed.
     """
-    weights: list[list[Any]] = [["estimator", "positives", "ess", "ess of items", "largest share", "remark"]]
-    for label, one in evaluation.weights.items():
-        numbers = [f"{one.n_positives:,}", f"{one.ess:,.1f}", f"{one.ess_items:,.1f}"]
-        weights.append([label, *numbers, f"{one.max_weight_share:.2%}", one.flag])
     sample = next(iter(evaluation.samples.values()))
-    ranked = sample.ranked
+    ranked, left_out, propensity = sample.ranked, sample.n_without_propensity, evaluation.propensity
     return _render(
         _PAGE,
         evaluation,
@@ -107,12 +121,15 @@ def to_html(
         style=_STYLE,
         summary=(
             f"{len(evaluation.models)} recommenders on {len(ranked):,} held-out positives of "
-            f"{ranked.users.size:,} users. Candidates: {ranked.candidates}."
+            f"{ranked.users.size:,} users ({np.median(ranked.counts):g} each in the median). "
+            f"Candidates: {ranked.candidates}."
+            + ("" if propensity is None else f" Propensity: {propensity.model}.")
+            + (f" Left out: {left_out:,} positives without a propensity." if left_out else "")
         ),
         warnings=[f"{label}: {one.flag}." for label, one in evaluation.weights.items() if one.flag],
         figures=_figures(evaluation),
-        weights=weights,
-        cards=[card.card() for card in evaluation.definitions[0]],
+        weights=_weights(evaluation),
+        cards=[(one.label, one.card()) for one in evaluation.definitions[0]],
         provenance=provenance(evaluation),
     )
 
@@ -142,8 +159,20 @@ def _render(template: str, evaluation: Evaluation, correction: Correction, **val
     )
 
 
-def _figures(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return (alternative text, base64 PNG) of each figure."""
+def _weights(evaluation: Evaluation) -> list[list[str]]:
+    """Return the table of weight diagnostics, its header first."""
+    header = ["estimator", "positives", "effective sample size", "the same over items", "largest share"]
+    rows = [[*header, "share of rare items", "remark"]]
+    for label, one in evaluation.weights.items():
+        counts = [f"{one.n_positives:,}", f"{one.ess:,.1f}", f"{one.ess_items:,.1f}"]
+        rare = "–" if np.isnan(one.rare_share) else f"{one.rare_share:.1%}"
+        remark = "; ".join(filter(None, (one.flag, *one.cautions)))
+        rows.append([label, *counts, f"{one.max_weight_share:.2%}", rare, remark])
+    return rows
+
+
+def _figures(evaluation: Evaluation) -> list[tuple[str, str, int]]:
+    """Return (alternative text, base64 PNG, width in pixels) of each figure."""
     try:
         from ipseval.plots import plot_estimates
     except ImportError:
@@ -151,11 +180,14 @@ def _figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     import base64
 
     figures = []
-    for metric in evaluation.metrics:
+    for board in leaderboards(evaluation):
+        place = {model: number for number, model in enumerate(board.cells)}
+        frame = evaluation.frame.sort_values("model", key=lambda names: names.map(place), kind="stable")
+        figure: Any = plot_estimates(frame, metric=board.metric).figure
         buffer = io.BytesIO()
-        axes = plot_estimates(evaluation.frame, metric=metric)
-        figure: Any = axes.figure
-        figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
+        # Twice the pixels that are shown, for sharp screens.
+        figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
         data = base64.b64encode(buffer.getvalue()).decode("ascii")
-        figures.append((f"{metric} of every recommender by every estimator, with intervals", data))
+        alt = f"{board.metric} of every recommender by every estimator, with intervals"
+        figures.append((alt, data, round(PIXELS_PER_INCH * figure.get_size_inches()[0])))
     return figures

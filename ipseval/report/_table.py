@@ -12,6 +12,11 @@ from ipseval.inference import Correction, compare
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
 
+# The letters that claims are written in.
+SYMBOLS = (
+    "P: propensity, the chance that a relevant item is observed; S*_u: held-out positives of user u;\n"
+    "s_u: number of all relevant items of user u"
+)
 CORRECTION_WORDS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "bonferroni": "Bonferroni"}
 
 
@@ -101,6 +106,7 @@ def footnotes(evaluation: Evaluation, *, correction: Correction = "holm", level:
     ]
     if len(evaluation.estimators) > 1:
         notes.append(f"↑↓: places won or lost against the order by {evaluation.estimators[0]}.")
+    said: dict[str, list[str]] = {}
     for label in evaluation.estimators:
         by_claim: dict[str, dict[str, None]] = {}
         texts: dict[str, None] = {}
@@ -111,10 +117,13 @@ def footnotes(evaluation: Evaluation, *, correction: Correction = "holm", level:
         for claim, metrics in by_claim.items():
             on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
             notes.append(f"{label}{on}: {claim}.")
-        flag = evaluation.weights[label].flag
-        if flag:
-            notes.append(f"{label}: NOT TO BE TRUSTED: {flag}.")
-        notes += [f"{label}: {text}." for text in texts]
+        weights = evaluation.weights[label]
+        if weights.flag:
+            notes.append(f"{label}: NOT TO BE TRUSTED: {weights.flag}.")
+        for text in (*texts, *weights.cautions):
+            said.setdefault(text, []).append(label)
+    notes += [f"{', '.join(labels)}: {text}." for text, labels in said.items()]
+    notes.append(SYMBOLS.replace("\n", " ") + ".")
     return notes
 
 

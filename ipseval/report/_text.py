@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ipseval.report._table import SYMBOLS
+
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
 
@@ -99,4 +101,5 @@ def _footer(evaluation: Evaluation) -> str:
         for words in evaluation.weights[label].cautions:
             by_caution.setdefault(words, []).append(label)
     lines += [f"caution ({', '.join(labels)}): {words}" for words, labels in by_caution.items()]
+    lines += SYMBOLS.split("\n")
     return "\n".join(lines)
