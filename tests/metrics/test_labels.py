@@ -94,5 +94,5 @@ def test_cards_name_the_libraries_that_compute_something_else():
 
 
 def test_labels_are_read_in_any_case_and_printed_in_lower_case():
-    assert metric("nDCG@5").label == "ndcg@5"
-    assert metric("DCG(gain=Exponential)@3") == metric("dcg(gain=exponential)@3")
+    assert ipseval.metric("nDCG@5").label == "ndcg@5"
+    assert ipseval.metric("DCG(gain=Exponential)@3") == ipseval.metric("dcg(gain=exponential)@3")
