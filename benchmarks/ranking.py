@@ -17,7 +17,6 @@ import cProfile
 import json
 import os
 import platform
-import pstats
 import resource
 import subprocess
 import sys
@@ -65,7 +64,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
-    parser.add_argument("--profile", action="store_true", help="profile the evaluation beside the ranking")
+    parser.add_argument("--stages", action="store_true", help="time of each stage, one thread")
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--startup", action="store_true")
@@ -143,8 +142,9 @@ def compare(workload: Workload, arguments: argparse.Namespace) -> None:
                     measured[name].append(seconds(product, clock(arguments)))
                 measured[key].append(seconds(call, clock(arguments)))
     report(workload, measured, list(work), list(bare))
-    if arguments.profile:
-        profile(work[arguments.engines[0], "evaluate"])
+    if arguments.stages:
+        for engine in arguments.engines:
+            stages(workload, engine)
 
 
 def report(
@@ -165,10 +165,42 @@ def report(
         print(f"    {engine:6} share of ranking in evaluate     {min(rank / whole, 1):.0%}")
 
 
-def profile(call: Callable[[], object]) -> None:
-    profiler = cProfile.Profile()
+STAGES = {  # functions whose own time is a stage; what they call is counted where it belongs
+    "product of the factors": ("_factors.py", ("count",)),
+    "comparison": ("_kernels", ("count_close", "_count", "_count_sorted", "_search", "_count_true")),
+    "exact scores": ("_kernels", ("pair_scores",)),
+    "training items": ("_kernels", ("hide",)),
+}
+
+
+def stages(workload: Workload, engine: str) -> None:
+    """Print the processor time of each stage of an evaluation with one thread, in us per user."""
+    call = calls(workload, engine, 1)["evaluate"]
+    profiler = cProfile.Profile(time.process_time)
     profiler.runcall(call)
-    pstats.Stats(profiler).sort_stats("cumulative").print_stats(30)
+    entries = profiler.getstats()
+    total = sum(entry.inlinetime for entry in entries)
+    spent = dict.fromkeys(STAGES, 0.0)
+    whole_ranking = 0.0
+    for entry in entries:
+        code = entry.code
+        file, name = getattr(code, "co_filename", ""), getattr(code, "co_name", "")
+        if file.endswith("_exact.py") and name == "rank_positives":
+            whole_ranking = entry.totaltime
+        for stage, (where, names) in STAGES.items():
+            if f"ranking/{where}" in file and name in names:
+                spent[stage] += entry.inlinetime
+                # NumPy's sort, comparison and gather belong to the kernel that calls them
+                spent[stage] += sum(
+                    sub.inlinetime
+                    for sub in entry.calls or ()
+                    if where == "_kernels" and isinstance(sub.code, str)
+                )
+    spent["rest of the ranking"] = whole_ranking - sum(spent.values())
+    spent["metrics and estimators"] = total - whole_ranking
+    per_user = 1e6 / workload.split.n_users
+    shown = "; ".join(f"{name} {value * per_user:.2f}" for name, value in spent.items())
+    print(f"    {engine} stages, us per user: {shown}")
 
 
 def scaling(arguments: argparse.Namespace) -> None:
