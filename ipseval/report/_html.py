@@ -31,7 +31,7 @@ table{border-collapse:collapse;margin:.5rem 0 1.5rem;font-variant-numeric:tabula
 caption{text-align:left;font-weight:600;padding:.3rem 0}
 th,td{padding:.25rem .8rem;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}
-tbody th{font-weight:400}
+tbody th{font-weight:400;white-space:normal;overflow-wrap:anywhere;max-width:24rem}
 thead th{border-bottom:2px solid #444;vertical-align:bottom;white-space:normal}
 .words{white-space:normal;text-align:left;min-width:12rem;overflow-wrap:anywhere}
 .best{font-weight:700}.se{color:#555}.mark{display:inline-block;width:2.6em;padding-left:.2em;text-align:left;color:#555}
