@@ -96,11 +96,11 @@ def count_stored(
     n_above: IntArray,
     n_reach: IntArray,
 ) -> int:
-    """Write how many candidates score above, and reach, each positive's score; return how many are NaN."""
+    """Write how many candidates score above, and reach, each positive's score; return the number of NaN."""
     row = np.repeat(np.arange(start.size - 1), np.diff(start))
     excluded_row = np.repeat(np.arange(start.size - 1), np.diff(excluded_start))
     hidden = block[excluded_row, excluded[excluded_start[0] : excluded_start[-1]]]
-    n_nan = -int((hidden != hidden).sum())
+    n_nan = 0
     for first in range(0, block.shape[1], LANES):
         tile = block[:, first : first + LANES]
         if block.dtype.kind == "f":

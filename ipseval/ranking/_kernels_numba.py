@@ -199,7 +199,7 @@ def count_stored(
     n_above: IntArray,
     n_reach: IntArray,
 ) -> int:
-    """Write how many candidates score above, and reach, each positive's score; return how many are NaN."""
+    """Write how many candidates score above, and reach, each positive's score; return the number of NaN."""
     n_nan = 0
     for r in range(block.shape[0]):
         for c in range(0, block.shape[1], CHUNK):
@@ -219,8 +219,6 @@ def count_stored(
                 n_reach[j] += reach_0
         for k in range(excluded_start[r], excluded_start[r + 1]):
             x = block[r, excluded[k]]
-            if x != x:
-                n_nan -= 1
             for j in range(start[r], start[r + 1]):
                 n_above[j] -= x > score[j]
                 n_reach[j] -= x >= score[j]

@@ -63,7 +63,7 @@ def rank_stored(
     Raises
     ------
     InputError
-        When candidates have NaN scores, with their total number.
+        When scores are NaN, with their total number.
     """
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
     n_nan = np.zeros(batch.users.size, np.int64)  # at the first row of each part: no lock is needed
@@ -99,7 +99,7 @@ def rank_stored(
         run_workers(n_blocks, lambda: handle, resources, n_users)
     else:
         run_blocks(n_blocks, produce, handlers, resources, n_users)
-    check_nan(int(n_nan.sum()), n_users * n_items - batch.excluded.size, resources.name)
+    check_nan(int(n_nan.sum()), n_users * n_items, resources.name)
     return n_above, n_tied
 
 

@@ -12,7 +12,7 @@ from ipseval.ranking._batches import Batch, frozen
 
 
 def count_block(batch: Batch, scores: AnyArray, kernels: ModuleType) -> tuple[IntArray, IntArray, int]:
-    """Return (n_above, n_tied) of the batch's positives and the number of candidates whose score is NaN."""
+    """Return (n_above, n_tied) of the batch's positives and the number of NaN in the block."""
     block = frozen(comparable(scores))
     n_above, n_reach = np.zeros(batch.item.size, np.int64), np.zeros(batch.item.size, np.int64)
     score = block[batch.row, batch.item]
@@ -42,9 +42,9 @@ def comparable(scores: AnyArray) -> AnyArray:
 
 
 def check_nan(n_nan: int, n_scores: int, name: str) -> None:
-    """Raise `InputError` when a candidate's score is NaN."""
+    """Raise `InputError` when a score is NaN."""
     if n_nan:
         raise InputError(
-            f"{name}: {n_nan:,} of {n_scores:,} scores of candidates are NaN; a NaN has no place in a "
-            "ranking. Use -inf for items that should come last."
+            f"{name}: {n_nan:,} of {n_scores:,} scores are NaN; a NaN has no place in a ranking. "
+            " Use -inf for items that should come last."
         )
