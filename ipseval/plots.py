@@ -331,7 +331,7 @@ def plot_validation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-class ShownAxes(Axes):
+class _NotebookAxes(Axes):
     """Axes that a notebook shows as a picture of their figure when they are the value of a cell."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
@@ -390,7 +390,7 @@ def _axes(ax: Axes | None, *, width: float = 5.6, height: float = 3.6) -> Axes:
     # A figure of our own, not pyplot's: nothing global changes, and no figure stays behind in memory.
     if ax is not None:
         return ax
-    ax = Figure(figsize=(width, height), layout="constrained").add_subplot(axes_class=ShownAxes)
+    ax = Figure(figsize=(width, height), layout="constrained").add_subplot(axes_class=_NotebookAxes)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

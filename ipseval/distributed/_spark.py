@@ -39,6 +39,8 @@ def evaluate_spark(
 ) -> DistributedEvaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Spark.
 
+    What is not described here is as in `evaluate_dask`. ipseval must be installed on the workers.
+
     Parameters
     ----------
     models : dict
@@ -48,8 +50,6 @@ def evaluate_spark(
     n_partitions : int, optional
         Of the shuffle by user; default: spark.sql.shuffle.partitions. One partition must fit in the memory
         of a Python worker.
-
-    Other parameters, and what is raised: as in `evaluate_dask`. ipseval must be installed on the workers.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions

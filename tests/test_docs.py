@@ -1,0 +1,68 @@
+"""The documentation names everything public, its examples run, and its pages are all in the menu."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+import ipseval
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+REFERENCE = set(
+    re.findall(r"^::: (\S+)$", "\n".join(page.read_text() for page in DOCS.glob("api/*.md")), re.MULTILINE)
+)
+EXAMPLES = ("which-estimator.md", "why-numbers-differ.md")
+
+
+def test_every_public_name_is_in_the_reference():
+    names = {name for name in ipseval.__all__ if name != "__version__"}
+    named = {name for name in names if not isinstance(getattr(ipseval, name), types.ModuleType)}
+    missing = {name for name in named if not REFERENCE & {f"ipseval.{name}", f"ipseval.errors.{name}"}}
+    assert missing == set()
+    modules = {
+        name for name in names - named if not any(one.startswith(f"ipseval.{name}.") for one in REFERENCE)
+    }
+    assert modules == set()
+
+
+def test_every_name_that_a_public_module_lists_is_in_the_reference():
+    missing = []
+    for name in ipseval.__all__:
+        module = getattr(ipseval, name)
+        for member in getattr(module, "__all__", ()) if isinstance(module, types.ModuleType) else ():
+            value = getattr(module, member)
+            short = getattr(ipseval, member, None) is value and f"ipseval.{member}" in REFERENCE
+            if not (short or f"ipseval.{name}.{member}" in REFERENCE or isinstance(value, types.ModuleType)):
+                missing.append(f"{name}.{member}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", sorted(REFERENCE))
+def test_every_name_in_the_reference_exists_and_says_what_it_is(name: str):
+    module, _, member = name.rpartition(".")
+    value = getattr(importlib.import_module(module), member)
+    assert value.__doc__ or not (inspect.isfunction(value) or inspect.isclass(value))
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
+    # Blank lines at the end of a fence belong to the page, not to what is printed.
+    found = doctest.testfile(
+        str(DOCS / page), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert found.attempted > 5
+    assert found.failed == 0
+
+
+def test_every_page_is_in_the_menu():
+    menu = set(re.findall(r"[\w/-]+\.(?:md|ipynb)", (DOCS.parent / "mkdocs.yml").read_text()))
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")}
+    pages |= {f"notebooks/{page.name}" for page in (DOCS.parent / "notebooks").glob("*.ipynb")}
+    assert pages - menu == set()
+    assert {page for page in menu if not (DOCS / page).exists()} == set()
