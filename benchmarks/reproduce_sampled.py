@@ -2,13 +2,14 @@
 
     python benchmarks/reproduce_sampled.py          (seconds; prints the tables of docs/reproductions.md)
 
-Nothing is simulated but the last table: every expectation and standard deviation is an exact sum over the law of
-the sampled rank.
+Nothing is simulated but the last column: every expectation and standard deviation is an exact sum over the
+law of the sampled rank.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -102,7 +103,7 @@ def order(values: dict[str, float]) -> str:
     """Return names from best to worst, `=` between values that agree to 1e-9."""
     names = sorted(values, key=lambda name: -values[name])
     text = names[0]
-    for before, after in zip(names, names[1:], strict=False):
+    for before, after in pairwise(names):
         text += (" = " if abs(values[before] - values[after]) < 1e-9 else " > ") + after
     return text
 

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "reproductions.md"
 
 
 def data_folder() -> Path:
-    """Return the folder of the public data sets: IPSEVAL_DATA, otherwise ../shared/data beside the project."""
+    """Return the folder of the data sets: IPSEVAL_DATA, otherwise ../shared/data beside the project."""
     return Path(os.environ.get("IPSEVAL_DATA") or ROOT.parent / "shared" / "data")
 
 
