@@ -154,7 +154,9 @@ def as_coded(study: Study, seed: int, n_negatives: int = 200, *, same_pool: bool
             biased = rank_positives(model, split, candidates=pool)
             other = type(split)(split.train, shown)
             reference = (
-                rank_positives(model, other, candidates=pool) if same_pool else rank_rated(model, other, rated)
+                rank_positives(model, other, candidates=pool)
+                if same_pool
+                else rank_rated(model, other, rated)
             )
             truth = evaluate_ranks({name: reference}, metrics=metrics, estimators=["aoa"], ties="min").frame
             truth = truth.set_index("metric")["estimate"]

@@ -237,7 +237,9 @@ def learning_table(runs: pd.DataFrame) -> str:
     rows = []
     for name, part in runs.groupby("model", sort=False):
         mae, mse = PAPER_LEARNING[name]
-        chosen = ", ".join(sorted({f"d = {d}, λ = {l2:g}" for d, l2 in zip(part["d"], part["λ"], strict=True)}))
+        chosen = ", ".join(
+            sorted({f"d = {d}, λ = {l2:g}" for d, l2 in zip(part["d"], part["λ"], strict=True)})
+        )
         rows.append(
             [name, f"{mae:.3f}", f"{part['mae'].mean():.3f} ± {part['mae'].std():.3f}", f"{mse:.3f}",
              f"{part['mse'].mean():.3f} ± {part['mse'].std():.3f}", chosen]
