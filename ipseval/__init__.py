@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from ipseval.propensity import fit_gamma_from_exposure as fit_gamma_from_exposure
     from ipseval.propensity import fit_popularity_exponent as fit_popularity_exponent
     from ipseval.ranking import RankedPositives as RankedPositives
+    from ipseval.ranking import SampledCandidates as SampledCandidates
     from ipseval.ranking import rank_positives as rank_positives
     from ipseval.ratings import evaluate_ratings as evaluate_ratings
     from ipseval.sampled_metrics import correct_sampled as correct_sampled
+    from ipseval.sampled_metrics import corrected_metric as corrected_metric
     from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff
     from ipseval.sampled_metrics import expected_sampled as expected_sampled
     from ipseval.splits import Split as Split
@@ -85,9 +87,11 @@ _HOME = {
     "fit_gamma_from_exposure": "propensity",
     "fit_popularity_exponent": "propensity",
     "RankedPositives": "ranking",
+    "SampledCandidates": "ranking",
     "rank_positives": "ranking",
     "evaluate_ratings": "ratings",
     "correct_sampled": "sampled_metrics",
+    "corrected_metric": "sampled_metrics",
     "equivalent_cutoff": "sampled_metrics",
     "expected_sampled": "sampled_metrics",
     "Split": "splits",
