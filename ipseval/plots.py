@@ -177,7 +177,7 @@ def plot_bias(
     part = part[part["estimator"].isin(chosen)]
     ax = _axes(ax, width=4.2, height=3.8)
     low, high = _range(part[["truth", "estimate", "ci_low", "ci_high"]].to_numpy())
-    ax.plot([low, high], [low, high], color="0.6", linewidth=1, zorder=0)
+    ax.plot([low, high], [low, high], color="0.6", linewidth=1, zorder=0, label="estimate = truth")
     for number, estimator in enumerate(chosen):
         rows = part[part["estimator"] == estimator]
         ax.errorbar(
