@@ -67,7 +67,7 @@ def warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> Non
             else "per-user snips keeps a bias of order 1/|S*_u|"
         )
         warnings.warn(
-            f"users have {median:g} test positives in the median: {detail}. "
+            f"the median user has {median:g} test positive{'' if median == 1 else 's'}: {detail}. "
             "Prefer snips-global or snips-pooled.",
             DataWarning,
             stacklevel=4,

@@ -67,8 +67,10 @@ def evaluate(
         `split.test` holds the positives, `split.train` is excluded from the candidates.
     propensity : Propensity, an unfitted propensity model, or None
         A model is fitted to `split.train`. None: only unweighted estimators.
-    metrics, estimators : labels or objects
-        Default estimators: aoa, snips, snips-global; aoa alone without a propensity.
+    metrics : labels or objects
+        What `ipseval.metric` reads, or what it returns.
+    estimators : labels or objects, optional
+        Default: aoa, snips, snips-global; aoa alone without a propensity.
     candidates : "all" or a sampling scheme
         Which items compete. A sample of negatives changes the metric; see `expected_sampled`.
     ties : {"default", "mean", "min", "max", "expected"}

@@ -62,7 +62,7 @@ def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
         **FEW,
     )
     split = split_temporal(log, test_fraction=0.3)
-    with pytest.warns(DataWarning, match="test positives in the median"):
+    with pytest.warns(DataWarning, match="the median user has"):
         expected = evaluate(
             {name: fit(split.train) for name, fit in MODELS.items()},
             split,

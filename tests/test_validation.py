@@ -111,7 +111,7 @@ def test_estimates_are_those_of_evaluate_on_the_same_split(study):
         estimators=estimators,
         split=split,
     )
-    with pytest.warns(DataWarning, match="test positives in the median"):
+    with pytest.warns(DataWarning, match="the median user has"):
         frame = evaluate(
             models, split, propensity=propensity, metrics=["mean_dcg"], estimators=estimators
         ).frame
