@@ -34,7 +34,8 @@ def describe(model: Any, split: Split) -> ModelScores:
 
     def rows(users: IntArray) -> AnyArray:
         with evaluating(model):
-            return to_numpy(model(torch.as_tensor(users).to(device_of(model))))
+            # A copy: torch does not take arrays that cannot be written to.
+            return to_numpy(model(torch.tensor(users).to(device_of(model))))
 
     return ModelScores(source_of(model), rows=rows)
 
