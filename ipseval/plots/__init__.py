@@ -1,0 +1,29 @@
+"""Plots of tidy frames: they compute nothing, draw intervals always, and stay readable in grey.
+
+Every function takes a frame and optional axes, and returns the axes. A notebook shows returned axes as a
+picture; `axes.figure.savefig(path)` writes one. Colours are those of Okabe and Ito, which colour-blind
+readers can tell apart; marks and line styles repeat what colours say.
+"""
+
+from __future__ import annotations
+
+from ipseval.plots._base import COLOURS, LINES, MARKS
+from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
+from ipseval.plots._orders import plot_agreement, plot_sampled
+from ipseval.plots._popularity import plot_frequency, plot_popularity
+from ipseval.plots._truth import plot_bias, plot_validation
+
+__all__ = [
+    "COLOURS",
+    "LINES",
+    "MARKS",
+    "plot_agreement",
+    "plot_bias",
+    "plot_estimates",
+    "plot_frequency",
+    "plot_popularity",
+    "plot_sampled",
+    "plot_sensitivity",
+    "plot_validation",
+    "plot_weights",
+]

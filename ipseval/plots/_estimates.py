@@ -1,0 +1,133 @@
+"""Plots of an evaluation: estimates, their dependence on γ, their weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ipseval.plots._base import (
+    COLOURS,
+    LINES,
+    MARKS,
+    add_legend,
+    axes_or_new,
+    distinct,
+    need,
+    only,
+    plain,
+    reach,
+    shift,
+    tipping_gammas,
+)
+
+
+def plot_estimates(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+    """Return axes with the estimate and interval of every recommender, one mark per estimator.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `Evaluation.frame`: model, metric, estimator, estimate, ci_low, ci_high.
+    metric : str, optional
+        Which metric; needed when the frame holds several.
+    """
+    need(frame, "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
+    part = only(frame, "metric", metric)
+    models, estimators = distinct(part["model"]), distinct(part["estimator"])
+    ax = axes_or_new(ax, width=6.4, height=0.9 + 0.19 * len(models) * (len(estimators) + 0.8))
+    for number, estimator in enumerate(estimators):
+        rows = part[part["estimator"] == estimator]
+        place = [models.index(model) for model in rows["model"]] + shift(number, len(estimators))
+        ax.errorbar(
+            rows["estimate"],
+            place,
+            xerr=reach(rows, "estimate"),
+            fmt=MARKS[number % 8],
+            color=COLOURS[number % 8],
+            capsize=2,
+            markersize=5,
+            label=plain(estimator),
+        )
+    ax.set_yticks(range(len(models)), [plain(model) for model in models], parse_math=False)
+    ax.set_ylim(len(models) - 0.5, -0.5)
+    for place in range(1, len(models)):
+        ax.axhline(place - 0.5, color="0.85", linewidth=0.8)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(f"{part['metric'].iloc[0]}, with its interval", parse_math=False)
+    ax.grid(axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return ax
+
+
+def plot_sensitivity(
+    frame: pd.DataFrame,
+    *,
+    metric: str | None = None,
+    estimator: str | None = None,
+    tipping: pd.DataFrame | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return axes with the estimate of every recommender over γ, from AOA (γ = −1) on.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `Evaluation.sensitivity(…)`: model, metric, estimator, gamma, estimate, ci_low, ci_high.
+    metric, estimator : str, optional
+        Which; needed when the frame holds several.
+    tipping : DataFrame, optional
+        `Evaluation.tipping_points()`: metric, estimator, tipping_points, the γ at which two recommenders
+        change places; those of this metric and estimator are drawn as vertical lines.
+    """
+    need(frame, "model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high")
+    part = only(only(frame, "metric", metric), "estimator", estimator)
+    places = tipping_gammas(tipping, part["metric"].iloc[0], part["estimator"].iloc[0])
+    ax = axes_or_new(ax)
+    for number, model in enumerate(distinct(part["model"])):
+        rows = part[part["model"] == model].sort_values("gamma")
+        colour = COLOURS[number % 8]
+        ax.plot(
+            rows["gamma"], rows["estimate"], color=colour, linestyle=LINES[number % 8], label=plain(model)
+        )
+        ax.fill_between(rows["gamma"], rows["ci_low"], rows["ci_high"], color=colour, alpha=0.15, linewidth=0)
+    for number, gamma in enumerate(places):
+        label = "two swap places" if number == 0 else None
+        ax.axvline(gamma, color="0.55", linewidth=0.8, linestyle=(0, (1, 3)), zorder=0, label=label)
+    ax.set_xlabel(r"$\gamma$ of $P \propto (n^*)^{(\gamma + 1)/2}$   (−1: the plain average)")
+    ax.set_ylabel(f"{part['metric'].iloc[0]} by {part['estimator'].iloc[0]}", parse_math=False)
+    ax.margins(x=0.02)
+    add_legend(ax)
+    return ax
+
+
+def plot_weights(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Return axes with the effective sample size of each estimator's weights beside the positives it used.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        estimator, ess, n_positives, max_weight_share; `Evaluation.diagnostics`.
+    """
+    need(frame, "estimator", "ess", "n_positives", "max_weight_share")
+    rows = frame.drop_duplicates("estimator")
+    place = np.arange(len(rows))
+    ax = axes_or_new(ax, width=6.4, height=1.1 + 0.4 * len(rows))
+    ax.barh(place, rows["n_positives"], color="0.88", label="positives")
+    ax.barh(place, rows["ess"], height=0.5, color=COLOURS[0], label="effective sample size")
+    for y, share in zip(place, rows["max_weight_share"], strict=True):
+        ax.annotate(
+            f"largest share {100 * share:.2g} %",
+            (1.01, y),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize="small",
+        )
+    ax.set_yticks(place, [plain(label) for label in rows["estimator"]], parse_math=False)
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.set_xlabel("number of positives")
+    add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    return ax

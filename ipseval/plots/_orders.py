@@ -1,0 +1,89 @@
+"""Plots of the agreement of orders, and of metrics on sampled candidates."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ipseval.plots._base import (
+    AGREEMENT_WORDS,
+    COLOURS,
+    MARKS,
+    add_legend,
+    axes_or_new,
+    distinct,
+    need,
+    only,
+    plain,
+    reach,
+    square,
+)
+
+
+def plot_agreement(frame: pd.DataFrame, *, value: str = "src", ax: Axes | None = None) -> Axes:
+    """Return axes with a heat map of order agreement between protocols or domains.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Square, with the same names as index and columns: `ProtocolStudy.matrix(…)`. Or tidy: columns a, b and
+        the agreement named by `value`. Pairs that are absent stay empty.
+    value : str
+        Which agreement: the column of a tidy frame, and what the colours are called.
+    """
+    names, matrix = square(frame, value)
+    names = [plain(name) for name in names]
+    # Names stand to the left and, at an angle, below.
+    cells, words = 0.55 * len(names), 0.08 * max(map(len, names))
+    ax = axes_or_new(ax, width=cells + words + 1.8, height=cells + 0.75 * words + 0.7)
+    low, high = min(0.0, np.nanmin(matrix)), max(1.0, np.nanmax(matrix))
+    shown = ax.imshow(matrix, cmap=mpl.colormaps["cividis"], vmin=low, vmax=high)
+    for row, column in np.argwhere(~np.isnan(matrix)):
+        dark = matrix[row, column] < low + 0.55 * (high - low)
+        ax.text(
+            column,
+            row,
+            f"{matrix[row, column]:.2f}",
+            ha="center",
+            va="center",
+            color="white" if dark else "black",
+            fontsize="small",
+        )
+    ax.set_xticks(range(len(names)), names, rotation=45, ha="right", parse_math=False)
+    ax.set_yticks(range(len(names)), names, parse_math=False)
+    ax.figure.colorbar(shown, ax=ax, label=AGREEMENT_WORDS.get(value, value), shrink=0.8)
+    return ax
+
+
+def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+    """Return axes with a metric against the number m of sampled candidates; dashed lines: full ranking.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        model, metric, n_sampled, estimate, ci_low, ci_high, exact.
+    """
+    need(frame, "model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact")
+    part = only(frame, "metric", metric)
+    ax = axes_or_new(ax)
+    for number, model in enumerate(distinct(part["model"])):
+        rows = part[part["model"] == model].sort_values("n_sampled")
+        colour = COLOURS[number % 8]
+        ax.errorbar(
+            rows["n_sampled"],
+            rows["estimate"],
+            yerr=reach(rows, "estimate"),
+            marker=MARKS[number % 8],
+            color=colour,
+            capsize=2,
+            markersize=4,
+            label=plain(model),
+        )
+        ax.axhline(float(rows["exact"].iloc[0]), color=colour, linestyle="--", linewidth=0.9)
+    ax.set_xscale("log")
+    ax.set_xlabel("sampled candidates m (dashed: full ranking)")
+    ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)
+    add_legend(ax)
+    return ax

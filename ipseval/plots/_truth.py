@@ -1,0 +1,103 @@
+"""Plots of estimates against the truth or against random exposure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ipseval.plots._base import (
+    COLOURS,
+    MARKS,
+    add_legend,
+    axes_or_new,
+    distinct,
+    limits,
+    need,
+    only,
+    plain,
+    reach,
+    shift,
+)
+
+
+def plot_bias(
+    frame: pd.DataFrame,
+    *,
+    metric: str | None = None,
+    estimators: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return axes with estimates against the truth; on the diagonal an estimate is right.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        model, metric, estimator, truth, estimate, ci_low, ci_high.
+    metric : str, optional
+        Which metric; needed when the frame holds several.
+    estimators : sequence of str, optional
+        Which, in this order; default all.
+    """
+    need(frame, "metric", "estimator", "truth", "estimate", "ci_low", "ci_high")
+    part = only(frame, "metric", metric)
+    chosen = list(estimators) if estimators is not None else distinct(part["estimator"])
+    part = part[part["estimator"].isin(chosen)]
+    ax = axes_or_new(ax, width=4.2, height=3.8)
+    low, high = limits(part[["truth", "estimate", "ci_low", "ci_high"]].to_numpy())
+    ax.plot([low, high], [low, high], color="0.6", linewidth=1, zorder=0, label="estimate = truth")
+    for number, estimator in enumerate(chosen):
+        rows = part[part["estimator"] == estimator]
+        ax.errorbar(
+            rows["truth"],
+            rows["estimate"],
+            yerr=reach(rows, "estimate"),
+            fmt=MARKS[number % 8],
+            color=COLOURS[number % 8],
+            capsize=2,
+            label=plain(estimator),
+        )
+    ax.set(xlim=limits(part["truth"].to_numpy()), ylim=(low, high))
+    ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
+    ax.set_xlabel("truth")
+    ax.set_ylabel("estimate with its interval")
+    add_legend(ax)
+    return ax
+
+
+def plot_validation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Return axes with the reduction of error by each propensity and estimator, one mark per metric.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `Validation.summary()`, or rows of it: propensity, estimator, metric, reduction, reduction_low,
+        reduction_high.
+    """
+    need(frame, "propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high")
+    labels = [f"{one}, {other}" for one, other in zip(frame["propensity"], frame["estimator"], strict=True)]
+    names, metrics = distinct(labels), distinct(frame["metric"])
+    ax = axes_or_new(ax, width=8, height=1.5 + 0.3 * len(names))
+    for number, metric in enumerate(metrics):
+        rows = frame[(frame["metric"] == metric).to_numpy()].rename(
+            columns={"reduction_low": "ci_low", "reduction_high": "ci_high"}
+        )
+        place = [names.index(label) for label in np.array(labels)[(frame["metric"] == metric).to_numpy()]]
+        ax.errorbar(
+            100 * rows["reduction"],
+            place + shift(number, len(metrics)),
+            xerr=100 * reach(rows, "reduction"),
+            fmt=MARKS[number % 8],
+            color=COLOURS[number % 8],
+            markersize=4,
+            linewidth=1,
+            label=plain(metric),
+        )
+    ax.axvline(0, color="0.5", linewidth=0.8)
+    ax.set_yticks(range(len(names)), names, parse_math=False)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel("reduction of the plain average's error, % (right of 0: closer to random exposure)")
+    add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return ax
