@@ -37,6 +37,9 @@ def execute(path: Path) -> None:
     ).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of execution would change the file at every run
+        if cell.cell_type == "code":
+            # A progress bar that misses its widgets says so, with the path of this machine.
+            cell.outputs = [one for one in cell.outputs if "TqdmWarning" not in one.get("text", "")]
     nbformat.write(notebook, path)
 
 

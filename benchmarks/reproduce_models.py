@@ -4,10 +4,10 @@
 
 BPR is cornac's. U-CML and A-CML, which no maintained library offers with both samplers, and PMF are the
 short PyTorch module below, with the losses of the authors' code (openrec). CML: squared distances, an item
-bias, a margin of 1, embeddings kept in the unit ball; A-CML takes the hardest of five negatives and weights it
+bias, a margin of 1, embeddings kept in the unit ball; A-CML takes the hardest of five negatives, weighted
 by log(1 + ⌊n_items · share of violating negatives⌋). PMF: squared error of sigmoid(u·v + bias), four
-negatives for each positive. "BPR (openrec loss)" and "PMF (cornac)" are the other implementation of each:
-they show how much of a difference is due to it.
+negatives for each positive. "BPR (openrec loss)" and "PMF (cornac)" are the other implementation of each,
+"(rate 0.005)" another learning rate: they show how much of a difference is due to it.
 
 Every recommender has 50 dimensions. A snapshot is chosen by recall@50 on the validation part (the plain
 average over the whole catalogue), never on the test part. Factors go to .cache/reproductions, which is not
@@ -194,15 +194,19 @@ def _scores_as_factors(loss: str, user: Any, item: Any, bias: Any) -> Factors:
 
 
 Trainer = Callable[[Interactions, int], Iterator[tuple[str, Factors]]]
+def _torch(loss: str, l2: float, n_steps: int, rate: float) -> Trainer:
+    return lambda train, seed: torch_model(train, seed, loss=loss, l2=l2, n_steps=n_steps, rate=rate)
+
+
 CITEULIKE: dict[str, Trainer] = {
     "BPR": cornac_bpr,
-    "PMF": lambda train, seed: torch_model(train, seed, loss="pmf", l2=0.0, n_steps=4000, rate=0.005),
-    "U-CML": lambda train, seed: torch_model(train, seed, loss="ucml", l2=0.1, n_steps=2500, rate=0.005),
-    "A-CML": lambda train, seed: torch_model(train, seed, loss="acml", l2=0.1, n_steps=2500, rate=0.005),
-    "BPR (openrec loss)": lambda train, seed: torch_model(
-        train, seed, loss="bpr", l2=0.01, n_steps=2500, rate=0.005
-    ),
+    "PMF": _torch("pmf", 0.0, 10_000, 0.001),
+    "U-CML": _torch("ucml", 0.1, 6_000, 0.001),
+    "A-CML": _torch("acml", 0.1, 2_500, 0.005),
+    "BPR (openrec loss)": _torch("bpr", 0.01, 2_500, 0.005),
     "PMF (cornac)": cornac_pmf,
+    "PMF (rate 0.005)": _torch("pmf", 0.0, 4_000, 0.005),
+    "U-CML (rate 0.005)": _torch("ucml", 0.1, 2_500, 0.005),
 }
 MODELS = ("BPR", "PMF", "U-CML", "A-CML")
 

@@ -3,11 +3,12 @@
     python benchmarks/reproduce_protocols.py --data ../shared/data [--write]
 
 Random or temporal order × ratio or leave-one-out (RO/TO × RS/LS), and sampled candidates against the full
-catalogue. The logs at hand have no timestamps; three simulated domains of `protocol_study.py` stand in for time,
-Coat's biased positives add a real log in random order. Ranks are kept in .cache/reproductions/protocols.
+catalogue. The logs at hand have no timestamps: three simulated domains of `protocol_study.py` stand in for
+time, Coat's biased positives add a real log in random order. Ranks are kept in
+.cache/reproductions/protocols.
 
-Popularity, item-kNN, BPR (cornac), SVD++ (Surprise, on positives as 5 and one drawn item for each as 1) and NCF
-(cornac's NeuMF); pure SVD and EASE make seven. GCMC, DSSM and DIN are not run: see the page.
+Popularity, item-kNN, BPR (cornac), SVD++ (Surprise, on positives as 5 and one drawn item for each as 1) and
+NCF (cornac's NeuMF); pure SVD and EASE make seven. GCMC, DSSM and DIN are not run: see the page.
 """
 
 from __future__ import annotations
