@@ -194,6 +194,8 @@ def _scores_as_factors(loss: str, user: Any, item: Any, bias: Any) -> Factors:
 
 
 Trainer = Callable[[Interactions, int], Iterator[tuple[str, Factors]]]
+
+
 def _torch(loss: str, l2: float, n_steps: int, rate: float) -> Trainer:
     return lambda train, seed: torch_model(train, seed, loss=loss, l2=l2, n_steps=n_steps, rate=rate)
 
