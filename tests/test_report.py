@@ -115,5 +115,21 @@ def test_text_puts_estimators_side_by_side_with_claims_below(evaluation):
     assert re.search(r"^aoa.*: biased", text, flags=re.MULTILINE)
 
 
+def test_a_single_recommender_is_not_called_the_best(evaluation):
+    only = ipseval.evaluate_ranks(
+        {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
+    )
+    assert repr(only).startswith("1 recommender, ")
+    assert "*" not in repr(only).split("±")[0]
+    assert "best" not in repr(only)
+    assert "**" not in only.to_markdown()
+    assert "best" not in only.to_markdown()
+
+
+def test_letters_of_the_claims_and_cautions_stand_below_every_form(evaluation):
+    for text in (repr(evaluation), evaluation.to_markdown().replace("\\", ""), evaluation._repr_html_()):
+        assert "P: propensity, the chance that a relevant item is observed; S*_u: held-out positives" in text
+
+
 def test_plot_draws_the_chosen_metric(evaluation):
     assert evaluation.plot("auc").get_xlabel().startswith("auc")

@@ -10,7 +10,7 @@ import numpy as np
 from ipseval.errors import InputError
 from ipseval.inference import Correction
 from ipseval.report._provenance import provenance
-from ipseval.report._table import arrow, footnotes, leaderboards
+from ipseval.report._table import arrow, counted, footnotes, leaderboards
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -120,7 +120,7 @@ def to_html(
         policy=_POLICY,
         style=_STYLE,
         summary=(
-            f"{len(evaluation.models)} recommenders on {len(ranked):,} held-out positives of "
+            f"{counted(len(evaluation.models), 'recommender')} on {len(ranked):,} held-out positives of "
             f"{ranked.users.size:,} users ({np.median(ranked.counts):g} each in the median). "
             f"Candidates: {ranked.candidates}."
             + ("" if propensity is None else f" Propensity: {propensity.model}.")

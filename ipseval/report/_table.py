@@ -88,7 +88,7 @@ def leaderboards(
                     std_error=interval.std_error,
                     ci_low=interval.low,
                     ci_high=interval.high,
-                    best=model == best and not np.isnan(one.value),
+                    best=several and model == best and not np.isnan(one.value),
                     below_best=differs,
                     moved=first[model] - places[label][model],
                     flag=evaluation.weights[label].flag,
@@ -100,11 +100,13 @@ def leaderboards(
 def footnotes(evaluation: Evaluation, *, correction: Correction = "holm", level: float = 0.05) -> list[str]:
     """Return what has to stand below every table: how to read it, claims, notes."""
     words = CORRECTION_WORDS.get(str(correction), "no")
-    notes = [
-        "± one standard error over users. Bold: best of its column. "
-        f"†: differs from the best, paired test, {words} correction over pairs of the column, p < {level:g}."
-    ]
-    if len(evaluation.estimators) > 1:
+    notes = ["± one standard error over users."]
+    if len(evaluation.models) > 1:
+        notes[0] += (
+            " Bold: best of its column. †: differs from the best, paired test, "
+            f"{words} correction over pairs of the column, p < {level:g}."
+        )
+    if len(evaluation.models) > 1 and len(evaluation.estimators) > 1:
         notes.append(f"↑↓: places won or lost against the order by {evaluation.estimators[0]}.")
     said: dict[str, list[str]] = {}
     for label in evaluation.estimators:
@@ -125,6 +127,11 @@ def footnotes(evaluation: Evaluation, *, correction: Correction = "holm", level:
     notes += [f"{', '.join(labels)}: {text}." for text, labels in said.items()]
     notes.append(SYMBOLS.replace("\n", " ") + ".")
     return notes
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number and the noun in singular or plural."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def arrow(moved: int) -> str:

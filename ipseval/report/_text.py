@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ipseval.report._table import SYMBOLS
+from ipseval.report._table import SYMBOLS, counted
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -24,8 +24,8 @@ def _headline(evaluation: Evaluation) -> str:
     sample = next(iter(evaluation.samples.values()))
     ranked = sample.ranked
     lines = [
-        f"{len(evaluation.models)} recommenders, {len(ranked):,} held-out positives of {ranked.users.size:,} "
-        f"users ({np.median(ranked.counts):g} each in the median)",
+        f"{counted(len(evaluation.models), 'recommender')}, {len(ranked):,} held-out positives of "
+        f"{ranked.users.size:,} users ({np.median(ranked.counts):g} each in the median)",
         f"candidates: {ranked.candidates}",
     ]
     if evaluation.propensity is not None:
@@ -38,13 +38,14 @@ def _headline(evaluation: Evaluation) -> str:
 
 def _block(evaluation: Evaluation, metric: str) -> str:
     labels, models = evaluation.estimators, evaluation.models
+    several = len(models) > 1
     width = max(len(text) for text in (metric, *models))
     column = max(19, *(len(label) + 2 for label in labels))
     lines = [f"{metric:<{width}}" + "".join(f"{label:>{column}}" for label in labels)]
     best = {label: _order(evaluation, metric, label)[0] for label in labels}
     for model in models:
         cells = [
-            _cell(evaluation, (model, metric, label)) + ("*" if best[label] == model else " ")
+            _cell(evaluation, (model, metric, label)) + ("*" if several and best[label] == model else " ")
             for label in labels
         ]
         lines.append(f"{model:<{width}}" + "".join(f"{cell:>{column}}" for cell in cells))
@@ -80,7 +81,8 @@ def _order(evaluation: Evaluation, metric: str, estimator: str) -> list[str]:
 
 
 def _footer(evaluation: Evaluation) -> str:
-    lines = ["± one standard error over users; * best of its column"]
+    best = "; * best of its column" if len(evaluation.models) > 1 else ""
+    lines = [f"± one standard error over users{best}"]
     for label in evaluation.estimators:
         estimates = {key: one for key, one in evaluation.estimates.items() if key[2] == label}
         by_claim: dict[str, dict[str, None]] = {}
