@@ -116,14 +116,15 @@ def plot_demo(demo: Demo, path: Path) -> bool:
         from ipseval.plots import plot_bias
     except ImportError:
         return False
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    figure = Figure(figsize=(11.5, 3.6), layout="constrained")
     axes = figure.subplots(1, len(METRICS))
     user = demo.table[demo.table["average"] == "user"][["model", "metric", "truth"]]
     frame = demo.evaluation.frame.merge(user, on=["model", "metric"])
     for axis, metric in zip(axes, METRICS, strict=True):
         plot_bias(frame, metric=metric, estimators=["aoa", "snips", "snips-global"], ax=axis)
-    for axis in axes[1:]:
+    for axis in axes[:-1]:
         axis.get_legend().remove()
+    for axis in axes[1:]:
         axis.set_ylabel("")
     figure.savefig(path, dpi=150)
     return True

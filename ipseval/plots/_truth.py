@@ -63,7 +63,7 @@ def plot_bias(
     ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
     ax.set_xlabel("truth")
     ax.set_ylabel("estimate with its interval")
-    add_legend(ax)
+    add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return ax
 
 
