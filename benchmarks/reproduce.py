@@ -1,9 +1,9 @@
 """Run the reproductions: train what is not in the cache, execute the notebooks, fill docs/reproductions.md.
 
-    pip install "ipseval[plot,recommenders,fast]" torch nbclient ipykernel
+    pip install "ipseval[plot,recommenders,fast]" torch scikit-surprise nbclient ipykernel
     python benchmarks/reproduce.py --data ../shared/data [--only sampled|citeulike|coat|ratings|protocols]
 
-Trained recommenders are kept in .cache/reproductions; with them every notebook takes a few minutes at most.
+Trained recommenders are kept in .cache/reproductions: half an hour on one core to train, minutes after that.
 """
 
 from __future__ import annotations

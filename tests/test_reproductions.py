@@ -17,7 +17,7 @@ from ipseval.errors import IdentificationWarning
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks" / "reproductions").glob("*.ipynb"))
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))
 
 import reproduce_citeulike as yang  # noqa: E402  (found through the path set above)
 import reproduce_models as models  # noqa: E402
