@@ -57,7 +57,7 @@ def coverage_table(repetitions: int) -> None:
         for seed in range(repetitions):
             data = world(seed, gamma, 0, 2000, 1000)
             for method, rows in results.items():
-                fit = fit_gamma(*data, method=method).bootstrap(399, rng=seed)  # type: ignore[arg-type]  # a name
+                fit = fit_gamma(*data, method=method).bootstrap(399, rng=seed)  # type: ignore[arg-type]  # the key is a method's name
                 low, high = fit.conf_int(kind="bootstrap")
                 rows.append((low <= gamma <= high, fit.gamma, float(np.std(fit.replicates))))
         for method, rows in results.items():

@@ -14,6 +14,7 @@ import pstats
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -91,13 +92,13 @@ def main() -> None:
     for name, tied_from in (("no ties", None), ("ties", 5_000)):
         ranked = positives(options.users, tied_from=tied_from)
         what = f"{len(ranked):,} positives of {options.users:,} users"
-        wall, cpu = best(lambda ranked=ranked: evaluate(ranked, LABELS), options.repeat)  # type: ignore[misc]
+        wall, cpu = best(partial(evaluate, ranked, LABELS), options.repeat)
         print(
             f"{name}: {len(LABELS)} metrics × {len(ESTIMATORS)} estimators, {what}: "
             f"{wall:.2f} s ({cpu:.2f} cpu)"
         )
         for label in LABELS:
-            wall, cpu = best(lambda ranked=ranked, label=label: evaluate(ranked, [label]), 2)  # type: ignore[misc]
+            wall, cpu = best(partial(evaluate, ranked, [label]), 2)
             print(f"    {label:<32}{wall * 1e3:7.0f} ms ({cpu * 1e3:.0f} cpu)")
         if options.profile:
             with cProfile.Profile() as profile:

@@ -79,7 +79,8 @@ class KnownPropensity:
         try:
             table: Any = nw.from_native(self.item)
         except TypeError:
-            return as_float_vector("item", self.item, size=int(item_ids.size))  # type: ignore[arg-type]
+            given: Any = self.item  # no frame, so an array or what as_float_vector refuses
+            return as_float_vector("item", given, size=int(item_ids.size))
         missing = {"item", "propensity"} - set(table.columns)
         if missing:
             raise PropensityError(f"the propensity frame lacks column {sorted(missing)[0]!r}.")

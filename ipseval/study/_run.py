@@ -158,7 +158,7 @@ def _rank_group(
             about["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
             plan.store.write(key, ranked, split, about)
             advance(1)
-    except Exception as error:
+    except Exception as error:  # a user's fit function may raise anything; it is passed on with its place
         error.add_note(
             f"in the study: model {model!r}, log {log!r}, {_first_label(group)}, repeat {repeat}. What was "
             "ranked before is stored; run the study again to go on."
