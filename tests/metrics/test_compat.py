@@ -288,6 +288,8 @@ def test_rectools(k: int):
         assert per_user(f"{name}@{k}[rectools]") == pytest.approx(found, abs=1e-10), name
 
 
+# NumPy 1.26 warns when the alias to be patched is looked up.
+@pytest.mark.filterwarnings("ignore:In the future:FutureWarning")
 def test_recbole(monkeypatch: pytest.MonkeyPatch):
     # The package still uses aliases that NumPy has removed.
     monkeypatch.setattr(np, "float", float, raising=False)
