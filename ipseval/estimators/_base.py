@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -9,9 +11,13 @@ from typing import Protocol
 import numpy as np
 
 from ipseval._types import FloatArray, IntArray, TieChoice, readonly
+from ipseval.errors import InputError
 from ipseval.metrics import Metric
 from ipseval.metrics._claims import NRelevant
 from ipseval.ranking import RankedPositives
+from ipseval.ranking._run import available_cores
+
+PART = 2**16  # positives whose intermediate arrays stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +61,38 @@ class Sample:
     def user_weight(self) -> FloatArray:
         """Return Σw over each user's positives, (n_users_with_positives,)."""
         return readonly(self.ranked.sum_by_user(self.weights))
+
+    def prepare(
+        self, metrics: Iterable[Metric], weightings: Iterable[bool], n_threads: int | None = None
+    ) -> None:
+        """Compute what `user_values` gives for several metrics, part by part, in threads.
+
+        The arrays of a part stay in the cache. Only for many positives, and metrics whose value of a user
+        depends on that user alone; the others are computed when they are asked for.
+        """
+        chosen = [
+            (metric, weighted)
+            for metric in metrics
+            for weighted in sorted(set(weightings))
+            if getattr(metric, "by_user", False) and (metric, weighted) not in self._values
+        ]
+        if len(self.ranked) < 2 * PART or self.ranked.sampling is not None or not chosen:
+            return
+
+        def values(part: tuple[slice, RankedPositives]) -> list[FloatArray]:
+            rows, ranked = part
+            return [
+                metric.user_values(ranked, self.weights[rows] if weighted else None, ties=self.ties)
+                for metric, weighted in chosen
+            ]
+
+        with ThreadPoolExecutor(n_threads or available_cores()) as pool:
+            try:
+                made = list(pool.map(values, self.ranked.parts(PART)))
+            except InputError:
+                return  # raised again, with the numbers of the whole, when the value is asked for
+        for place, key in enumerate(chosen):
+            self._values[key] = readonly(np.concatenate([one[place] for one in made]))
 
     def user_values(self, metric: Metric, *, weighted: bool) -> FloatArray:
         """Return the metric of each user with positives, computed once per metric and weighting."""

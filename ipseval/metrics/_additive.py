@@ -15,6 +15,7 @@ from ipseval.metrics._base import (
     Kind,
     check_depth,
     check_unbiased_ties,
+    kept,
     simple_rank,
     tie_rule,
 )
@@ -81,7 +82,7 @@ class AdditiveMetric(Labelled):
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return Σwc/Σw ("mean") or |S*_u| Σwc/Σw ("sum") of each user with positives."""
-        contributions = self.contributions(ranked, ties=ties)
+        contributions = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
         if weights is None:
             total = ranked.sum_by_user(contributions)
             return total / ranked.counts if self.kind == "mean" else total
@@ -143,7 +144,7 @@ class Atop(Labelled):
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return Σwc/Σw of each user with positives."""
-        contributions = self.contributions(ranked, ties=ties)
+        contributions = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
         if weights is None:
             return ranked.sum_by_user(contributions) / ranked.counts
         return ranked.sum_by_user(contributions * weights) / ranked.sum_by_user(weights)

@@ -12,6 +12,7 @@ from ipseval.metrics._base import (
     Kind,
     check_depth,
     check_unbiased_ties,
+    kept,
     simple_rank,
     tie_rule,
 )
@@ -50,7 +51,7 @@ class Auc(Labelled):
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return the AUC of S*_u against the other candidates, its mean rank weighted where asked."""
-        c = self.contributions(ranked, ties=ties)
+        c = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
         if weights is None:
             return ranked.sum_by_user(c) / ranked.counts
         return ranked.sum_by_user(c * weights) / ranked.sum_by_user(weights)

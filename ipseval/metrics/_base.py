@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -135,6 +135,17 @@ def check_representable(metric: Metric, values: FloatArray) -> FloatArray:
             "of that size too: use recall@k, mean_dcg or dcg, or snips."
         )
     return values
+
+
+def kept(ranked: RankedPositives, key: tuple[Any, ...], compute: Callable[[], FloatArray]) -> FloatArray:
+    """Return `compute()`, or what it gave when the last key was the same.
+
+    Plain and weighted values are asked for in turn, and both read the same contributions.
+    """
+    if ranked.derived.get("kept", (None,))[0] != key:
+        ranked.derived["kept"] = (key, readonly(compute()))
+    found: FloatArray = ranked.derived["kept"][1]
+    return found
 
 
 def simple_rank(ranked: RankedPositives, rule: TieRule) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import ClassVar, cast
 
 from ipseval.metrics._base import Metric
 from ipseval.metrics._claims import claim
@@ -52,6 +52,8 @@ def _name(metric: Metric) -> str:
 
 class Labelled:
     """Gives a metric its printed form: the label as repr, and the card."""
+
+    by_user: ClassVar[bool] = True  # a user's value depends on that user's positives alone
 
     def __repr__(self) -> str:
         return str(self.label)  # type: ignore[attr-defined]  # a field of every metric

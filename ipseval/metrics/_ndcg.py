@@ -16,6 +16,7 @@ from ipseval.metrics._base import (
     check_depth,
     check_representable,
     check_unbiased_ties,
+    kept,
     simple_rank,
     tie_rule,
 )
@@ -59,7 +60,7 @@ class Ndcg(Labelled):
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return the NDCG of each user with positives, weights taking the place of relevance."""
-        value = self._discounts(ranked, ties)
+        value = kept(ranked, (self, ties), lambda: self._discounts(ranked, ties))
         if self.gain != "binary":
             value = value * gains(ranked, self.gain, self.label)
         if weights is None:

@@ -15,17 +15,19 @@ N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._batches import Batch, frozen
+from ipseval.ranking._tiles import Block, Catalogue, Shape, Tile
 
-TILE_ITEMS = 2032  # a tile of scores: wide enough for the product, short enough for byte lanes and caches
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow on the way
 DOUBLE_LIMIT = 1e300
 NO_TWINS = readonly(np.zeros(0, dtype=np.int64))
@@ -125,41 +127,47 @@ class Factors:
         exact = (norm * self.item_norm == 0) & self.bias_is_exact
         return np.where(exact, 0.0, bound)
 
-    def buffer(self, n_users: int) -> AnyArray:
-        """Return memory for a tile of scores of `n_users` users."""
-        return np.empty(n_users * min(TILE_ITEMS, self.n_items), dtype=self.fast_item.dtype)
+    def shape(self, n_users: int, width: int) -> Shape:
+        """Return the shape of blocks of `n_users` users and tiles of `width` items."""
+        return Shape(n_users, width, self.fast_item.shape[1], self.fast_item.dtype)
 
-    def count(self, batch: Batch, kernels: ModuleType, buffer: AnyArray) -> tuple[IntArray, IntArray]:
-        """Return (n_above, n_tied) of the batch's positives; one BLAS thread is enough."""
-        users = frozen(self.user[batch.users])
-        n_above, n_tied = np.zeros(batch.item.size, np.int64), np.zeros(batch.item.size, np.int64)
-        exact = np.empty(batch.item.size)
-        row = batch.row
-        kernels.pair_scores(users, self.item, self.bias, row, batch.item, exact)
-        lo, hi = self._window(exact, self.error_bound(batch.users)[row])
-        fast_users = users.astype(self.fast_item.dtype, copy=False)
-        if self.bias.size:
-            fast_users = np.column_stack([fast_users, np.ones(users.shape[0], fast_users.dtype)])
-        pointer = batch.excluded_start[:-1].copy()
-        n_tiles = -(-self.n_items // TILE_ITEMS)
-        width = -(-self.n_items // n_tiles)
+    def count(self, worker: Any, width: int) -> Iterator[None]:
+        """Count for the positives of the worker's block, a tile of items at each step."""
         n_lost, n_close = 0, 0
         for first in range(0, self.n_items, width):
             items = self.fast_item[first : first + width]
-            tile = buffer[: users.shape[0] * items.shape[0]].reshape(users.shape[0], items.shape[0])
-            np.matmul(fast_users, items.T, out=tile)
-            if self.infinite.size:
-                inside = self.infinite[(self.infinite >= first) & (self.infinite < first + items.shape[0])]
-                tile[:, inside - first] = self.bias[inside]
-            kernels.hide(tile, first, batch.excluded_start, batch.excluded, pointer)
+            inside = self.infinite[(self.infinite >= first) & (self.infinite < first + width)]
             twin = self.twin if n_close > self.n_items or "twin" in self.__dict__ else NO_TWINS
-            lost, close = kernels.count_close(
-                tile, first, batch.start, batch.item, exact, lo, hi,
-                users, self.item, self.bias, twin, n_above, n_tied,
-            )  # fmt: skip
+            lost, close = worker.count(
+                Catalogue(self.item, self.bias, twin), Tile(first, items, inside - first, self.bias[inside])
+            )
             n_lost, n_close = n_lost + lost, n_close + close
+            yield
         assert n_lost == 0, f"{n_lost} products are farther from the exact score than the bound allows"
-        return n_above, n_tied
+
+    def block(self, batch: Batch, kernels: ModuleType) -> Block:
+        """Return the batch with its exact scores, the bounds around them, and counts of 0."""
+        user, size = frozen(self.user[batch.users]), batch.item.size
+        row, exact = batch.row, np.empty(size)
+        kernels.pair_scores(user, self.item, self.bias, row, batch.item, exact)
+        lo, hi = self._window(exact, self.error_bound(batch.users)[row])
+        fast_user = user.astype(self.fast_item.dtype, copy=False)
+        if self.bias.size:
+            fast_user = np.column_stack([fast_user, np.ones(user.shape[0], fast_user.dtype)])
+        return Block(
+            user=user,
+            fast_user=fast_user,
+            start=batch.start,
+            item=batch.item,
+            exact=exact,
+            lo=lo,
+            hi=hi,
+            excluded_start=batch.excluded_start,
+            excluded=batch.excluded,
+            pointer=batch.excluded_start[:-1].copy(),
+            n_above=np.zeros(size, np.int64),
+            n_tied=np.zeros(size, np.int64),
+        )
 
     def _window(self, exact: FloatArray, bound: FloatArray) -> tuple[AnyArray, AnyArray]:
         """Return the scores between which a product is too close to call, rounded outwards."""

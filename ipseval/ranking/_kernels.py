@@ -1,20 +1,22 @@
-"""Counting kernels in plain NumPy, the twin of `_kernels_numba`: the same functions, the same integers.
-
-Few positives per user: one comparison of the whole tile for each, counted in byte lanes. Many: the rows are
-sorted once (NumPy sorts with vector instructions) and every positive is placed by binary search.
-"""
+"""Counting kernels in plain NumPy, the twin of `_kernels_numba`: the same functions, the same integers."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval.ranking._tiles import Block, Catalogue, Shape, Tile
 
 NAME = "numpy"
+BLOCK = 256  # users whose products with a tile are made at once
+TILE = 8191  # items of a tile: long rows, as NumPy pays for each, and one less than a power of 2 to search
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
-SLOTS = 3  # positives per user up to which comparing is faster than sorting
-SORT_ROWS = 64
-PAIRS = 8192  # pairs whose factors are gathered at a time
+SLOTS = 12  # positives per user up to which comparing is faster than sorting
+SORT_ROWS = 128  # rows that are sorted before they are searched
+SETTLED = 64  # positives whose close products are looked up at once
+PAIRS = 1024  # pairs whose factors are gathered at a time
 
 
 def pair_scores(
@@ -28,63 +30,79 @@ def pair_scores(
     """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
     for first in range(0, user.size, PAIRS):
         rows = slice(first, first + PAIRS)
-        products = user_factors[user[rows]].astype(np.float64)
-        products *= item_factors[item[rows]]
+        products = user_factors.take(user[rows], axis=0).astype(np.float64)
+        products *= item_factors.take(item[rows], axis=0)
         total = np.zeros(products.shape[0])
-        for k in range(products.shape[1]):  # in order, as a sum over an axis may be regrouped
-            total += products[:, k]
+        for product in np.ascontiguousarray(products.T):  # in order, as a sum over an axis may be regrouped
+            total += product
         out[rows] = total + bias[item[rows]] if bias.size else total
 
 
-def hide(tile: AnyArray, first: int, excluded_start: IntArray, excluded: IntArray, pointer: IntArray) -> None:
-    """Set NaN at each user's excluded items; `pointer` is the twin's place in the lists, not needed here."""
-    here = np.flatnonzero((excluded >= first) & (excluded < first + tile.shape[1]))
-    row = np.searchsorted(excluded_start, here, side="right") - 1
-    tile[row, excluded[here] - first] = np.nan
+class Worker:
+    """Counts for the blocks of one thread, tile by tile, in the same memory."""
 
+    def __init__(self, shape: Shape) -> None:
+        self._scores = np.empty(shape.n_users * shape.n_items, shape.dtype)
+        self._counter = Counter()
 
-def count_close(
-    tile: AnyArray,
-    first: int,
-    start: IntArray,
-    item: IntArray,
-    exact: FloatArray,
-    lo: AnyArray,
-    hi: AnyArray,
-    user_factors: AnyArray,
-    item_factors: AnyArray,
-    bias: FloatArray,
-    twin: IntArray,
-    n_above: IntArray,
-    n_tied: IntArray,
-) -> tuple[int, int]:
-    """Add the counts of one tile of approximate scores.
+    def begin(self, block: Block) -> None:
+        """Take up a block of users; `count` adds to its counts."""
+        self._block = block
+        self._counter.arrange(block.start, block.lo, block.hi)
+        size = np.diff(block.start)
+        self._row = np.repeat(np.arange(size.size), size)
+        self._excluded_row = np.repeat(np.arange(size.size), np.diff(block.excluded_start))
 
-    Returns how many positives fell out of their own bounds (none, or the bounds are wrong), and how many
-    scores were too close to call.
-    """
-    row = np.repeat(np.arange(start.size - 1), np.diff(start))
-    above, reach = _count(tile, row, start, lo, hi)
-    n_above += above
-    own = (item >= first) & (item < first + tile.shape[1])
-    close = np.flatnonzero(reach - above > own)
-    for part in np.split(close, range(SORT_ROWS, close.size, SORT_ROWS)):
-        scores = tile[row[part]]
-        near = scores >= lo[part, None]
-        near &= scores <= hi[part, None]
-        place, other = np.divmod(np.flatnonzero(near), tile.shape[1])
+    def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
+        """Add the counts of the tile's items to those of the block's positives.
+
+        Returns how many positives fell out of their own bounds (none, or the bounds are wrong), and how many
+        products were too close to call.
+        """
+        block, first, width = self._block, tile.first, tile.fast_item.shape[0]
+        n_users = block.start.size - 1
+        scores = self._scores[: n_users * width].reshape(n_users, width)
+        np.matmul(block.fast_user, tile.fast_item.T, out=scores)
+        scores[:, tile.infinite] = tile.bias
+        here = np.flatnonzero((block.excluded >= first) & (block.excluded < first + width))
+        scores[self._excluded_row[here], block.excluded[here] - first] = np.nan
+        above, reach = self._counter.count(scores)
+        block.n_above[:] += above
+        own = (block.item >= first) & (block.item < first + width)
+        close = np.flatnonzero(reach - above > own)
+        for part in np.split(close, range(SETTLED, close.size, SETTLED)):
+            self._settle(scores, part, catalogue, first)
+        return int((reach - above < own).sum()), int((reach - above)[close].sum())
+
+    def _settle(self, scores: AnyArray, part: IntArray, catalogue: Catalogue, first: int) -> None:
+        """Decide by the exact score about the items whose product is too close to a positive's to call."""
+        block, row, item = self._block, self._row, self._block.item
+        mine = scores[row[part]]
+        near = mine >= block.lo[part, None]
+        near &= mine <= block.hi[part, None]
+        place, other = np.divmod(np.flatnonzero(near), scores.shape[1])
         positive, other = part[place], other + first
         rest = other != item[positive]
-        if twin.size:
-            twins = rest & (twin[other] == twin[item[positive]])
-            n_tied += np.bincount(positive[twins], minlength=row.size)
+        if catalogue.twin.size:
+            twins = rest & (catalogue.twin[other] == catalogue.twin[item[positive]])
+            block.n_tied[:] += np.bincount(positive[twins], minlength=row.size)
             rest &= ~twins
         positive, other = positive[rest], other[rest]
         score = np.empty(positive.size)
-        pair_scores(user_factors, item_factors, bias, row[positive], other, score)
-        n_above += np.bincount(positive[score > exact[positive]], minlength=row.size)
-        n_tied += np.bincount(positive[score == exact[positive]], minlength=row.size)
-    return int((reach - above < own).sum()), int((reach - above)[close].sum())
+        pair_scores(block.user, catalogue.item, catalogue.bias, row[positive], other, score)
+        block.n_above[:] += np.bincount(positive[score > block.exact[positive]], minlength=row.size)
+        block.n_tied[:] += np.bincount(positive[score == block.exact[positive]], minlength=row.size)
+
+
+def tile_width(shape: Shape) -> int:
+    """Return the number of items whose products with a block are made and counted at once."""
+    n_tiles = -(-shape.n_items // TILE)
+    return -(-shape.n_items // n_tiles)
+
+
+def block_bytes(shape: Shape) -> tuple[int, int]:
+    """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
+    return 0, 3 * shape.row_bytes  # products, sorted copies, masks
 
 
 def count_stored(
@@ -100,12 +118,13 @@ def count_stored(
     row = np.repeat(np.arange(start.size - 1), np.diff(start))
     excluded_row = np.repeat(np.arange(start.size - 1), np.diff(excluded_start))
     hidden = block[excluded_row, excluded[excluded_start[0] : excluded_start[-1]]]
-    n_nan = 0
-    for first in range(0, block.shape[1], LANES):
-        tile = block[:, first : first + LANES]
+    n_nan, counter = 0, Counter()
+    counter.arrange(start, score, score)
+    for first in range(0, block.shape[1], TILE):
+        tile = block[:, first : first + TILE]
         if block.dtype.kind == "f":
             n_nan += int(np.isnan(tile).sum())
-        above, reach = _count(tile, row, start, score, score)
+        above, reach = counter.count(tile)
         n_above += above
         n_reach += reach
     # Each positive against its user's excluded items, as flat pairs.
@@ -118,58 +137,102 @@ def count_stored(
     return n_nan
 
 
-def _count(
-    tile: AnyArray, row: IntArray, start: IntArray, lo: AnyArray, hi: AnyArray
-) -> tuple[IntArray, IntArray]:
-    """Return #{x > hi} and #{x >= lo} in the row of each positive; NaN is never counted."""
-    most = int(np.diff(start).max(initial=0))
-    if most > SLOTS:
-        return _count_sorted(tile, row, lo, hi)
-    above, reach = np.zeros(row.size, dtype=np.int64), np.zeros(row.size, dtype=np.int64)
-    slot = np.arange(row.size) - start[row]
-    for j in range(most):
-        chosen = np.flatnonzero(slot == j)
-        rows = slice(None) if chosen.size == tile.shape[0] else row[chosen]
-        above[chosen] = _count_true(tile[rows] > hi[chosen, None])
-        reach[chosen] = _count_true(tile[rows] >= lo[chosen, None])
-    return above, reach
+class Slot(NamedTuple):
+    """One threshold for each of many rows."""
+
+    rows: IntArray  # rows that have it
+    chosen: IntArray  # its number among all thresholds
+    everywhere: bool  # bounds are those of all rows of the tile, 0 where there is none
+    lo: AnyArray  # (n, 1)
+    hi: AnyArray
 
 
-def _count_true(mask: AnyArray) -> IntArray:
-    """Return the number of True in each row of at most LANES entries."""
-    n_words = mask.shape[1] // 8
-    words = np.ascontiguousarray(mask[:, : 8 * n_words]).view(np.uint64)
-    lanes = words.sum(axis=1).view(np.uint8).reshape(mask.shape[0], 8)
-    count: IntArray = lanes.sum(axis=1, dtype=np.int64) + mask[:, 8 * n_words :].sum(axis=1)
-    return count
+class Counter:
+    """Counts of the scores in each row of a tile that exceed thresholds, in memory that is used again.
 
+    Few thresholds per row: each is compared with the whole row, and what is True is counted in byte lanes.
+    Many: the row is sorted (NumPy sorts with vector instructions) and they are placed by binary search.
+    """
 
-def _count_sorted(tile: AnyArray, row: IntArray, lo: AnyArray, hi: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return the counts by a binary search in each sorted row, padded to a length of 2**k - 1."""
-    n_rows, width = tile.shape
-    length = (1 << width.bit_length()) - 1
-    floating = tile.dtype.kind == "f"
-    ordered = np.empty((n_rows, length), dtype=tile.dtype)
-    ordered[:, width:] = np.nan if floating else np.iinfo(tile.dtype).max
-    for first in range(0, n_rows, SORT_ROWS):  # few rows, so that they are still in the cache when sorted
-        part = ordered[first : first + SORT_ROWS, :width]
-        np.copyto(part, tile[first : first + SORT_ROWS])
-        part.sort(axis=1)  # NaN last
-    flat, base = ordered.reshape(-1), row * length
-    below_lo = _search(flat, base, length, lo)
-    up_to_hi = below_lo.copy()
-    rest = np.arange(row.size)
-    for _ in range(4):  # between lo and hi there is usually one score, the positive's own
-        x = flat[base[rest] + np.minimum(up_to_hi[rest], width - 1)]
-        rest = rest[(up_to_hi[rest] < width) & (x <= hi[rest])]
-        up_to_hi[rest] += 1
-    up_to_hi[rest] = _search(flat, base[rest], length, hi[rest], include=True)
-    size = np.full(n_rows, width)
-    if floating:
-        last = np.arange(n_rows) * length
-        size = _search(flat, last, length, np.full(n_rows, np.inf, dtype=tile.dtype), include=True)
-    size = np.minimum(size, width)[row]
-    return size - np.minimum(up_to_hi, size), size - below_lo
+    def __init__(self) -> None:
+        self._mask, self._ordered = np.zeros((0, 0), dtype=bool), np.zeros((0, 0))
+
+    def arrange(self, start: IntArray, lo: AnyArray, hi: AnyArray) -> None:
+        """Take up thresholds: row r has those from `start[r]` to `start[r + 1]`."""
+        self._start, self._lo, self._hi = start, lo, hi
+        size = np.diff(start)
+        few = size <= SLOTS
+        self._slots = []
+        for j in range(int(size[few].max(initial=0))):
+            rows = np.flatnonzero(few & (size > j))
+            chosen = start[rows] + j
+            # To compare the rows without a threshold too is less work than to copy more than half of a tile.
+            everywhere = 2 * rows.size > size.size
+            bounds = np.zeros((2, size.size if everywhere else rows.size, 1), dtype=lo.dtype)
+            place = rows if everywhere else slice(None)
+            bounds[0, place, 0], bounds[1, place, 0] = lo[chosen], hi[chosen]
+            self._slots.append(Slot(rows, chosen, everywhere, *bounds))
+        self._many = np.flatnonzero(~few)
+
+    def count(self, tile: AnyArray) -> tuple[IntArray, IntArray]:
+        """Return #{x > hi} and #{x >= lo} in the row of each threshold; NaN is never counted."""
+        above, reach = np.zeros(self._lo.size, dtype=np.int64), np.zeros(self._lo.size, dtype=np.int64)
+        for slot in self._slots:
+            rows = tile if slot.everywhere else tile[slot.rows]
+            place = slot.rows if slot.everywhere else slice(None)
+            above[slot.chosen] = self._compared(np.greater, rows, slot.hi)[place]
+            reach[slot.chosen] = self._compared(np.greater_equal, rows, slot.lo)[place]
+        for first in range(0, self._many.size, SORT_ROWS):
+            part = self._many[first : first + SORT_ROWS]
+            size = np.diff(self._start)[part]
+            row = np.repeat(np.arange(part.size), size)
+            chosen = self._start[part][row] + np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
+            above[chosen], reach[chosen] = self._sorted(tile, part, row, self._lo[chosen], self._hi[chosen])
+        return above, reach
+
+    def _compared(self, compare: np.ufunc, tile: AnyArray, bound: AnyArray) -> IntArray:
+        """Return how many scores of each row satisfy compare(score, bound)."""
+        n_rows, width = tile.shape
+        n_pieces = -(-width // LANES)
+        length = n_pieces * 8 * -(-width // (8 * n_pieces))
+        if self._mask.shape[1] != length or self._mask.shape[0] < n_rows:
+            self._mask = np.zeros((n_rows, length), dtype=bool)  # beyond `width` it stays False
+        mask = self._mask[:n_rows]
+        compare(tile, bound, out=mask[:, :width])
+        lanes = np.add.reduce(mask.view(np.uint64).reshape(n_rows, n_pieces, -1), axis=2).view(np.uint8)
+        count: IntArray = np.add.reduce(lanes, axis=1, dtype=np.int64)
+        return count
+
+    def _sorted(
+        self, tile: AnyArray, rows: IntArray, row: IntArray, lo: AnyArray, hi: AnyArray
+    ) -> tuple[IntArray, IntArray]:
+        """Return the counts for thresholds of `rows[row]` by a search in the sorted rows."""
+        width = tile.shape[1]
+        length = (1 << width.bit_length()) - 1  # for the search: 2**k - 1
+        floating = tile.dtype.kind == "f"
+        if self._ordered.shape != (rows.size, length) or self._ordered.dtype != tile.dtype:
+            self._ordered = np.empty((rows.size, length), dtype=tile.dtype)
+        ordered = self._ordered
+        ordered[:, width:] = np.nan if floating else np.iinfo(tile.dtype).max
+        for i, one in enumerate(rows):  # row by row: sorted while it is in the first-level cache
+            line = ordered[i, :width]
+            line[:] = tile[one]
+            line.sort()  # NaN last
+        flat, base = ordered.reshape(-1), row * length
+        below_lo = _search(flat, base, length, lo)
+        up_to_hi = below_lo.copy()
+        rest = np.arange(row.size)
+        for _ in range(4):  # between lo and hi there is usually one score, the positive's own
+            x = flat[base[rest] + np.minimum(up_to_hi[rest], width - 1)]
+            rest = rest[(up_to_hi[rest] < width) & (x <= hi[rest])]
+            up_to_hi[rest] += 1
+        up_to_hi[rest] = _search(flat, base[rest], length, hi[rest], include=True)
+        size = np.full(rows.size, width)
+        if floating:
+            last = np.arange(rows.size) * length
+            size = _search(flat, last, length, np.full(rows.size, np.inf, dtype=tile.dtype), include=True)
+        size = np.minimum(size, width)[row]
+        return size - np.minimum(up_to_hi, size), size - below_lo
 
 
 def _search(

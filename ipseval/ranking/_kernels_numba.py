@@ -13,9 +13,17 @@ import numba
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval.ranking._tiles import Block, Catalogue, Shape, Tile
 
 NAME = "numba"
-CHUNK = 2048  # scores that stay in the first-level cache while all positives of a user are compared with them
+ROWS = 4  # users, and dimensions, whose products are made together
+LINE = 64  # bytes of a cache line
+TILE = 1008  # items whose products with ROWS users are made at once: they fit the first-level cache
+COLUMNS_BYTES = 2**19  # transposed factors of a tile of items, which stay in the second-level cache
+TRANSPOSED = 128  # items whose factors are transposed at once, in the first-level cache
+CHUNK = 2048  # stored scores that stay in the first-level cache while a user's positives are compared
+BLOCK = 1024  # users for whom the factors of a tile are transposed once
+PER_USER = 1024  # bytes: positives and training items of a user, roughly
 GROUP = 64  # scores that are searched together for one too close to call
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
@@ -24,13 +32,19 @@ _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half a
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _compile(function: Function) -> Function:
+def _compile(function: Function, **options: Any) -> Function:
     jit: Any = numba.njit
+    options = {"nogil": True, "error_model": "numpy", **options}
     try:
-        compiled: Function = jit(function, nogil=True, error_model="numpy", cache=True)
+        compiled: Function = jit(function, cache=True, **options)
     except RuntimeError:  # there is no directory to write a cache to
-        compiled = jit(function, nogil=True, error_model="numpy")
+        compiled = jit(function, **options)
     return compiled
+
+
+def _compile_fused(function: Function) -> Function:
+    """Compile so that a product and the sum that it enters may be rounded once (FMA)."""
+    return _compile(function, fastmath={"contract"})
 
 
 @_compile
@@ -82,33 +96,53 @@ def pair_scores(
             out[j] += bias[item[j]]
 
 
-@_compile
-def hide(tile: AnyArray, first: int, excluded_start: IntArray, excluded: IntArray, pointer: IntArray) -> None:
-    """Set NaN at each user's excluded items; `pointer` moves along the sorted lists from tile to tile."""
-    last = first + tile.shape[1]
-    for r in range(tile.shape[0]):
-        k = pointer[r]
-        while k < excluded_start[r + 1] and excluded[k] < last:
-            tile[r, excluded[k] - first] = np.nan
-            k += 1
-        pointer[r] = k
+@_compile_fused
+def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: AnyArray, width: int) -> None:
+    """Add u_k v_k + … + u_{k+3} v_{k+3} to the products of four users: sixteen terms for eight numbers read.
+
+    The factors of the users stay in registers, and the compiler makes vectors of the items.
+    """
+    p0, p1, p2, p3 = user[g, k], user[g, k + 1], user[g, k + 2], user[g, k + 3]
+    q0, q1, q2, q3 = user[g + 1, k], user[g + 1, k + 1], user[g + 1, k + 2], user[g + 1, k + 3]
+    r0, r1, r2, r3 = user[g + 2, k], user[g + 2, k + 1], user[g + 2, k + 2], user[g + 2, k + 3]
+    s0, s1, s2, s3 = user[g + 3, k], user[g + 3, k + 1], user[g + 3, k + 2], user[g + 3, k + 3]
+    v0, v1, v2, v3 = (
+        columns[k, :width],
+        columns[k + 1, :width],
+        columns[k + 2, :width],
+        columns[k + 3, :width],
+    )
+    p, q, r, s = scores[0, :width], scores[1, :width], scores[2, :width], scores[3, :width]
+    if k == 0:
+        for i in range(width):
+            a, b, c, d = v0[i], v1[i], v2[i], v3[i]
+            p[i] = p0 * a + p1 * b + p2 * c + p3 * d
+            q[i] = q0 * a + q1 * b + q2 * c + q3 * d
+            r[i] = r0 * a + r1 * b + r2 * c + r3 * d
+            s[i] = s0 * a + s1 * b + s2 * c + s3 * d
+    else:
+        for i in range(width):
+            a, b, c, d = v0[i], v1[i], v2[i], v3[i]
+            p[i] = p[i] + p0 * a + p1 * b + p2 * c + p3 * d
+            q[i] = q[i] + q0 * a + q1 * b + q2 * c + q3 * d
+            r[i] = r[i] + r0 * a + r1 * b + r2 * c + r3 * d
+            s[i] = s[i] + s0 * a + s1 * b + s2 * c + s3 * d
 
 
 @_compile
 def _settle(
     scores: AnyArray,
     first: int,
-    u: AnyArray,
-    item_factors: AnyArray,
-    bias: FloatArray,
-    twin: IntArray,
+    user: AnyArray,
+    items: Catalogue,
     item: int,
     exact: float,
     lo: float,
     hi: float,
 ) -> tuple[int, int]:
-    """Decide by the exact score about the items whose approximate score is too close to call."""
+    """Decide by the exact score about the items whose product is too close to a positive's to call."""
     above, tied = 0, 0
+    bias, twin = items.bias, items.twin
     for begin in range(0, scores.size, GROUP):
         group = scores[begin : begin + GROUP]
         close = _i32(0)
@@ -122,7 +156,7 @@ def _settle(
                 if twin.size and twin[other] == twin[item]:
                     tied += 1
                     continue
-                score = _dot(u, item_factors[other])
+                score = _dot(user, items.item[other])
                 if bias.size:
                     score += bias[other]
                 if score > exact:
@@ -133,31 +167,27 @@ def _settle(
 
 
 @_compile
-def count_close(
-    tile: AnyArray,
-    first: int,
-    start: IntArray,
-    item: IntArray,
-    exact: FloatArray,
-    lo: AnyArray,
-    hi: AnyArray,
-    user_factors: AnyArray,
-    item_factors: AnyArray,
-    bias: FloatArray,
-    twin: IntArray,
-    n_above: IntArray,
-    n_tied: IntArray,
+def _count_users(
+    block: Block, items: Catalogue, tile: Tile, columns: AnyArray, products: AnyArray
 ) -> tuple[int, int]:
-    """Add the counts of one tile of approximate scores.
-
-    Returns how many positives fell out of their own bounds (none, or the bounds are wrong), and how many
-    scores were too close to call.
-    """
+    """Multiply and count for ROWS users at a time, whose products stay in the first-level cache."""
+    start, item, lo, hi = block.start, block.item, block.lo, block.hi
+    excluded_start, excluded, pointer = block.excluded_start, block.excluded, block.pointer
+    n_above, n_tied = block.n_above, block.n_tied
+    first, width = tile.first, tile.fast_item.shape[0]
     n_lost, n_close = 0, 0
-    for r in range(tile.shape[0]):
-        for c in range(0, tile.shape[1], CHUNK):
-            scores = tile[r, c : min(c + CHUNK, tile.shape[1])]
-            begin = first + c
+    for g in range(0, start.size - 1, ROWS):
+        for k in range(0, columns.shape[0], ROWS):
+            _multiply_four(block.fast_user, g, columns, k, products, width)
+        for r in range(g, min(g + ROWS, start.size - 1)):
+            scores = products[r - g, :width]
+            for i in range(tile.infinite.size):
+                scores[tile.infinite[i]] = tile.bias[i]
+            k = pointer[r]
+            while k < excluded_start[r + 1] and excluded[k] < first + width:
+                scores[excluded[k] - first] = np.nan
+                k += 1
+            pointer[r] = k
             for j in range(start[r], start[r + 1], 2):
                 above_1, reach_1 = _i32(0), _i32(0)
                 if j + 1 < start[r + 1]:
@@ -166,20 +196,11 @@ def count_close(
                     above_0, reach_0 = _count_one(scores, lo, hi, j)
                 for q in range(j, min(j + 2, start[r + 1])):
                     above, reach = (above_0, reach_0) if q == j else (above_1, reach_1)
-                    own = 1 if begin <= item[q] < begin + scores.size else 0
+                    own = 1 if first <= item[q] < first + width else 0
                     n_above[q] += above
                     if reach - above > own:
                         more, tied = _settle(
-                            scores,
-                            begin,
-                            user_factors[r],
-                            item_factors,
-                            bias,
-                            twin,
-                            item[q],
-                            exact[q],
-                            lo[q],
-                            hi[q],
+                            scores, first, block.user[r], items, item[q], block.exact[q], lo[q], hi[q]
                         )
                         n_above[q] += more
                         n_tied[q] += tied
@@ -187,6 +208,60 @@ def count_close(
                     elif reach - above < own:
                         n_lost += 1
     return n_lost, n_close
+
+
+class Worker:
+    """Counts for the blocks of one thread, tile by tile, in the same memory."""
+
+    def __init__(self, shape: Shape) -> None:
+        depth = _whole(shape.depth)
+        self._user = np.zeros((_whole(shape.n_users), depth), shape.dtype)
+        self._columns = _aligned(depth, shape)
+        self._scores = _aligned(ROWS, shape)
+
+    def begin(self, block: Block) -> None:
+        """Take up a block of users; `count` adds to its counts."""
+        n_users, depth = block.fast_user.shape
+        self._user[:n_users, :depth] = block.fast_user
+        self._block = block._replace(fast_user=self._user)
+
+    def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
+        """Add the counts of the tile's items to those of the block's positives.
+
+        Returns how many positives fell out of their own bounds (none, or the bounds are wrong), and how many
+        products were too close to call.
+        """
+        width, depth = tile.fast_item.shape
+        for first in range(0, width, TRANSPOSED):
+            piece = tile.fast_item[first : first + TRANSPOSED]
+            np.copyto(self._columns[:depth, first : first + piece.shape[0]], piece.T)
+        lost, close = _count_users(self._block, catalogue, tile, self._columns, self._scores)
+        return int(lost), int(close)
+
+
+def tile_width(shape: Shape) -> int:
+    """Return the number of items whose products with a block are made and counted at once."""
+    most = max(min(TILE, COLUMNS_BYTES // (_whole(shape.depth) * shape.dtype.itemsize)), ROWS)
+    n_tiles = -(-shape.n_items // most)
+    return -(-shape.n_items // n_tiles)
+
+
+def block_bytes(shape: Shape) -> tuple[int, int]:
+    """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
+    row = _whole(shape.depth) * shape.dtype.itemsize
+    return row * (shape.n_items + ROWS) + ROWS * shape.row_bytes, 2 * row + PER_USER
+
+
+def _aligned(n_rows: int, shape: Shape) -> AnyArray:
+    """Return zeros (n_rows, shape.n_items or a few more) whose rows begin where cache lines do."""
+    row = -(-shape.row_bytes // LINE) * LINE
+    memory = np.zeros(n_rows * row + LINE, dtype=np.uint8)
+    first = -memory.ctypes.data % LINE
+    return memory[first : first + n_rows * row].view(shape.dtype).reshape(n_rows, -1)
+
+
+def _whole(size: int) -> int:
+    return -(-size // ROWS) * ROWS
 
 
 @_compile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import numpy as np
@@ -10,13 +10,14 @@ import numpy as np
 from ipseval._types import AnyArray, IntArray
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import CandidateLists
-from ipseval.ranking._factors import TILE_ITEMS, Factors
+from ipseval.ranking._factors import Factors
 from ipseval.ranking._order import places
 from ipseval.ranking._ranked import Targets
-from ipseval.ranking._run import Resources, cache_size, one_blas_thread, run_blocks, run_workers
+from ipseval.ranking._run import Resources, one_blas_thread, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
 from ipseval.ranking._stored import check_nan, count_block
 
+BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
 CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a time
 
@@ -25,28 +26,35 @@ Counts = tuple[IntArray, IntArray]
 
 def rank_factors(factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources) -> Counts:
     """Return (n_above, n_tied) of all positives of a factor model."""
-    row_bytes = min(TILE_ITEMS, factors.n_items) * factors.fast_item.dtype.itemsize
-    copies = 1 if kernels.NAME == "numba" else 3  # the tile and, in NumPy, its sorted copy and masks
+    n_users, n_workers = batch.users.size, resources.n_threads
+    one = factors.shape(1, factors.n_items)
+    width = kernels.tile_width(one)
+    fixed, per_user = kernels.block_bytes(one._replace(n_items=width))
     size = resources.users_per_block(
-        copies * row_bytes,
-        target=2 * copies * cache_size(),
-        n_workers=resources.n_threads,
+        per_user,
+        fixed=fixed,
+        wanted=min(kernels.BLOCK, max(1, -(-n_users // (BLOCKS_PER_WORKER * n_workers)))),
+        n_workers=n_workers,
         what="a block of one user",
     )
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
 
-    def make_worker() -> Callable[[int], int]:
-        buffer = factors.buffer(size)
+    def make_worker() -> Callable[[int], Iterator[int]]:
+        worker = kernels.Worker(one._replace(n_users=size, n_items=width))
 
-        def handle(block: int) -> int:
-            part = batch.part(block * size, min((block + 1) * size, batch.users.size))
-            n_above[part.positives], n_tied[part.positives] = factors.count(part, kernels, buffer)
-            return part.users.size
+        def handle(number: int) -> Iterator[int]:
+            part = batch.part(number * size, min((number + 1) * size, n_users))
+            block = factors.block(part, kernels)
+            worker.begin(block)
+            for _ in factors.count(worker, width):
+                yield 0
+            n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
+            yield part.users.size
 
         return handle
 
     with one_blas_thread():
-        run_workers(-(-batch.users.size // size), make_worker, resources, batch.users.size)
+        run_workers(-(-n_users // size), make_worker, resources, n_users)
     return n_above, n_tied
 
 
@@ -74,19 +82,20 @@ def rank_stored(
         n_above[part.positives], n_tied[part.positives], n_nan[first] = count_block(part, chosen, kernels)
 
     parallel = getattr(scorer, "parallel", False)
+    per_user = 8 * n_items * (2 if columns is None else 3)
     size = resources.users_per_block(
-        8 * n_items * (2 if columns is None else 3),
-        target=2 * 8 * n_items * PART if parallel else 2 * CALL_TARGET,
+        per_user,
+        wanted=PART if parallel else 2 * CALL_TARGET // per_user,
         n_workers=resources.n_threads if parallel else 1,
         what="the scores of one user",
     )
     n_users = batch.users.size
     n_blocks = -(-n_users // size)
 
-    def handle(block: int) -> int:
+    def handle(block: int) -> Iterator[int]:
         first, last = block * size, min((block + 1) * size, n_users)
         count(first, last, scorer.block(batch.users[first:last]))
-        return last - first
+        yield last - first
 
     def produce(block: int) -> AnyArray:
         return scorer.block(batch.users[block * size : (block + 1) * size])
@@ -121,7 +130,8 @@ def rank_in_lists(
     if isinstance(scorer, FactorScorer):
         factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
     n_items = targets.item_ids.size
-    size = resources.users_per_block(8 * n_items * 2, target=CALL_TARGET, n_workers=1, what="one user")
+    per_user = 8 * n_items * 2
+    size = resources.users_per_block(per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user")
     n_above, n_tied = np.empty(targets.item.size, np.int64), np.empty(targets.item.size, np.int64)
     n_nan, n_scores = 0, 0
     for a in range(0, users.size, size):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -131,19 +132,27 @@ class RankedPositives:
             return np.zeros(0)
         return np.asarray(np.add.reduceat(values, self.starts), dtype=np.float64)
 
+    def parts(self, n_positives: int) -> list[tuple[slice, RankedPositives]]:
+        """Return whole users in parts of about `n_positives` positives, as views, with their rows here."""
+        cuts = self.starts[np.searchsorted(self.starts, np.arange(n_positives, len(self), n_positives)) - 1]
+        edges = np.unique(np.concatenate([[0], cuts, [len(self)]]))
+        rows = [slice(int(first), int(last)) for first, last in pairwise(edges)]
+        return [(part, self._rows(part)) for part in rows]
+
     def select(self, keep: BoolArray) -> RankedPositives:
         """Return the chosen positives; their ranks stay as they are."""
-        if keep.all():
-            return self
+        return self if keep.all() else self._rows(keep)
+
+    def _rows(self, rows: BoolArray | slice) -> RankedPositives:
         return replace(
             self,
-            user=self.user[keep],
-            item=self.item[keep],
-            n_above=self.n_above[keep],
-            n_tied=self.n_tied[keep],
-            n_candidates=self.n_candidates[keep],
-            gain=None if self.gain is None else self.gain[keep],
-            sampling=None if self.sampling is None else self.sampling.select(keep),
+            user=self.user[rows],
+            item=self.item[rows],
+            n_above=self.n_above[rows],
+            n_tied=self.n_tied[rows],
+            n_candidates=self.n_candidates[rows],
+            gain=None if self.gain is None else self.gain[rows],
+            sampling=None if self.sampling is None else self.sampling.select(rows),
         )
 
     def to_parquet(self, path: str | PathLike[str]) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +21,6 @@ from ipseval._checks import check_choice, check_positive_int
 from ipseval.errors import InputError
 
 DEFAULT_MEMORY = 128 * 2**20
-FALLBACK_CACHE = 2**20
 NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
@@ -57,22 +55,26 @@ class Resources:
             name,
         )
 
-    def users_per_block(self, bytes_per_user: int, *, target: int, n_workers: int, what: str) -> int:
-        """Return how many users fit `target` bytes and, over all workers, the memory limit.
+    def users_per_block(
+        self, bytes_per_user: int, *, wanted: int, n_workers: int, what: str, fixed: int = 0
+    ) -> int:
+        """Return how many users are handled together: `wanted`, or what the memory limit leaves room for.
+
+        Each worker needs `fixed` bytes and `bytes_per_user` for every user of its block.
 
         Raises
         ------
         InputError
             When the memory limit does not even hold one user per worker.
         """
-        most = self.memory // (bytes_per_user * n_workers)
+        most = (self.memory // n_workers - fixed) // bytes_per_user
         if most < 1:
             raise InputError(
-                f"max_memory is {self.memory:,} bytes; {what} needs at least {bytes_per_user * n_workers:,} "
-                f"({n_workers} threads). Raise max_memory or use fewer threads."
+                f"max_memory is {self.memory:,} bytes; {what} needs at least "
+                f"{(fixed + bytes_per_user) * n_workers:,} ({n_workers} threads). "
+                "Raise max_memory or use fewer threads."
             )
-        wanted = self.block_size or max(1, target // bytes_per_user)
-        return int(min(wanted, most))
+        return int(min(self.block_size or max(1, wanted), most))
 
 
 def available_cores() -> int:
@@ -99,15 +101,6 @@ def bytes_of(max_memory: int | str) -> int:
     return check_positive_int("max_memory", max_memory)
 
 
-def cache_size() -> int:
-    """Return the size in bytes of a core's second-level cache, 1 MB where the system does not say."""
-    path = Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
-    try:
-        return bytes_of(path.read_text(encoding="ascii"))
-    except (OSError, InputError):
-        return FALLBACK_CACHE
-
-
 def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
     """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading.
 
@@ -126,13 +119,16 @@ def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
 
 
 def run_workers(
-    n_blocks: int, make_worker: Callable[[], Callable[[int], int]], resources: Resources, n_users: int
+    n_blocks: int,
+    make_worker: Callable[[], Callable[[int], Iterator[int]]],
+    resources: Resources,
+    n_users: int,
 ) -> None:
     """Let each of `n_threads` workers take the next block until none is left.
 
-    `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block and
-    returns the number of users done. The first exception stops all workers and is raised, and so does an
-    interrupt: workers look for it between blocks.
+    `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block in
+    steps, each of which gives the number of users that it has completed. The first exception stops all
+    workers and is raised, and so does an interrupt: workers look for it after each step.
     """
     blocks, lock, stop = iter(range(n_blocks)), threading.Lock(), threading.Event()
 
@@ -143,9 +139,12 @@ def run_workers(
                 block = next(blocks, None)
                 if block is None:
                     return
-            done = handle(block)
-            with lock:
-                advance(done)
+            for done in handle(block):
+                if done:
+                    with lock:
+                        advance(done)
+                if stop.is_set():
+                    return
 
     n_workers = min(resources.n_threads, n_blocks)
     with progress_bar(n_users, resources) as bar:

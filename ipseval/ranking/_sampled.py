@@ -184,8 +184,9 @@ class _ScoreReader:
         if isinstance(self.scorer, FactorScorer):
             yield from self._products(self.scorer, users)
             return
+        per_user = 8 * self.n_items * 2
         size = self.resources.users_per_block(
-            8 * self.n_items * 2, target=CALL_TARGET, n_workers=1, what="one user"
+            per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user"
         )
         for first in range(0, users.size, size):
             block = comparable(self.scorer.block(users[first : first + size]))

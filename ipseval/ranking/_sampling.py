@@ -53,7 +53,7 @@ class Sampling:
             return None
         return 1 + self.above_estimate + self.tied_estimate / 2
 
-    def select(self, keep: BoolArray) -> Sampling:
+    def select(self, keep: BoolArray | slice) -> Sampling:
         """Return the record of the chosen positives."""
         return replace(
             self,

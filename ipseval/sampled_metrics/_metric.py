@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
 
@@ -36,6 +36,8 @@ class SampledMetric(Labelled):
     needs_n_relevant: bool = field(default=True, init=False)
     needs_independence: bool = field(default=False, init=False)
     corrects_sampling: bool = field(default=True, init=False)
+
+    by_user: ClassVar[bool] = False  # M̂ is estimated from the ranks of all users
 
     @property
     def approximate(self) -> str:

@@ -139,19 +139,22 @@ except KeyboardInterrupt:
     assert float(done.stdout) < 2.0  # the whole takes far longer; a block takes milliseconds
 
 
-def test_the_buffers_follow_max_memory():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_buffers_follow_max_memory(engine):
     world = one_each(3000, 4000)
     model = factors_for(world)
-    rank_positives(model, world.split, engine="numba")  # what compiling takes is not counted
+    rank_positives(model, world.split, engine=engine)  # what compiling takes is not counted
     peaks = {}
     for limit in ("256 KB", "8 MB"):
         tracemalloc.start()
-        rank_positives(model, world.split, n_threads=2, max_memory=limit, engine="numba")
+        rank_positives(model, world.split, n_threads=2, max_memory=limit, engine=engine)
         peaks[limit] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     copies = 8 * 4000 * 4 * 2  # the factors in single precision, and room for one array per positive and user
     assert peaks["256 KB"] < 2**18 + copies + 2**20
-    assert 2 * 2**20 < peaks["8 MB"] < 8 * 2**20 + copies + 2**20
+    assert peaks["8 MB"] < 8 * 2**20 + copies + 2**20
+    if engine == "numpy":  # Numba needs less than it may use
+        assert peaks["8 MB"] > 2 * 2**20
 
 
 def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
