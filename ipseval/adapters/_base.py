@@ -97,7 +97,7 @@ def align(scores: ModelScores, split: Split, *, name: str, unknown: Unknown) -> 
 
 
 def _of_checked_shape(scores: ModelScores, split: Split, label: str) -> Callable[[IntArray], AnyArray]:
-    """Return the model's rows with a check of their number of items, which some models do not state before."""
+    """Return the model's rows with a check of their number of items, which not every model states."""
     rows, own = scores.rows, scores.item_ids
     assert rows is not None
 

@@ -139,7 +139,8 @@ def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
     if user_factors.ndim == 0:  # not the item factors: a data set of a library may be slow to turn into one
         kinds = ", ".join(type(part).__name__ for part in model)
         raise InputError(
-            f"{name} is a tuple of {kinds}; expected arrays (user_factors, item_factors[, item_bias]). {ADAPT}"
+            f"{name} is a tuple of {kinds}; expected arrays (user_factors, item_factors[, item_bias]). "
+            f"{ADAPT}"
         )
     item_factors = np.asarray(model[1])
     if user_factors.ndim != 2 or item_factors.ndim != 2 or user_factors.shape[1] != item_factors.shape[1]:

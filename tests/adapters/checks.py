@@ -75,9 +75,9 @@ def assert_same_ranks(scorer, dense, split: Split) -> None:
 def assert_differs_by_rounding_only(exact, own, bound, split: Split) -> None:
     """Check a library's own product against the exact scores of its factors.
 
-    Two scores whose gap is within twice the rounding error of the product (`bound`, by user) may come in either
-    order or as a tie, and which one depends on the machine's BLAS; all other pairs must be in the exact order.
-    That is at most one positive in fifty here, so that the check cannot become empty.
+    Two scores whose gap is within twice the rounding error of the product (`bound`, by user) may come in
+    either order or as a tie, and which one depends on the machine's BLAS; all other pairs must be in their
+    exact order. At most one positive in fifty may differ, so that the check cannot become empty.
     """
     far_above, not_far_below = counted(exact, split, slack=2 * np.asarray(bound))
     above, not_below = counted(np.asarray(own, dtype=float), split)
@@ -88,7 +88,11 @@ def assert_differs_by_rounding_only(exact, own, bound, split: Split) -> None:
 
 
 def rounding(user, item, *constants, unit: float = 2.0**-24) -> np.ndarray:
-    """Return how far a product in precision `unit` can be from the exact one, by user: γ_n (‖u‖ ‖v‖ + |c|)."""
+    """Return how far a product in precision `unit` can be from the exact one, by user: γ_n (‖u‖ ‖v‖ + |c|).
+
+    N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
+    10.1137/1.9780898718027
+    """
     n_terms = np.shape(user)[1] + 2 + len(constants)
     size = np.linalg.norm(user, axis=1).astype(float) * np.linalg.norm(item, axis=1).max()
     return n_terms * unit / (1 - n_terms * unit) * (size + sum(np.abs(part).max() for part in constants))
@@ -127,16 +131,18 @@ def _with_item_999(train, test, users, items):
     return pd.concat([train, pd.DataFrame({"user": [1], "item": [999]})]), test, users, [*items, 999]
 
 
-# Case -> (what becomes of Coat, the text of the error): ids as text where the model has numbers, an id that only
-# the model has, an id that only the training data have. RecBole shows its ids as text.
+# Case -> (what becomes of Coat, the text of the error): ids as text where the model has numbers, an id that
+# only the model has, an id that only the training data have. RecBole shows its ids as text.
 OTHER_IDS = {
     "users-as-text": (
         _with_text("user"),
-        r"290 of its 290 user ids are not in the split \(the model has '?\d+'?, .*; the split has 'u001', 'u002'",
+        r"290 of its 290 user ids are not in the split \(the model has '?\d+'?, .*; "
+        r"the split has 'u001', 'u002'",
     ),
     "items-as-text": (
         _with_text("item"),
-        r"(\d+) of its \1 item ids are not in the split \(the model has '?\d+'?, .*; the split has 'i001', 'i002'",
+        r"(\d+) of its \1 item ids are not in the split \(the model has '?\d+'?, .*; "
+        r"the split has 'i001', 'i002'",
     ),
     "item-of-the-model-only": (
         _without("item", 3),
@@ -148,7 +154,8 @@ OTHER_IDS = {
     ),
     "item-of-the-data-only": (
         _with_item_999,
-        r"does not know 1 of the \d+ item ids of split.train \(the split has 999; the model has \d+, \d+, \d+, …",
+        r"does not know 1 of the \d+ item ids of split.train \(the split has 999; "
+        r"the model has \d+, \d+, \d+, …",
     ),
 }
 # For models without ids there is no more to see than their size.
@@ -167,7 +174,7 @@ def changed(change, split: Split) -> Split:
 
 
 def assert_shows_both(model, case: tuple[Any, str], split: Split) -> None:
-    """Check that `evaluate` refuses a model of Coat for data with other ids, and names model, library and ids."""
+    """Check that `evaluate` refuses a model of Coat for data with other ids, and shows the ids of both."""
     change, text = case
     with pytest.raises(InputError, match=rf"^mine \(.+\).*{text}"):
         evaluate({"mine": model}, changed(change, split), **OPTIONS)

@@ -139,8 +139,8 @@ def test_ids_and_sizes_that_do_not_match_get_an_error_that_shows_both(model, tex
     [
         (
             with_ids(function_of(SCORES[:, :3]), items=ITEMS),
-            r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each of its item ids "
-            r"\(3, 1, 4, …\)",
+            r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each of its item "
+            r"ids \(3, 1, 4, …\)",
         ),
         (
             with_ids(function_of(np.tile(SCORES, 2)), items=ITEMS),

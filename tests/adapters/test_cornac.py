@@ -92,7 +92,7 @@ def test_single_precision_products_of_cornac_differ_from_the_exact_ones_by_round
 def test_a_model_that_scores_a_user_as_a_matrix_of_one_row_is_read_as_a_row(coat, same_ranks):
     model = cornac.models.EASE(lamb=100, verbose=False).fit(training_set(coat))
     assert model.score(0).shape == (1, model.num_items)
-    # EASE by hand: score of a user = sum of the weights of its training items; cornac leaves out negative ones.
+    # EASE by hand: a user's score is the sum of the weights of its training items; cornac keeps those > 0.
     seen = np.zeros((coat.n_users, coat.n_items))
     seen[coat.train.user, coat.train.item] = 1
     known = np.flatnonzero(seen.any(axis=0))

@@ -50,11 +50,13 @@ NAMES = {"user": "user_id", "item": "item_id"}
 
 
 def dataset_of(split) -> Dataset:
-    return Dataset.construct(split.train.to_frame().rename(columns=NAMES).assign(weight=1, datetime="2020-01-01"))
+    return Dataset.construct(
+        split.train.to_frame().rename(columns=NAMES).assign(weight=1, datetime="2020-01-01")
+    )
 
 
 def recommended(model, dataset, split) -> np.ndarray:
-    """Return RecTools' own scores: the full list of `recommend` for every user, −inf for what it leaves out."""
+    """Return RecTools' own scores: full lists of `recommend`, −inf for what they leave out."""
     users, items = dataset.user_id_map.external_ids, dataset.item_id_map.external_ids
     lists = model.recommend(users, dataset, k=items.size, filter_viewed=False)
     scores = np.full((users.size, items.size), -np.inf)
@@ -128,7 +130,9 @@ def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
 def test_ranking_a_pair_directly_says_how_to_adapt_it(coat):
     dataset = dataset_of(coat)
     model = OTHERS["popular"]().fit(dataset)
-    with pytest.raises(InputError, match=r"a tuple of PopularModel, Dataset; expected .*adapters\.adapt\(model"):
+    with pytest.raises(
+        InputError, match=r"a tuple of PopularModel, Dataset; expected .*adapters\.adapt\(model"
+    ):
         rank_positives((model, dataset), coat)
     lists = model.recommend(dataset.user_id_map.external_ids, dataset, k=10, filter_viewed=True)
     with pytest.raises(InputError, match=r"lacks 300 of 300 column ids .*adapters\.adapt\(model"):

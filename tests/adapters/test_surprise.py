@@ -44,7 +44,7 @@ def predicted(model, split) -> np.ndarray:
 
 
 def exact_of(model, split) -> np.ndarray:
-    """Return the exact scores of its factors and item biases; the rest is the same for all items of a user."""
+    """Return the exact scores of its factors and item biases; all else is the same for all items."""
     trainset = model.trainset
     users = [trainset.to_raw_uid(row) for row in trainset.all_users()]
     items = [trainset.to_raw_iid(row) for row in trainset.all_items()]
@@ -80,7 +80,7 @@ def test_factor_models_rank_by_their_exact_scores(name, coat, coat_ratings, same
     model = FACTOR_MODELS[name]().fit(training_set(coat_ratings))
     exact = exact_of(model, coat)
     same_ranks(adapt(model, coat), exact, coat)
-    # Surprise adds the mean and the user's bias first, in double precision: other roundings of the same score.
+    # Surprise adds the mean and the user's bias first, in double precision: other roundings of the score.
     constants = [model.bi, model.bu, model.trainset.global_mean] if model.biased else []
     bound = 2 * rounding(model.pu, model.qi, *constants, unit=2.0**-53).max()
     assert_differs_by_rounding_only(exact, predicted(model, coat), bound, coat)
