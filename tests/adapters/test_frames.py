@@ -170,14 +170,12 @@ LONG = pd.DataFrame({"user": [1, 1, 2, 2], "item": [30, 20, 40, 10], "score": [0
 NESTED = {1: [(30, 0.9), (20, 0.5)], 2: [(40, 0.8), (10, 0.3)]}
 
 
-def nested(entry, form):
-    return form(
-        pd.DataFrame(
-            {
-                "customer": list(NESTED),
-                "recommendations": [[entry(*pair) for pair in one] for one in NESTED.values()],
-            }
-        )
+def nested(entry) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "customer": list(NESTED),
+            "recommendations": [[entry(*pair) for pair in one] for one in NESTED.values()],
+        }
     )
 
 
@@ -186,20 +184,21 @@ def as_dict(item: int, rating: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    "frame",
+    ("frame", "form"),
     [
-        LONG,
-        LONG.rename(columns={"user": "user_id", "item": "item_id"}).assign(rank=[1, 2, 1, 2]),
-        LONG.rename(columns={"user": "user_id", "item": "item_id"}),
-        nested(as_dict, lambda frame: frame),
-        nested(lambda item, rating: (item, rating), lambda frame: frame),
-        nested(as_dict, to_polars),
-        nested(as_dict, to_pyarrow),
+        (LONG, as_it_is),
+        (LONG.rename(columns={"user": "user_id", "item": "item_id"}).assign(rank=[1, 2, 1, 2]), as_it_is),
+        (LONG.rename(columns={"user": "user_id", "item": "item_id"}), as_it_is),
+        (nested(as_dict), as_it_is),
+        (nested(lambda item, rating: (item, rating)), as_it_is),
+        (nested(as_dict), to_polars),
+        (nested(as_dict), to_pyarrow),
+        (nested(as_dict), to_duckdb),
     ],
-    ids=["ours", "rectools", "rectools-scores", "dicts", "tuples", "polars", "pyarrow"],
+    ids=["ours", "rectools", "rectools-scores", "dicts", "tuples", "polars", "pyarrow", "duckdb"],
 )
-def test_exported_lists_give_the_ranks_they_state(frame):
-    ranked = rank_positives(adapt(frame, SPLIT), SPLIT)
+def test_exported_lists_give_the_ranks_they_state(frame, form):
+    ranked = rank_positives(adapt(form(frame), SPLIT), SPLIT)
     assert ranked.n_above.tolist() == [1, 2]
     assert ranked.max_rank == 2
 

@@ -44,14 +44,19 @@ ITEM_MODELS = {
 
 
 def recommended(model, matrix) -> np.ndarray:
-    """Return implicit's own scores: full lists of `recommend`, 0 for what it leaves out."""
+    """Return implicit's own scores: full lists of `recommend`, 0 for what it leaves out.
+
+    Users are asked one by one: for several, pm-implicit rounds the scores of item models to single precision.
+    """
     n_users, n_items = matrix.shape
-    ids, scores = model.recommend(np.arange(n_users), matrix, N=n_items, filter_already_liked_items=False)
-    dense = np.zeros((n_users, n_items), dtype=scores.dtype)
+    rows = []
     for user in range(n_users):
-        listed = scores[user] > np.finfo(np.float32).min
-        dense[user, ids[user][listed]] = scores[user][listed]
-    return dense
+        ids, scores = model.recommend(user, matrix[user], N=n_items, filter_already_liked_items=False)
+        listed = scores > np.finfo(np.float32).min
+        row = np.zeros(n_items, dtype=scores.dtype)
+        row[ids[listed]] = scores[listed]
+        rows.append(row)
+    return np.array(rows)
 
 
 @pytest.mark.parametrize("name", FACTOR_MODELS)
