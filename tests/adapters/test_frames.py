@@ -31,7 +31,7 @@ def to_pyarrow(frame: pd.DataFrame):
 
 def to_duckdb(frame: pd.DataFrame):
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
-    return duckdb.connect().from_arrow(to_pyarrow(frame))
+    return duckdb.from_arrow(to_pyarrow(frame))  # a connection of its own would be closed too early by 1.x
 
 
 def to_pandas_arrow(frame: pd.DataFrame) -> pd.DataFrame:
