@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
 from unittest.mock import patch
 
 import numpy as np
@@ -55,7 +56,8 @@ def trained(name, split, folder):
     }
     # RecBole 1.2.1 asks for names that NumPy 2 removed, and sets others in numpy itself: undone afterwards.
     removed = {"float_": np.float64, "complex_": np.complex128, "unicode_": np.str_}
-    with patch.dict(np.__dict__, removed):
+    # Its trainer writes a log into the working folder.
+    with chdir(folder), patch.dict(np.__dict__, removed):
         config = Config(model=name, dataset="coat", config_dict=options)
         init_seed(config["seed"], config["reproducibility"])
         dataset = create_dataset(config)
