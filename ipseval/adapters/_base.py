@@ -90,10 +90,32 @@ def align(scores: ModelScores, split: Split, *, name: str, unknown: Unknown) -> 
     items = _places(scores, split, "item", label, unknown)
     if scores.factors is not None:
         return _aligned_factors(scores.factors, users, items)
-    assert scores.rows is not None
+    rows = _of_checked_shape(scores, split, label)
     if users is None and items is None:
-        return scores.rows
-    return _aligned_rows(scores.rows, users, items, split.n_items)
+        return rows
+    return _aligned_rows(rows, users, items, split.n_items)
+
+
+def _of_checked_shape(scores: ModelScores, split: Split, label: str) -> Callable[[IntArray], AnyArray]:
+    """Return the model's rows with a check of their number of items, which not every model states."""
+    rows, own = scores.rows, scores.item_ids
+    assert rows is not None
+
+    def checked(users: IntArray) -> AnyArray:
+        block = np.asarray(rows(users))
+        expected = (users.size, split.n_items if own is None else own.size)
+        if block.shape == expected:
+            return block
+        text = f"{label} gave scores of shape {block.shape} for {users.size} users; expected {expected}, "
+        if own is not None:
+            raise InputError(f"{text}a column for each of its item ids ({examples(own)}).")
+        raise InputError(
+            f"{text}a column for each item of the split ({examples(split.item_ids)}). Where the model's rows "
+            "are not in the order of the split, name them with "
+            "ipseval.adapters.with_ids(model, users=…, items=…)."
+        )
+
+    return checked
 
 
 def _places(

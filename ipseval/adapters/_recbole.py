@@ -14,7 +14,7 @@ from ipseval.splits import Split
 
 
 def describe(model: Any, split: Split) -> ModelScores:
-    """Return `full_sort_predict` for each user, without the padding item.
+    """Return `full_sort_predict` for each user, without the padding item; `predict` where it is not written.
 
     RecBole turns every id into text. Where the ids of the split are not text, they are matched by their text.
     """
@@ -28,11 +28,28 @@ def describe(model: Any, split: Split) -> ModelScores:
     users = _tokens(dataset, dataset.uid_field, split.user_ids)
     items = _tokens(dataset, dataset.iid_field, split.item_ids)
 
+    def of_users(ids: Any) -> Any:
+        try:
+            return recommender.full_sort_predict(Interaction({dataset.uid_field: ids}))
+        except NotImplementedError:  # NeuMF, say: pair by pair, as RecBole's own trainer then does
+            return torch.stack([of_pairs(one) for one in ids])
+
+    def of_pairs(user: Any) -> Any:
+        every = torch.arange(items.size + 1, device=user.device)
+        pairs = {dataset.uid_field: user.expand(every.shape[0]), dataset.iid_field: every}
+        return recommender.predict(Interaction(pairs))
+
     def rows(codes: IntArray) -> AnyArray:
         # Row 0 of every RecBole table is padding.
         ids = torch.as_tensor(codes + 1).to(device_of(recommender))
         with evaluating(recommender):
-            scores = recommender.full_sort_predict(Interaction({dataset.uid_field: ids}))
+            try:
+                scores = of_users(ids)
+            except KeyError as error:
+                raise InputError(
+                    f"{source_of(recommender)} scores from more than the user: it asks for {error}. Pass its "
+                    "scores as an array (recbole.utils.case_study.full_sort_scores) with with_ids."
+                ) from error
         return to_numpy(scores).reshape(codes.size, -1)[:, 1:]
 
     return ModelScores(source_of(recommender), rows=rows, user_ids=users, item_ids=items)

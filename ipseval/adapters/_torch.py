@@ -34,8 +34,15 @@ def describe(model: Any, split: Split) -> ModelScores:
 
     def rows(users: IntArray) -> AnyArray:
         with evaluating(model):
-            # A copy: torch does not take arrays that cannot be written to.
-            return to_numpy(model(torch.tensor(users).to(device_of(model))))
+            try:
+                # A copy: torch does not take arrays that cannot be written to.
+                return to_numpy(model(torch.tensor(users).to(device_of(model))))
+            except IndexError as error:
+                raise InputError(
+                    f"{source_of(model)} failed for users {users[0]} to {users[-1]} ({error}); the split has "
+                    f"{split.n_users} users and {split.n_items} items. Where the module knows others, name "
+                    "its rows with ipseval.adapters.with_ids(model, users=…, items=…)."
+                ) from error
 
     return ModelScores(source_of(model), rows=rows)
 

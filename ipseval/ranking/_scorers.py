@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import isroutine
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -13,6 +14,11 @@ from ipseval._checks import examples
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.splits import Split
+
+ADAPT = (
+    "A trained model of another library, or a list that it exported, becomes a scorer by "
+    "ipseval.adapters.adapt(model, split); evaluate does that by itself."
+)
 
 
 class Scorer(Protocol):
@@ -80,7 +86,15 @@ class CallableScorer:
 
     def block(self, users: IntArray) -> AnyArray:
         """Return what the function gives, after a check of its shape."""
-        scores = np.asarray(self.function(users))
+        try:
+            scores = np.asarray(self.function(users))
+        except Exception as error:
+            if not isroutine(self.function):  # an object that can be called: a module of torch, say
+                error.add_note(
+                    f"{self.name} is a {type(self.function).__name__} and was called with an array of user "
+                    f"codes. {ADAPT}"
+                )
+            raise
         if scores.shape != (users.size, self.n_items):
             raise InputError(
                 f"{self.name}: the scorer function returned shape {scores.shape} for {users.size} users; "
@@ -116,12 +130,19 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
     raise InputError(
         f"{name} is a {type(model).__name__}; expected an (n_users, n_items) array, DataFrame or sparse "
         "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
-        "a top-K frame, or RankedPositives."
+        f"a top-K frame, or RankedPositives. {ADAPT}"
     )
 
 
 def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
-    user_factors, item_factors = np.asarray(model[0]), np.asarray(model[1])
+    user_factors = np.asarray(model[0])
+    if user_factors.ndim == 0:  # not the item factors: a data set of a library may be slow to turn into one
+        kinds = ", ".join(type(part).__name__ for part in model)
+        raise InputError(
+            f"{name} is a tuple of {kinds}; expected arrays (user_factors, item_factors[, item_bias]). "
+            f"{ADAPT}"
+        )
+    item_factors = np.asarray(model[1])
     if user_factors.ndim != 2 or item_factors.ndim != 2 or user_factors.shape[1] != item_factors.shape[1]:
         raise InputError(
             f"{name}: factors must be (n_users, d) and (n_items, d); got {user_factors.shape} and "
@@ -164,7 +185,7 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
         if missing.any():
             raise InputError(
                 f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
-                f"({examples(ids[missing])}; its labels start with {examples(labels)})."
+                f"({examples(ids[missing])}; its labels start with {examples(labels)}). {ADAPT}"
             )
     values: AnyArray = _numeric(frame.loc[split.user_ids, split.item_ids].to_numpy(), name)
     return values

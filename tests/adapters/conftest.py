@@ -1,4 +1,4 @@
-"""One small split for all adapters: Coat where it is at hand, otherwise a log of the same shape."""
+"""Two splits for all adapters: Coat where it is at hand, and a small one with text ids."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from ipseval.interactions import Interactions
-from ipseval.ranking import rank_positives
 from ipseval.splits import Split, split_random
+from tests.adapters import checks
 
 
 @pytest.fixture(scope="session")
@@ -24,22 +24,29 @@ def small() -> Split:
 
 
 @pytest.fixture(scope="session")
-def coat(shared_data) -> Split:
+def coat_matrix(shared_data) -> np.ndarray:
+    """Coat's biased ratings, (290, 300), 0 where there is none."""
+    return np.loadtxt(shared_data("coat") / "train.ascii")
+
+
+@pytest.fixture(scope="session")
+def coat(coat_matrix) -> Split:
     """Positives (rating >= 4) of Coat's biased log, split 80/20 per user."""
-    ratings = np.loadtxt(shared_data("coat") / "train.ascii")
-    user, item = np.nonzero(ratings >= 4)
+    user, item = np.nonzero(coat_matrix >= 4)
     frame = pd.DataFrame({"user": user + 1, "item": item + 1})  # ids from 1: they are not the codes
     log = Interactions.from_frame(frame, users=np.arange(1, 291), items=np.arange(1, 301))
     return split_random(log, test_fraction=0.2, rng=0)
 
 
-def assert_same_ranks(scorer, dense, split: Split) -> None:
-    """Check that a scorer ranks the positives as the library's own scores (n_users, n_items) do."""
-    ours, theirs = rank_positives(scorer, split), rank_positives(np.asarray(dense), split)
-    np.testing.assert_array_equal(ours.n_above, theirs.n_above)
-    np.testing.assert_array_equal(ours.n_tied, theirs.n_tied)
+@pytest.fixture(scope="session")
+def coat_ratings(coat, coat_matrix) -> pd.DataFrame:
+    """All ratings of Coat's biased log except the test positives, with columns user, item, rating."""
+    left = coat_matrix.copy()
+    left[coat.test.user, coat.test.item] = 0
+    user, item = np.nonzero(left)
+    return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": left[user, item]})
 
 
 @pytest.fixture(scope="session")
 def same_ranks():
-    return assert_same_ranks
+    return checks.assert_same_ranks

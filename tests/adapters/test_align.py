@@ -134,6 +134,30 @@ def test_ids_and_sizes_that_do_not_match_get_an_error_that_shows_both(model, tex
         adapt(model, SPLIT)
 
 
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (
+            with_ids(function_of(SCORES[:, :3]), items=ITEMS),
+            r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each of its item "
+            r"ids \(3, 1, 4, …\)",
+        ),
+        (
+            with_ids(function_of(np.tile(SCORES, 2)), items=ITEMS),
+            r"gave scores of shape \(3, 8\) for 3 users; expected \(3, 4\)",
+        ),
+        (
+            with_ids(function_of(SCORES[:, :3]), users=USERS),
+            r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each item of the "
+            r"split \(1, 2, 3, …\).*with_ids\(model, users=…, items=…\)",
+        ),
+    ],
+)
+def test_a_function_of_another_number_of_items_gets_an_error_that_shows_both_shapes(model, text):
+    with pytest.raises(InputError, match=text):
+        adapt(model, SPLIT)(np.arange(3))
+
+
 def test_an_unknown_value_of_unknown_is_an_error():
     with pytest.raises(InputError, match="unknown"):
         adapt(SCORES, SPLIT, unknown="skip")
@@ -141,6 +165,7 @@ def test_an_unknown_value_of_unknown_is_an_error():
 
 def test_a_model_that_reads_the_training_items_cannot_be_given_other_ids():
     scores = ModelScores("implicit CosineRecommender", rows=function_of(SCORES), reads_training=True)
-    assert align(scores, SPLIT, name="knn", unknown="raise") is scores.rows
+    scorer = align(scores, SPLIT, name="knn", unknown="raise")
+    np.testing.assert_array_equal(scorer(np.arange(3)), SCORES)
     with pytest.raises(InputError, match=r"scores from the items in split.train"):
         scores.with_ids(["a", "b", "c"], None)

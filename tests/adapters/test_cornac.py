@@ -7,62 +7,108 @@ import pytest
 
 from ipseval.adapters import adapt
 from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from tests.adapters.checks import (
+    OPTIONS,
+    OTHER_IDS,
+    assert_differs_by_rounding_only,
+    assert_evaluates_as,
+    assert_shows_both,
+    exact_scores,
+    placed,
+    rounding,
+)
 
 cornac = pytest.importorskip("cornac", reason="cornac is not installed: pip install cornac")
 
-
-def training_set(split, *, as_text: bool = False):
-    train = split.train
-    users, items = split.user_ids[train.user], split.item_ids[train.item]
-    if as_text:
-        users, items = users.astype(str), items.astype(str)
-    rows = [(user, item, 1.0) for user, item in zip(users.tolist(), items.tolist(), strict=True)]
-    return cornac.data.Dataset.from_uir(rows, seed=0)
-
-
-def pair_by_pair(model, split) -> np.ndarray:
-    """Return cornac's own score of every pair; −inf for items it has not seen, ties for such users."""
-    dense = np.full((split.n_users, split.n_items), -np.inf)
-    for row, user in enumerate(split.user_ids):
-        for column, item in enumerate(split.item_ids):
-            if item in model.iid_map:
-                known = user in model.uid_map
-                dense[row, column] = model.score(model.uid_map[user], model.iid_map[item]) if known else 0.0
-    return dense
-
-
-MODELS = {
+pytestmark = pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning")
+OF_RATINGS = {
     "mf": lambda: cornac.models.MF(k=8, max_iter=10, seed=0, verbose=False),
+    "pmf": lambda: cornac.models.PMF(k=8, max_iter=10, seed=0, verbose=False),
+}
+OF_PAIRS = {
     "bpr": lambda: cornac.models.BPR(k=8, max_iter=20, seed=0, verbose=False, num_threads=1),
+    "ease": lambda: cornac.models.EASE(lamb=100, verbose=False),
     "most-popular": cornac.models.MostPop,
     "user-knn": lambda: cornac.models.UserKNN(k=20, verbose=False, num_threads=1),
+    "item-knn": lambda: cornac.models.ItemKNN(k=20, verbose=False, num_threads=1),
 }
+MODELS = {**OF_RATINGS, **OF_PAIRS}
 
 
-@pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning")
+@pytest.fixture(scope="module")
+def training_of(coat, coat_ratings):
+    """Coat's ratings for models of ratings: on the pairs alone they would learn that everything is 1."""
+    ratings = cornac.data.Dataset.from_uir(coat_ratings.itertuples(index=False), seed=0)
+    pairs = training_set(coat)
+    return {**dict.fromkeys(OF_RATINGS, ratings), **dict.fromkeys(OF_PAIRS, pairs)}
+
+
+def training_set(split):
+    pairs = split.train.to_frame().assign(rating=1.0)
+    return cornac.data.Dataset.from_uir(pairs.itertuples(index=False), seed=0)
+
+
+def ranked_by_cornac(model, split) -> np.ndarray:
+    """Return the scores that cornac itself ranks a user's items by, `model.rank`."""
+    users, items = list(model.uid_map), list(model.iid_map)
+    columns = [model.iid_map[item] for item in items]
+    scores = [np.asarray(model.rank(model.uid_map[user])[1]).reshape(-1)[columns] for user in users]
+    return placed(np.array(scores), users, items, split)
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_models_rank_as_their_own_score_of_each_pair(name, coat, small, same_ranks):
-    for split in (coat, small):
-        model = MODELS[name]().fit(training_set(split))
-        ours = adapt(model, split)(np.arange(split.n_users))
-        theirs = pair_by_pair(model, split)
-        # A product of a vector with all items and one with a single item differ in the last bit.
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
-        same_ranks(adapt(model, split), ours, split)
+def test_three_lines_evaluate_a_model_as_its_dense_scores(name, coat, training_of):
+    model = MODELS[name]().fit(training_of[name])
+    evaluation = evaluate({name: model}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, ranked_by_cornac(model, coat), coat)
 
 
-def test_a_model_that_scores_a_user_as_a_matrix_of_one_row_is_read_as_a_row(small):
-    model = cornac.models.EASE(verbose=False).fit(training_set(small))
-    users = [model.uid_map[user] for user in small.user_ids]
-    items = [model.iid_map[item] for item in small.item_ids]
-    expected = (model.U @ model.B)[np.ix_(users, items)]
-    np.testing.assert_allclose(adapt(model, small)(np.arange(small.n_users)), expected, atol=1e-12)
+@pytest.mark.parametrize("name", MODELS)
+def test_models_have_the_scores_and_ranks_that_cornac_ranks_by(name, coat, small, training_of, same_ranks):
+    for split, training in ((coat, training_of[name]), (small, training_set(small))):
+        model = MODELS[name]().fit(training)
+        theirs = ranked_by_cornac(model, split)
+        np.testing.assert_array_equal(adapt(model, split)(np.arange(split.n_users)), theirs)
+        same_ranks(adapt(model, split), theirs, split)
 
 
-def test_ids_of_another_type_get_an_error_that_shows_both(small):
-    model = cornac.models.MostPop().fit(training_set(small, as_text=True))
-    with pytest.raises(InputError, match=r"the model has '1\d\d', .*; the split has 100, 101, 102"):
-        adapt(model, small)
+@pytest.mark.parametrize("name", ["mf", "bpr"])
+def test_single_precision_products_of_cornac_differ_from_the_exact_ones_by_rounding_only(
+    name, coat, training_of
+):
+    model = MODELS[name]().fit(training_of[name])
+    user, item, bias = model.u_factors, model.i_factors, model.i_biases
+    assert user.dtype == item.dtype == np.float32
+    constants = [bias, *([model.u_biases, model.global_mean] if name == "mf" else [])]
+    users, items = list(model.uid_map), list(model.iid_map)
+    exact = placed(exact_scores(user, item, bias), users, items, coat)
+    assert sorted(model.uid_map.values()) == list(model.uid_map.values())  # rows in the order of the ids
+    assert sorted(model.iid_map.values()) == list(model.iid_map.values())
+    bound = rounding(user, item, *constants).max()
+    assert_differs_by_rounding_only(exact, ranked_by_cornac(model, coat), bound, coat)
+
+
+def test_a_model_that_scores_a_user_as_a_matrix_of_one_row_is_read_as_a_row(coat, same_ranks):
+    model = cornac.models.EASE(lamb=100, verbose=False).fit(training_set(coat))
+    assert model.score(0).shape == (1, model.num_items)
+    # EASE by hand: a user's score is the sum of the weights of its training items; cornac keeps those > 0.
+    seen = np.zeros((coat.n_users, coat.n_items))
+    seen[coat.train.user, coat.train.item] = 1
+    known = np.flatnonzero(seen.any(axis=0))
+    gram = np.linalg.inv(seen[:, known].T @ seen[:, known] + 100 * np.eye(known.size))
+    weights = -gram / np.diag(gram)
+    np.fill_diagonal(weights, 0)
+    dense = placed(seen[:, known] @ weights.clip(min=0), coat.user_ids, coat.item_ids[known], coat)
+    ours = adapt(model, coat)(np.arange(coat.n_users))
+    np.testing.assert_allclose(ours[:, known], dense[:, known], atol=1e-12)
+    # Rounded to where both agree, equal scores tie in both.
+    same_ranks(ours.round(10), dense.round(10), coat)
+
+
+@pytest.mark.parametrize("case", OTHER_IDS)
+def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
+    assert_shows_both(MODELS["bpr"]().fit(training_set(coat)), OTHER_IDS[case], coat)
 
 
 def test_an_untrained_model_is_an_error(small):

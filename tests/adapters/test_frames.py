@@ -8,7 +8,7 @@ import pytest
 
 from ipseval.adapters import adapt
 from ipseval.errors import InputError
-from ipseval.evaluation import evaluate
+from ipseval.evaluation import Evaluation, evaluate
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import rank_positives
@@ -31,7 +31,7 @@ def to_pyarrow(frame: pd.DataFrame):
 
 def to_duckdb(frame: pd.DataFrame):
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
-    return duckdb.connect().from_arrow(to_pyarrow(frame))
+    return duckdb.from_arrow(to_pyarrow(frame))  # a connection of its own would be closed too early by 1.x
 
 
 def to_pandas_arrow(frame: pd.DataFrame) -> pd.DataFrame:
@@ -77,23 +77,87 @@ def test_interactions_of_every_frame_library_have_the_same_bits(form):
     assert_same(Interactions.from_frame(form(frame), value="rating", timestamp="time"), expected)
 
 
-def results(form) -> pd.DataFrame:
-    frames = {name: form(frame) for name, frame in example().items()}
-    split = Split.from_frames(frames["train"], frames["test"], value="rating")
-    evaluation = evaluate(
-        {"lists": frames["lists"], "random": np.random.default_rng(1).random((split.n_users, split.n_items))},
+def as_it_is(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def with_ids_of(user: type, item: type) -> dict[str, pd.DataFrame]:
+    """Return the example with ids of the given types; its rows are in no order."""
+    frames = example()
+    for name, frame in frames.items():
+        users = frame["user"] if user is str else frame["user"].str[1:].astype(int)
+        items = frame["item"] if item is int else "i" + frame["item"].astype(str)
+        frames[name] = frame.assign(user=users, item=items).sample(frac=1, random_state=1)
+    return {name: frame.reset_index(drop=True) for name, frame in frames.items()}
+
+
+def results(frames: dict[str, pd.DataFrame], form) -> Evaluation:
+    """Return an evaluation whose every frame was turned into the form of a library."""
+    given = {name: form(frame) for name, frame in frames.items()}
+    split = Split.from_frames(given["train"], given["test"], value="rating")
+    return evaluate(
+        {"lists": given["lists"], "random": np.random.default_rng(1).random((split.n_users, split.n_items))},
         split,
         propensity=PowerLawPropensity(gamma=1.0),
         metrics=("recall@5", "mean_dcg@5", "ndcg@5"),
         estimators=("aoa", "snips", "snips-global", "snips-pooled"),
     )
-    return evaluation.frame
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.DataWarning")
 @pytest.mark.parametrize("form", FORMS)
-def test_results_of_every_frame_library_have_the_same_bits(form):
-    pd.testing.assert_frame_equal(results(form), results(lambda frame: frame), check_exact=True)
+@pytest.mark.parametrize("ids", [(str, int), (str, str), (int, int)], ids=["text-int", "text", "int"])
+def test_evaluate_gives_the_same_bits_for_every_frame_library(form, ids):
+    frames = with_ids_of(*ids)
+    assert not frames["train"]["user"].is_monotonic_increasing
+    ours, expected = results(frames, form), results(frames, as_it_is)
+    pd.testing.assert_frame_equal(ours.frame, expected.frame, check_exact=True)
+    for model in ("lists", "random"):
+        per_user = [one.per_user(model, "ndcg@5", "snips-global") for one in (ours, expected)]
+        pd.testing.assert_series_equal(*per_user, check_exact=True)
+
+
+@pytest.mark.filterwarnings("ignore::ipseval.DataWarning")
+@pytest.mark.parametrize("form", [as_it_is, *FORMS])
+def test_the_order_of_the_rows_changes_no_bit(form):
+    frames = with_ids_of(str, int)
+    in_order = {
+        name: frame.sort_values(["user", "item"], ignore_index=True) for name, frame in frames.items()
+    }
+    shuffled = {name: frame.iloc[::-1].reset_index(drop=True) for name, frame in frames.items()}
+    expected = results(in_order, as_it_is)
+    pd.testing.assert_frame_equal(results(shuffled, form).frame, expected.frame, check_exact=True)
+
+
+@pytest.mark.parametrize("form", [as_it_is, *FORMS])
+@pytest.mark.parametrize("ids", [(str, str), (int, int)], ids=["text", "int"])
+@pytest.mark.parametrize("frame", ["train", "test", "lists"])
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_a_missing_id_is_the_same_error_in_every_frame_library(form, ids, frame, column):
+    frames = with_ids_of(*ids)
+    holed = frames[frame].astype({column: object if ids[0] is str else "Int64"})
+    holed.loc[[0, 3], column] = None
+    frames[frame] = holed.assign(**{column: holed[column].astype(object).where(holed[column].notna(), None)})
+    with pytest.raises(
+        InputError, match=rf"column '{column}' has 2 missing entries of {len(holed)}; remove them"
+    ):
+        results(frames, form)
+
+
+@pytest.mark.parametrize("form", [as_it_is, *FORMS])
+@pytest.mark.parametrize(("frame", "column"), [("train", "rating"), ("test", "rating"), ("lists", "score")])
+def test_a_missing_number_is_the_same_error_in_every_frame_library(form, frame, column):
+    frames = with_ids_of(str, int)
+    holed = frames[frame]
+    holed.loc[[0, 3], column] = np.nan
+    if form is not as_it_is:  # a null, where the library tells it from NaN
+        frames[frame] = holed.assign(
+            **{column: holed[column].astype(object).where(holed[column].notna(), None)}
+        )
+    with pytest.raises(
+        InputError, match=rf"column '{column}' has 2 missing entries of {len(holed)}; remove them"
+    ):
+        results(frames, form)
 
 
 SPLIT = Split.from_frames(
@@ -106,14 +170,12 @@ LONG = pd.DataFrame({"user": [1, 1, 2, 2], "item": [30, 20, 40, 10], "score": [0
 NESTED = {1: [(30, 0.9), (20, 0.5)], 2: [(40, 0.8), (10, 0.3)]}
 
 
-def nested(entry, form):
-    return form(
-        pd.DataFrame(
-            {
-                "customer": list(NESTED),
-                "recommendations": [[entry(*pair) for pair in one] for one in NESTED.values()],
-            }
-        )
+def nested(entry) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "customer": list(NESTED),
+            "recommendations": [[entry(*pair) for pair in one] for one in NESTED.values()],
+        }
     )
 
 
@@ -122,20 +184,21 @@ def as_dict(item: int, rating: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    "frame",
+    ("frame", "form"),
     [
-        LONG,
-        LONG.rename(columns={"user": "user_id", "item": "item_id"}).assign(rank=[1, 2, 1, 2]),
-        LONG.rename(columns={"user": "user_id", "item": "item_id"}),
-        nested(as_dict, lambda frame: frame),
-        nested(lambda item, rating: (item, rating), lambda frame: frame),
-        nested(as_dict, to_polars),
-        nested(as_dict, to_pyarrow),
+        (LONG, as_it_is),
+        (LONG.rename(columns={"user": "user_id", "item": "item_id"}).assign(rank=[1, 2, 1, 2]), as_it_is),
+        (LONG.rename(columns={"user": "user_id", "item": "item_id"}), as_it_is),
+        (nested(as_dict), as_it_is),
+        (nested(lambda item, rating: (item, rating)), as_it_is),
+        (nested(as_dict), to_polars),
+        (nested(as_dict), to_pyarrow),
+        (nested(as_dict), to_duckdb),
     ],
-    ids=["ours", "rectools", "rectools-scores", "dicts", "tuples", "polars", "pyarrow"],
+    ids=["ours", "rectools", "rectools-scores", "dicts", "tuples", "polars", "pyarrow", "duckdb"],
 )
-def test_exported_lists_give_the_ranks_they_state(frame):
-    ranked = rank_positives(adapt(frame, SPLIT), SPLIT)
+def test_exported_lists_give_the_ranks_they_state(frame, form):
+    ranked = rank_positives(adapt(form(frame), SPLIT), SPLIT)
     assert ranked.n_above.tolist() == [1, 2]
     assert ranked.max_rank == 2
 

@@ -7,66 +7,116 @@ import pytest
 
 from ipseval.adapters import adapt, to_csr, with_ids
 from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from tests.adapters.checks import (
+    OPTIONS,
+    OTHER_SIZES,
+    assert_differs_by_rounding_only,
+    assert_evaluates_as,
+    assert_shows_both,
+    exact_scores,
+    rounding,
+)
 
 implicit = pytest.importorskip("implicit", reason="implicit is not installed: pip install implicit")
 from implicit.als import AlternatingLeastSquares  # noqa: E402 - after the skip
 from implicit.bpr import BayesianPersonalizedRanking  # noqa: E402 - after the skip
-from implicit.nearest_neighbours import CosineRecommender  # noqa: E402 - after the skip
+from implicit.nearest_neighbours import (  # noqa: E402 - after the skip
+    BM25Recommender,
+    CosineRecommender,
+    TFIDFRecommender,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:Method expects CSR"),  # implicit's own call
 ]
+FACTOR_MODELS = {
+    "als": lambda: AlternatingLeastSquares(factors=16, random_state=0, num_threads=1),
+    "bpr": lambda: BayesianPersonalizedRanking(factors=16, random_state=0, num_threads=1, iterations=20),
+}
+ITEM_MODELS = {
+    "cosine": lambda: CosineRecommender(K=300, num_threads=1),
+    "cosine-20": lambda: CosineRecommender(K=20, num_threads=1),
+    "tf-idf": lambda: TFIDFRecommender(K=50, num_threads=1),
+    "bm25": lambda: BM25Recommender(K=50, num_threads=1),
+}
 
 
 def recommended(model, matrix) -> np.ndarray:
-    """Return implicit's own scores: full lists of `recommend`, 0 for what it leaves out."""
+    """Return implicit's own scores: full lists of `recommend`, 0 for what it leaves out.
+
+    Users are asked one by one: for several, pm-implicit rounds the scores of item models to single precision.
+    """
     n_users, n_items = matrix.shape
-    ids, scores = model.recommend(np.arange(n_users), matrix, N=n_items, filter_already_liked_items=False)
-    dense = np.zeros((n_users, n_items), dtype=scores.dtype)
+    rows = []
     for user in range(n_users):
-        listed = scores[user] > np.finfo(np.float32).min
-        dense[user, ids[user][listed]] = scores[user][listed]
-    return dense
+        ids, scores = model.recommend(user, matrix[user], N=n_items, filter_already_liked_items=False)
+        listed = scores > np.finfo(np.float32).min
+        row = np.zeros(n_items, dtype=scores.dtype)
+        row[ids[listed]] = scores[listed]
+        rows.append(row)
+    return np.array(rows)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: AlternatingLeastSquares(factors=16, random_state=0, num_threads=1),
-        lambda: BayesianPersonalizedRanking(factors=16, random_state=0, num_threads=1, iterations=20),
-    ],
-    ids=["als", "bpr"],
-)
-def test_factor_models_rank_as_their_own_lists_and_are_not_copied(make, coat, same_ranks):
-    matrix, model = to_csr(coat.train), make()
+@pytest.mark.parametrize("name", FACTOR_MODELS)
+def test_three_lines_evaluate_a_factor_model_as_its_dense_scores(name, coat):
+    model = FACTOR_MODELS[name]()
+    model.fit(to_csr(coat.train), show_progress=False)
+    evaluation = evaluate({name: model}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, exact_scores(model.user_factors, model.item_factors), coat)
+
+
+@pytest.mark.parametrize("name", ITEM_MODELS)
+def test_three_lines_evaluate_an_item_model_as_its_dense_scores(name, coat):
+    model = ITEM_MODELS[name]()
+    model.fit(to_csr(coat.train), show_progress=False)
+    evaluation = evaluate({name: model}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, recommended(model, to_csr(coat.train)), coat)
+
+
+@pytest.mark.parametrize("name", FACTOR_MODELS)
+def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat, same_ranks):
+    matrix, model = to_csr(coat.train), FACTOR_MODELS[name]()
     model.fit(matrix, show_progress=False)
     scorer = adapt(model, coat)
     assert scorer[0] is model.user_factors
     assert scorer[1] is model.item_factors
-    same_ranks(scorer, recommended(model, matrix), coat)
+    exact = exact_scores(model.user_factors, model.item_factors)
+    same_ranks(scorer, exact, coat)
+    # implicit multiplies in single precision.
+    bound = rounding(model.user_factors, model.item_factors)
+    assert_differs_by_rounding_only(exact, recommended(model, matrix), bound, coat)
 
 
-def test_item_models_score_from_the_training_items(coat, same_ranks):
-    matrix = to_csr(coat.train)
-    model = CosineRecommender(K=300, num_threads=1)
+@pytest.mark.parametrize("name", ITEM_MODELS)
+def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat, same_ranks):
+    matrix, model = to_csr(coat.train), ITEM_MODELS[name]()
     model.fit(matrix, show_progress=False)
-    scores = adapt(model, coat)(np.arange(coat.n_users))
-    np.testing.assert_allclose(scores, recommended(model, matrix), atol=1e-6)
+    theirs = recommended(model, matrix)
+    assert theirs.dtype == np.float64
+    # Both add the similarities of a user's items in the same order, in double precision: the same bits.
+    np.testing.assert_array_equal(adapt(model, coat)(np.arange(coat.n_users)), theirs)
+    same_ranks(adapt(model, coat), theirs, coat)
 
 
-def test_a_model_of_another_matrix_gets_an_error_unless_its_rows_are_named(small, same_ranks):
+def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small, same_ranks):
     matrix = to_csr(small.train)[:, ::-1]
     model = AlternatingLeastSquares(factors=4, random_state=0, num_threads=1)
-    model.fit(matrix[:, 1:].tocsr(), show_progress=False)
-    with pytest.raises(
-        InputError, match=r"als \(implicit .*\) has 29 items and the split 30 \(100, 101, 102, …\)"
-    ):
-        adapt(model, small, name="als")
-    model = AlternatingLeastSquares(factors=4, random_state=0, num_threads=1)
     model.fit(matrix.tocsr(), show_progress=False)
-    dense = (model.user_factors @ model.item_factors.T)[:, ::-1]
+    dense = exact_scores(model.user_factors, model.item_factors)[:, ::-1]
     same_ranks(adapt(with_ids(model, items=small.item_ids[::-1]), small), dense, small)
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    # An item–item model scores whatever users split.train has, so only its items can be others.
+    [*(("als", case) for case in OTHER_SIZES), ("cosine", "one-item-less"), ("cosine", "one-item-more")],
+)
+def test_another_size_gets_an_error_that_shows_both(name, case, coat):
+    model = {**FACTOR_MODELS, **ITEM_MODELS}[name]()
+    model.fit(to_csr(coat.train), show_progress=False)
+    assert_shows_both(model, OTHER_SIZES[case], coat)
 
 
 def test_an_untrained_model_is_an_error(small):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from ipseval.adapters import adapt
 from ipseval.errors import DataWarning, InputError
+from ipseval.evaluation import evaluate
+from tests.adapters.checks import OPTIONS, OTHER_IDS, assert_evaluates_as, assert_shows_both
 
 pytest.importorskip("lenskit", reason="lenskit is not installed: pip install lenskit")
 from lenskit import batch, topn_pipeline
@@ -21,31 +22,50 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*gives some items no score:ipseval.DataWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
+SCORERS = {
+    "als": ImplicitMFScorer,
+    "pop": PopScorer,
+    "knn": lambda: ItemKNNScorer(max_nbrs=5, min_nbrs=2, feedback="implicit"),
+}
+
+
+def dataset_of(split):
+    pairs = split.train.to_frame().rename(columns={"user": "user_id", "item": "item_id"})
+    return from_interactions_df(pairs.assign(rating=1.0))
 
 
 def trained(scorer, split):
-    train = split.train
-    frame = pd.DataFrame(
-        {"user_id": split.user_ids[train.user], "item_id": split.item_ids[train.item], "rating": 1.0}
-    )
     pipeline = topn_pipeline(scorer)
-    pipeline.train(from_interactions_df(frame))
+    pipeline.train(dataset_of(split))
     return pipeline
 
 
-@pytest.mark.parametrize("factory", [ImplicitMFScorer, PopScorer], ids=["als", "pop"])
-def test_pipelines_rank_as_lenskit_scores_in_batch(factory, coat, same_ranks):
-    pipeline = trained(factory(), coat)
-    everything = {user: ItemList(item_ids=coat.item_ids) for user in coat.user_ids}
-    dense = np.full((coat.n_users, coat.n_items), -np.inf)
+def scored_in_batch(pipeline, split) -> np.ndarray:
+    """Return LensKit's own batch scores of all pairs; what gets no score comes last."""
+    everything = {user: ItemList(item_ids=split.item_ids) for user in split.user_ids}
+    dense = np.full((split.n_users, split.n_items), -np.inf)
     for key, scored in batch.score(pipeline, everything, n_jobs=1):
-        dense[np.searchsorted(coat.user_ids, key.user_id)] = scored.scores()
+        dense[np.searchsorted(split.user_ids, key.user_id)] = scored.scores()
     dense[np.isnan(dense)] = -np.inf
-    same_ranks(adapt(pipeline, coat), dense, coat)
+    return dense
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_three_lines_evaluate_a_pipeline_as_its_dense_scores(name, coat):
+    pipeline = topn_pipeline(SCORERS[name]())
+    pipeline.train(dataset_of(coat))
+    evaluation = evaluate({name: pipeline}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, scored_in_batch(pipeline, coat), coat)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_pipelines_rank_as_lenskit_scores_in_batch(name, coat, same_ranks):
+    pipeline = trained(SCORERS[name](), coat)
+    same_ranks(adapt(pipeline, coat), scored_in_batch(pipeline, coat), coat)
 
 
 def test_items_that_get_no_score_come_last_and_are_reported(coat):
-    pipeline = trained(ItemKNNScorer(max_nbrs=5, min_nbrs=2, feedback="implicit"), coat)
+    pipeline = trained(SCORERS["knn"](), coat)
     scorer = adapt(pipeline, coat)
     with pytest.warns(DataWarning, match="gives some items no score"):
         scores = scorer(np.arange(10))
@@ -58,6 +78,6 @@ def test_a_bare_component_is_an_error_that_names_the_pipeline(small):
         adapt(ImplicitMFScorer(), small)
 
 
-def test_ids_of_another_type_get_an_error_that_shows_both(coat, small):
-    with pytest.raises(InputError, match=r"the model has 1, 2, 3, …; the split has 'u00', 'u01'"):
-        adapt(trained(ImplicitMFScorer(), coat), small)
+@pytest.mark.parametrize("case", OTHER_IDS)
+def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
+    assert_shows_both(trained(ImplicitMFScorer(), coat), OTHER_IDS[case], coat)
