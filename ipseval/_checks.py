@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -22,6 +23,17 @@ def examples(values: Iterable[object], limit: int = 3) -> str:
     return ", ".join(shown)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return the number and the noun in singular or plural.
+
+    Examples
+    --------
+    >>> counted(1, "user"), counted(1200, "user")
+    ('1 user', '1,200 users')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `UnknownNameError` unless `value` is one of `choices`."""
     known = tuple(choices)
@@ -31,7 +43,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:
     """Return `value` as a float in the unit interval, or raise `InputError`."""
-    number = float(value)
+    number = float(value) if isinstance(value, (int, float, np.number)) else math.nan
     low_ok = number > 0 if low_open else number >= 0
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):

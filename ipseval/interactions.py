@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, check_finite, examples
+from ipseval._checks import check_choice, check_finite, counted, examples
 from ipseval._types import AnyArray, BoolArray, IntArray, readonly
 from ipseval.errors import InputError
 
@@ -114,7 +114,8 @@ class Interactions:
         return int(self.user.size)
 
     def __repr__(self) -> str:
-        return f"Interactions({len(self):,} pairs, {self.n_users:,} users, {self.n_items:,} items)"
+        counts = (len(self), "pair"), (self.n_users, "user"), (self.n_items, "item")
+        return f"Interactions({', '.join(counted(*one) for one in counts)})"
 
     @property
     def n_users(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_choice, check_finite, check_fraction
+from ipseval._checks import check_choice, check_finite, check_fraction, counted
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import UserSums
@@ -143,7 +143,7 @@ class _RatedPairs:
     @property
     def note(self) -> str:
         left_out = int((~self.kept).sum())
-        return f"{left_out:,} ratings without a propensity left out" if left_out else ""
+        return f"{counted(left_out, 'rating')} without a propensity left out" if left_out else ""
 
     def errors(self, predictions: Any, name: str) -> FloatArray:
         """Return predicted − rated of the kept ratings."""

@@ -236,7 +236,7 @@ def test_cold_users_and_items_are_counted() -> None:
     assert split.user_ids[split.cold_users].tolist() == ["c"]
     assert split.item_ids[split.cold_items].tolist() == [5]
     assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (1, 1, 1)
-    assert "1 cold users; 1 cold items" in repr(split)
+    assert "1 cold user; 1 cold item" in repr(split)
 
 
 @pytest.mark.parametrize(

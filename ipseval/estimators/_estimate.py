@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ipseval._checks import counted
 from ipseval._types import FloatArray, readonly
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator, Sample, UserSums
@@ -92,9 +93,9 @@ def _notes(sample: Sample, estimator: Estimator, sums: UserSums) -> list[str]:
     if estimator.label == "snips" and (sample.ranked.counts == 1).all():
         notes.append("snips is identical to aoa here: every user has one positive")
     if sums.n_undefined:
-        notes.append(f"{sums.n_undefined:,} users left out: the metric is undefined for them")
+        notes.append(f"{counted(sums.n_undefined, 'user')} left out: the metric is undefined for them")
     if sample.n_without_propensity:
-        notes.append(f"{sample.n_without_propensity:,} positives without a propensity left out")
+        notes.append(f"{counted(sample.n_without_propensity, 'positive')} without a propensity left out")
     if estimator.label == "ips" and sample.n_relevant_kind == "estimated":
         notes.append("s_u estimated by Σ1/P of each user")
     if sums.n_users == 0 or sums.denominator.sum() == 0:

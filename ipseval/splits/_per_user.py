@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval._checks import check_choice, check_fraction, check_positive_int, counted
 from ipseval._types import AnyArray, BoolArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -46,7 +46,7 @@ def split_random(
     >>> import pandas as pd
     >>> log = Interactions.from_frame(pd.DataFrame({"user": [0] * 10, "item": range(10)}))
     >>> split_random(log, test_fraction=0.1, validation_fraction=0.1, rng=0)
-    Split(8 train, 1 test, 1 validation; 1 users, 10 items; 1 cold items; random per user, 0.1 test, 0.1
+    Split(8 train, 1 test, 1 validation; 1 user, 10 items; 1 cold item; random per user, 0.1 test, 0.1
     validation)
     """
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
@@ -190,7 +190,7 @@ def _cut(
     if order is not None and time is not None:
         n_tied = _n_tied_users(log, order, time, in_test, in_validation)
         if n_tied:
-            description += f", ties in time at the cut of {n_tied:,} users broken by row order"
+            description += f", ties in time at the cut of {counted(n_tied, 'user')} broken by row order"
     return Split(
         log.select(~(in_test | in_validation)),
         log.select(in_test),
