@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, UnknownNameError
@@ -72,8 +74,37 @@ def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None
     return array
 
 
-def check_counts(name: str, values: npt.ArrayLike, *, size: int | None = None) -> FloatArray:
-    """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries."""
+def by_label(values: Any, ids: AnyArray, name: str) -> Any:
+    """Return a pandas Series with ids as labels in the order of `ids`, NaN where it has none.
+
+    Everything else, and a Series that is only numbered 0, 1, 2, …, is in that order already.
+    """
+    if not isinstance(values, pd.Series) or isinstance(values.index, pd.RangeIndex):
+        return values
+    if not values.index.is_unique:
+        raise InputError(f"the labels of {name} repeat ids; each may occur once.")
+    unknown = values.index[~values.index.isin(ids)]
+    if len(unknown):
+        raise InputError(
+            f"{len(unknown)} of {len(values)} labels of {name} are no ids of the split ({examples(unknown)}; "
+            f"its ids start with {examples(ids)}). Values in the order of the ids need no labels: to_numpy()."
+        )
+    return values.reindex(ids).to_numpy()
+
+
+def check_counts(
+    name: str, values: npt.ArrayLike, *, size: int | None = None, ordered: bool = True
+) -> FloatArray:
+    """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries.
+
+    `ordered`: they are read by position, in the order of the sorted ids, so a pandas Series whose labels are
+    in another order, such as what `value_counts` returns, is refused.
+    """
+    if ordered and isinstance(values, pd.Series) and not values.index.is_monotonic_increasing:
+        raise InputError(
+            f"{name} is read by position, in the order of the ids, but its labels are not sorted "
+            f"({examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right."
+        )
     counts = as_float_vector(name, values, size=size)
     bad = ~np.isfinite(counts) | (counts < 0)
     if bad.any():

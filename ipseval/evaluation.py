@@ -80,7 +80,8 @@ def evaluate(
         "default": mean rank for AUC-type metrics, exact expectation over random order for the others.
     confidence_level : float
         In (0, 1).
-    n_relevant : int, (n_users,) array, "estimated" or None
+    n_relevant : int, (n_users,) array or Series, "estimated" or None
+        In the order of `split.user_ids`, or with user ids as labels:
         s_u, the number of relevant items of each user, for `ips` of metrics that divide by it.
     on_low_ess : {"warn", "raise", "nan", "ignore"}
         What to do with weighted estimates whose weights are worth few observations; "nan" withholds them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Callable
 
@@ -17,9 +16,6 @@ TEST = pd.DataFrame({"user": [0, 1], "item": [1, 0]})
 SPLIT = ipseval.Split.from_frames(TRAIN, TEST)
 SCORES = np.arange(9.0).reshape(3, 3)
 TWO_NAN = np.where(np.isin(np.arange(9).reshape(3, 3), (1, 2)), np.nan, SCORES)  # two candidates of user 0
-RENAMED = ipseval.Split.from_frames(
-    TRAIN.replace({"user": dict(enumerate("abc"))}), TEST.replace({"user": dict(enumerate("abc"))})
-)
 LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 0], "rank": [1, 1]})
 
 
@@ -241,60 +237,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         ),
         r"'b' ranks 1 positives other than the 2 of 'a'",
     ),
-    "ranks of other users": (
-        lambda: ipseval.evaluate_ranks(
-            {"a": ipseval.rank_positives(SCORES, SPLIT), "b": ipseval.rank_positives(SCORES, RENAMED)}
-        ),
-        r"'b' ranks 2 positives other than the 2 of 'a'",
-    ),
-    "ranks among other candidates": (
-        lambda: ipseval.evaluate_ranks(
-            {
-                "a": ipseval.rank_positives(SCORES, SPLIT),
-                "b": ipseval.rank_positives(SCORES, SPLIT, candidates=ipseval.SampledCandidates(1, rng=0)),
-            }
-        ),
-        r"'b' is ranked among other candidates \(.*\) than 'a' \(all items",
-    ),
-    "ranks of another split": (
-        lambda: run(ipseval.rank_positives(SCORES, RENAMED)),
-        r"'als' is ranked over 3 users and 3 items that are not the 3 and 3 of the split",
-    ),
-    "ranks of another test part": (
-        lambda: run(ipseval.rank_positives(SCORES, SPLIT), ipseval.Split.from_frames(TRAIN, frame([0], [2]))),
-        r"'als': 2 of 2 ranked positives are not in the test part",
-    ),
-    "ranks that are no ranks": (
-        lambda: ipseval.evaluate_ranks({"a": SCORES}),
-        r"'a' must be RankedPositives, made by rank_positives; got ndarray",
-    ),
-    "name that is no text": (
-        lambda: ipseval.evaluate({1: SCORES, "b": SCORES}, SPLIT),
-        r"text as names; 1 of 2 are not \(1\)",
-    ),
-    "frames instead of a split": (
-        lambda: ipseval.evaluate({"als": SCORES}, (TRAIN, TEST)),
-        r"split must be a Split; got tuple.*Split.from_frames",
-    ),
-    "propensity as a bare array": (
-        lambda: run(propensity=np.ones(3)),
-        r"got ndarray.*KnownPropensity\(item=",
-    ),
-    "metrics is None": (lambda: run(metrics=None), r"metrics must be labels or objects; got NoneType"),
-    "estimator that is a class": (
-        lambda: run(estimators=[ipseval.estimators.Aoa]),
-        r"'snips' or an Estimator object; got <class",
-    ),
-    "confidence level of None": (lambda: run(confidence_level=None), r"must be in \(0, 1\); got None"),
-    "confidence level as text": (lambda: run(confidence_level="0.9"), r"must be in \(0, 1\); got '0.9'"),
-    "no resamples": (
-        lambda: run(interval="bca", n_resamples=0),
-        r"n_resamples must be an integer >= 1; got 0",
-    ),
-    "no resamples afterwards": (
-        lambda: run().with_intervals("bca", n_resamples=0),
-        r"n_resamples must be an integer >= 1; got 0",
-    ),
 }
 
 
@@ -304,37 +246,6 @@ def test_bad_input_gets_an_error_that_says_what_came_and_what_to_do(case: str):
     with pytest.raises(ipseval.IpsevalError) as caught:
         call()
     assert re.search(pattern, str(caught.value), flags=re.DOTALL), str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"metrics": ["recal@10"]},
-        {"estimators": ["snip"]},
-        {"confidence_level": 95},
-        {"interval": "bootstrap"},
-        {"propensity": np.ones(3)},
-    ],
-)
-def test_a_mistake_in_the_options_is_found_before_anything_is_ranked(options):
-    def scorer(users):
-        raise AssertionError("ranked")
-
-    with pytest.raises(ipseval.IpsevalError):
-        run(scorer, **options)
-
-
-def test_one_metric_or_estimator_needs_no_list_around_it():
-    result = run(metrics=ipseval.metric("recall@2"), estimators=ipseval.estimators.Aoa())
-    assert (result.metrics, result.estimators) == (["recall@2"], ["aoa"])
-
-
-def test_errors_travel_between_processes():
-    with pytest.raises(ipseval.UnknownNameError) as caught:
-        ipseval.metric("recal@10")
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert str(again) == str(caught.value)
-    assert (again.name, again.choices) == (caught.value.name, caught.value.choices)
 
 
 def test_every_error_is_also_a_value_error():

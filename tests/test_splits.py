@@ -366,3 +366,10 @@ def test_bad_calls_say_what_was_expected(name: str) -> None:
     call, text = BAD_CALLS[name]
     with pytest.raises(InputError, match=text):
         call()
+
+
+@pytest.mark.parametrize(("size", "share", "n_test"), [(90, 0.35, 32), (100, 0.145, 15), (5, 0.1, 1)])
+def test_a_half_is_rounded_up_also_where_the_product_is_a_little_less(size, share, n_test):
+    # 90 · 0.35 = 31.5, in binary floating point 31.499999999999996.
+    log = Interactions.from_frame(pd.DataFrame({"user": [0] * size, "item": range(size)}))
+    assert len(split_random(log, test_fraction=share, rng=0).test) == n_test

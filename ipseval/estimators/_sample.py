@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_choice
+from ipseval._checks import as_float_vector, by_label, check_choice
 from ipseval._types import FloatArray, TieChoice
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._base import Sample
@@ -64,6 +64,7 @@ def _relevant(ranked: RankedPositives, n_relevant: NRelevantLike) -> tuple[NRele
         return "estimated", None
     if np.ndim(n_relevant) == 0:
         n_relevant = np.full(ranked.n_population, n_relevant)
+    n_relevant = by_label(n_relevant, ranked.user_ids, "n_relevant")
     relevant = as_float_vector("n_relevant", n_relevant, size=ranked.n_population)
     n_bad = int((~(relevant >= 0) | np.isinf(relevant)).sum())
     if n_bad:

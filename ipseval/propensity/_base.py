@@ -64,7 +64,7 @@ class Propensity:
         known = values[~np.isnan(values)]
         check_range(known, is_probability=self.is_probability)
         if known.size == 0:
-            raise PropensityError("no item has a propensity: all popularity counts are 0.")
+            raise PropensityError("no item or pair has a propensity: all values are NaN.")
         for name in ("item", "pair", "pair_key", "popularity"):
             array = getattr(self, name)
             if array is not None:

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector
+from ipseval._checks import as_float_vector, by_label
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import PropensityError
 from ipseval.interactions import Interactions, encode
@@ -34,9 +34,9 @@ class KnownPropensity:
 
     Parameters
     ----------
-    item : (n_items,) array-like or data frame, optional
-        P_i in (0, 1] in the order of `split.item_ids`, or a frame with columns item and propensity. NaN or no
-        row: unknown, its positives are left out and counted.
+    item : (n_items,) array-like, Series or data frame, optional
+        P_i in (0, 1] in the order of `split.item_ids`, a pandas Series with item ids as labels, or a frame
+        with columns item and propensity. NaN or no row: unknown, its positives are left out and counted.
     pair : data frame, optional
         Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
     is_probability : bool
@@ -79,7 +79,7 @@ class KnownPropensity:
         try:
             table: Any = nw.from_native(self.item)
         except TypeError:
-            given: Any = self.item  # no frame, so an array or what as_float_vector refuses
+            given: Any = by_label(self.item, item_ids, "item")  # or what as_float_vector refuses
             return as_float_vector("item", given, size=int(item_ids.size))
         missing = {"item", "propensity"} - set(table.columns)
         if missing:
