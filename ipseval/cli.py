@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     import ipseval
 
     parser = argparse.ArgumentParser(
-        prog="ipseval", description="Unbiased offline evaluation of recommenders from implicit feedback."
+        prog="ipseval", description="Offline evaluation of recommenders from biased implicit feedback."
     )
     parser.add_argument("--version", action="version", version=f"ipseval {ipseval.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")

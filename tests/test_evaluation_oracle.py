@@ -131,3 +131,16 @@ def test_numbers_of_one_are_in_the_singular():
     assert "1 recommender, 1 held-out positive of 1 user (1 each in the median)" in repr(result)
     assert "1 positive that has no propensity" in repr(result)
     assert "1 positive without a propensity left out" in result.frame["note"].item()
+
+
+def test_an_estimate_prints_as_one_line():
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": [0, 1], "item": [0, 1]}), pd.DataFrame({"user": [0, 1], "item": [1, 0]})
+    )
+    result = ipseval.evaluate({"a": np.array([[0, 1], [1, 0]])}, split, metrics=["recall@1", "auc"])
+    assert repr(result.estimate("a", "recall@1", "aoa")) == (
+        "Estimate(recall@1 by aoa: 1.0000 ± 0.0000; 2 users, 2 positives; biased unless P is constant (MNAR))"
+    )
+    undefined = result.estimate("a", "auc", "aoa")
+    assert repr(undefined).startswith("Estimate(auc by aoa: nan; 0 users, 2 positives")
+    assert repr(undefined.sums) == "UserSums(0 users, 2 left out)"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ipseval._checks import counted
 from ipseval._types import FloatArray, IntArray, TieChoice, readonly
 from ipseval.metrics import Metric
 from ipseval.metrics._claims import NRelevant
@@ -107,6 +108,10 @@ class UserSums:
             users, numerator, denominator = users[defined], numerator[defined], denominator[defined]
             volume = None if volume is None else volume[defined]
         return cls(users, numerator, denominator, volume, n_undefined)
+
+    def __repr__(self) -> str:
+        undefined = f", {self.n_undefined:,} left out" if self.n_undefined else ""
+        return f"UserSums({counted(self.n_users, 'user')}{undefined})"
 
     @property
     def n_users(self) -> int:

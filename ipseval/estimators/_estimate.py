@@ -42,6 +42,11 @@ class Estimate:
     notes: tuple[str, ...] = ()
     withheld: bool = False
 
+    def __repr__(self) -> str:
+        error = f" ± {self.standard_error:.4f}" if self.standard_error == self.standard_error else ""
+        counts = f"{counted(self.sums.n_users, 'user')}, {counted(self.n_positives, 'positive')}"
+        return f"Estimate({self.metric} by {self.estimator}: {self.value:.4f}{error}; {counts}; {self.claim})"
+
     @cached_property
     def value(self) -> float:
         """The estimate; NaN where it is undefined, with the reason in `notes`."""
