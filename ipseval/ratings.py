@@ -191,10 +191,7 @@ def _sample(
                 f"propensity must be a Propensity; got {type(propensity).__name__}. A model is fitted first: "
                 "KnownPropensity(…).fit(ratings), PowerLawPropensity(…).fit(train)."
             )
-        if propensity.n_items != ratings.n_items:
-            raise PropensityError(
-                f"the propensity covers {propensity.n_items:,} items, the ratings have {ratings.n_items:,}."
-            )
+        propensity.check_ids(ratings)
         chance = propensity.at(ratings.user, ratings.item)
         kept = ~np.isnan(chance)
     if not kept.any():

@@ -97,6 +97,28 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=pd.Series([2, 2, 0, 2]).value_counts()),
         r"popularity is read by position.*not sorted \(2, 0\).*sort_index",
     ),
+    "propensity of the same items in another order": (
+        lambda: run(
+            propensity=ipseval.PowerLawPropensity(gamma=0).fit(
+                ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0])
+            )
+        ),
+        r"for other items, or the same in another order \(2, 1, 0\), than the split has \(0, 1, 2\)",
+    ),
+    "propensity of pairs of other users": (
+        lambda: run(
+            propensity=ipseval.KnownPropensity(pair=frame(["a", "b"], [1, 0], propensity=[0.5, 0.5])).fit(
+                RENAMED
+            )
+        ),
+        r"for other users, or the same in another order \('a', 'b', 'c'\)",
+    ),
+    "rating propensity of other items": (
+        lambda: ipseval.evaluate_ratings(
+            {"m": SCORES}, RATINGS, propensity=ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])
+        ),
+        r"covers 2 items, the split has 3",
+    ),
     "propensity labelled with other ids": (
         lambda: run(propensity=known(pd.Series([0.5, 0.5], index=["a", 1]))),
         r"1 of 2 labels of item are no ids of the split \('a'",

@@ -33,11 +33,7 @@ def weighted_sample(
     kind, relevant = _relevant(ranked, n_relevant)
     if propensity is None:
         return Sample(ranked, n_relevant=relevant, n_relevant_kind=kind, ties=ties)
-    if propensity.n_items != ranked.item_ids.size:
-        raise PropensityError(
-            f"the propensity covers {propensity.n_items:,} items, the split has {ranked.item_ids.size:,}; "
-            "fit it to the training part of this split."
-        )
+    propensity.check_ids(ranked)
     values = propensity.at(ranked.user, ranked.item)
     known = ~np.isnan(values)
     if not known.any():

@@ -85,6 +85,7 @@ class DirectPropensity:
             popularity=counts,
             fit=line,
             n_capped=n_capped,
+            item_ids=train.item_ids,
         )
 
     def _strength(self, exposed: FloatArray, liked: FloatArray, rate: FloatArray) -> float:

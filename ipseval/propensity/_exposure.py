@@ -23,7 +23,7 @@ from ipseval.propensity._gamma import (
     warn_all,
 )
 from ipseval.propensity._gamma_fit import GammaFit
-from ipseval.propensity._known import HasIds
+from ipseval.propensity._base import HasIds
 
 # Loss of slope through counting noise of n*, from which a fit warns.
 ATTENUATION_LIMIT = 0.1

@@ -147,6 +147,7 @@ class PowerLawPropensity:
             popularity=counts + self.smoothing if self.unseen == "smooth" else counts,
             fit=fitted,
             n_capped=n_capped,
+            item_ids=None if train is None else train.item_ids,
         )
 
     def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
