@@ -105,6 +105,21 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         ),
         r"for other items, or the same in another order \(2, 1, 0\), than the split has \(0, 1, 2\)",
     ),
+    "exposure of the same items in another order": (
+        lambda: ipseval.DirectPropensity(
+            ipseval.Exposure.from_frame(
+                frame([0, 1], [1, 0], positive=[0, 1]),
+                ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]),
+            )
+        ).fit(SPLIT.train),
+        r"exposure is of other items, or the same in another order \(2, 1, 0\), than the training log has",
+    ),
+    "exposure of other users for a density ratio": (
+        lambda: ipseval.DensityRatioPropensity().fit(
+            SPLIT, ipseval.Exposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
+        ),
+        r"exposure is of other users, or the same in another order \('a', 'b', 'c'\), than the split has",
+    ),
     "propensity of pairs of other users": (
         lambda: run(
             propensity=ipseval.KnownPropensity(pair=frame(["a", "b"], [1, 0], propensity=[0.5, 0.5])).fit(
