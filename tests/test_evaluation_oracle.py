@@ -144,3 +144,7 @@ def test_an_estimate_prints_as_one_line():
     undefined = result.estimate("a", "auc", "aoa")
     assert repr(undefined).startswith("Estimate(auc by aoa: nan; 0 users, 2 positives")
     assert repr(undefined.sums) == "UserSums(0 users, 2 left out)"
+    assert repr(result.samples["a"]) == (
+        "Sample(RankedPositives(2 positives of 2 users; all items minus the user's training items); "
+        "no propensity)"
+    )

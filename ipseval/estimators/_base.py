@@ -46,6 +46,12 @@ class Sample:
     n_without_propensity: int = 0
     _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        scale = "no propensity"
+        if self.propensity is not None:
+            scale = "probabilities" if self.is_probability else "propensity up to a factor"
+        return f"Sample({self.ranked!r}; {scale})"
+
     @cached_property
     def weights(self) -> FloatArray:
         """Return w = 1/P of each positive, (n_pos,)."""
