@@ -10,8 +10,9 @@ import numpy as np
 
 from ipseval._checks import examples
 from ipseval.errors import DataWarning, InputError, PropensityError
-from ipseval.estimators import Estimator, Sample, resolve_estimator
+from ipseval.estimators import Estimator, Ips, NRelevantLike, Sample, resolve_estimator
 from ipseval.metrics import Metric, metric
+from ipseval.metrics._claims import NRelevant
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
@@ -52,6 +53,19 @@ def check_possible(ranked: RankedPositives, name: str) -> None:
             f"{name!r}: n_above and n_tied must be >= 0 and, together, below n_candidates; {n_bad:,} of "
             f"{len(ranked):,} positives break this. n_above is the 0-based rank: the best has 0."
         )
+
+
+def check_ips(
+    estimators: list[Estimator], metrics: list[Metric], propensity: Propensity, n_relevant: NRelevantLike
+) -> None:
+    """Raise where `ips` is asked for without the scale of P or the s_u that it needs."""
+    kind: NRelevant = "known"
+    if n_relevant is None or isinstance(n_relevant, str):
+        kind = "absent" if n_relevant is None else "estimated"
+    for one in estimators:
+        if isinstance(one, Ips):
+            for each in metrics:
+                one.check(each, is_probability=propensity.is_probability, n_relevant=kind)
 
 
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:

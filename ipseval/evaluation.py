@@ -10,6 +10,7 @@ from ipseval._checks import check_choice, check_fraction, check_positive_int
 from ipseval._evaluation import FRAME_COLUMNS, Evaluation
 from ipseval._requests import (
     check_belongs,
+    check_ips,
     check_models,
     check_same_positives,
     check_split,
@@ -107,6 +108,9 @@ def evaluate(
     fitted = _fitted(propensity, split)
     chosen_metrics = requested_metrics(metrics)
     chosen = requested_estimators(estimators, fitted)
+    if fitted is not None:
+        fitted.check_ids(split)
+        check_ips(chosen, chosen_metrics, fitted, n_relevant)
     options = {
         "candidates": candidates,
         "n_threads": n_threads,

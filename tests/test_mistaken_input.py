@@ -211,6 +211,10 @@ def test_mistaken_input_gets_an_error_that_says_what_came_and_what_to_do(case: s
         {"confidence_level": 95},
         {"interval": "bootstrap"},
         {"propensity": np.ones(3)},
+        {"propensity": known(np.ones(3)), "estimators": ["ips"]},
+        {"propensity": ipseval.PowerLawPropensity(gamma=0), "estimators": ["ips"], "metrics": ["dcg"]},
+        {"propensity": known(np.ones(3)).fit(RENAMED).clip(floor=0.5), "candidates": "all", "ties": "none"},
+        {"propensity": ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])},
     ],
 )
 def test_a_mistake_in_the_options_is_found_before_anything_is_ranked(options):
