@@ -1,7 +1,7 @@
 """Run the reproductions: train what is not in the cache, execute the notebooks, fill docs/reproductions.md.
 
     pip install "ipseval[plot,recommenders,fast]" torch scikit-surprise nbclient ipykernel
-    python benchmarks/reproduce.py --data ../shared/data [--only sampled|citeulike|coat|ratings|protocols]
+    python benchmarks/reproduce.py --data PATH [--only sampled|citeulike|coat|ratings|protocols]
 
 Trained recommenders are kept in .cache/reproductions: half an hour on one core to train, minutes after that.
 """

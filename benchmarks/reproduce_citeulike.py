@@ -1,7 +1,7 @@
 """Yang et al. (RecSys 2018, doi:10.1145/3240323.3240355), section 4, on citeulike-a.
 
-    python benchmarks/reproduce_models.py --data ../shared/data          (trains, once)
-    python benchmarks/reproduce_citeulike.py --data ../shared/data [--write]
+    python benchmarks/reproduce_models.py --data PATH          (trains, once)
+    python benchmarks/reproduce_citeulike.py --data PATH [--write]
 
 The candidate pool "as in the paper" is that of the authors' code: 200 items drawn without replacement from
 those that are neither training nor test items of the user, and all test positives of the user. Ranks count

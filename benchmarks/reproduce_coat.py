@@ -1,6 +1,6 @@
 """Yang et al. (RecSys 2018, doi:10.1145/3240323.3240355), section 5: is SNIPS closer to random exposure?
 
-    python benchmarks/reproduce_coat.py --data ../shared/data [--write]
+    python benchmarks/reproduce_coat.py --data PATH [--write]
     python benchmarks/reproduce_coat.py --yahoo-r3 FOLDER        (prints; the licence forbids redistribution)
 
 The paper used Yahoo! R3, which must be requested; Coat has the same design. BPR, PMF, U-CML and A-CML are

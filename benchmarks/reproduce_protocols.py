@@ -1,6 +1,6 @@
 """Zhao et al. (CIKM 2020, arXiv 2010.04484): how splitting and sampling change the order of recommenders.
 
-    python benchmarks/reproduce_protocols.py --data ../shared/data [--write]
+    python benchmarks/reproduce_protocols.py --data PATH [--write]
 
 Random or temporal order × ratio or leave-one-out (RO/TO × RS/LS), and sampled candidates against the full
 catalogue. The logs at hand have no timestamps: three simulated domains of `protocol_study.py` stand in for

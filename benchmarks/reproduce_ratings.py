@@ -1,6 +1,6 @@
 """Schnabel et al. (ICML 2016, arXiv 1602.05352): errors of predictors when users choose what they rate.
 
-    python benchmarks/reproduce_ratings.py --data ../shared/data [--write]
+    python benchmarks/reproduce_ratings.py --data PATH [--write]
 
 1. Estimates of known errors (their Table 1 and Figure 2): five made-up predictors on a complete rating
    matrix, ratings revealed with probability k (4 and 5 stars) or kα^(4−r). The paper completes MovieLens

@@ -1,6 +1,6 @@
 """Make the tables of docs/validation.md.
 
-    python benchmarks/validation.py --data ../shared/data --write docs/validation.md
+    python benchmarks/validation.py --data PATH --write docs/validation.md
 
 needs implicit and cornac (pip install ipseval[recommenders]) and the data sets described in data/README.md.
 Each table goes between `<!-- name -->` and `<!-- /name -->`; without --write everything is printed.

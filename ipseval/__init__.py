@@ -1,4 +1,4 @@
-"""ipseval: unbiased offline evaluation of recommenders from implicit feedback.
+"""ipseval: offline evaluation of recommenders from biased implicit feedback.
 
 Logged clicks and purchases are missing not at random; a plain average over observed positives (AOA)
 favours recommenders of popular items. ipseval weights each positive by its inverse propensity (IPS, SNIPS),

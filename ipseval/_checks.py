@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, UnknownNameError
@@ -22,6 +25,17 @@ def examples(values: Iterable[object], limit: int = 3) -> str:
     return ", ".join(shown)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return the number and the noun in singular or plural.
+
+    Examples
+    --------
+    >>> counted(1, "user"), counted(1200, "user")
+    ('1 user', '1,200 users')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `UnknownNameError` unless `value` is one of `choices`."""
     known = tuple(choices)
@@ -31,7 +45,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:
     """Return `value` as a float in the unit interval, or raise `InputError`."""
-    number = float(value)
+    number = float(value) if isinstance(value, (int, float, np.number)) else math.nan
     low_ok = number > 0 if low_open else number >= 0
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
@@ -60,8 +74,37 @@ def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None
     return array
 
 
-def check_counts(name: str, values: npt.ArrayLike, *, size: int | None = None) -> FloatArray:
-    """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries."""
+def by_label(values: Any, ids: AnyArray, name: str) -> Any:
+    """Return a pandas Series with ids as labels in the order of `ids`, NaN where it has none.
+
+    Everything else, and a Series that is only numbered 0, 1, 2, …, is in that order already.
+    """
+    if not isinstance(values, pd.Series) or isinstance(values.index, pd.RangeIndex):
+        return values
+    if not values.index.is_unique:
+        raise InputError(f"the labels of {name} repeat ids; each may occur once.")
+    unknown = values.index[~values.index.isin(ids)]
+    if len(unknown):
+        raise InputError(
+            f"{len(unknown)} of {len(values)} labels of {name} are no ids of the split ({examples(unknown)}; "
+            f"its ids start with {examples(ids)}). Values in the order of the ids need no labels: to_numpy()."
+        )
+    return values.reindex(ids).to_numpy()
+
+
+def check_counts(
+    name: str, values: npt.ArrayLike, *, size: int | None = None, ordered: bool = True
+) -> FloatArray:
+    """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries.
+
+    `ordered`: they are read by position, in the order of the sorted ids, so a pandas Series whose labels are
+    in another order, such as what `value_counts` returns, is refused.
+    """
+    if ordered and isinstance(values, pd.Series) and not values.index.is_monotonic_increasing:
+        raise InputError(
+            f"{name} is read by position, in the order of the ids, but its labels are not sorted "
+            f"({examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right."
+        )
     counts = as_float_vector(name, values, size=size)
     bad = ~np.isfinite(counts) | (counts < 0)
     if bad.any():

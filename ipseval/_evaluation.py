@@ -99,13 +99,17 @@ class Evaluation:
             return self.given_intervals
         return normal_intervals(self.estimates, confidence_level=self.confidence_level)
 
-    @cached_property
+    @property
     def frame(self) -> pd.DataFrame:
-        """One row per model, metric and estimator.
+        """One row per model, metric and estimator; a new copy each time, so that it can be changed freely.
 
         estimate, std_error, ci_low, ci_high in the unit of the metric (NaN: undefined, the note says why);
         n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note.
         """
+        return self._frame.copy()
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
         rows = []
         for key, one in self.estimates.items():
             interval, weights = self.intervals[key], self.weights[key[2]]
@@ -202,7 +206,7 @@ class Evaluation:
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
 
-    @cached_property
+    @property
     def diagnostics(self) -> pd.DataFrame:
         """One row per estimator: what its weights say about the trust in it; see `WeightDiagnostics`.
 
@@ -248,7 +252,7 @@ class Evaluation:
                 refit=refit,
                 method=interval,
                 confidence_level=level,
-                n_resamples=n_resamples or 1000,
+                n_resamples=1000 if n_resamples is None else n_resamples,
                 rng=rng,
             )
         elif interval != "normal":
@@ -256,7 +260,7 @@ class Evaluation:
                 self.estimates,
                 method=interval,
                 confidence_level=level,
-                n_resamples=n_resamples or 10_000,
+                n_resamples=10_000 if n_resamples is None else n_resamples,
                 rng=rng,
             )
         said = {**self.provenance, "interval": interval, "refit": refit is not None}

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._checks import examples
 from ipseval.errors import DataWarning, InputError, PropensityError
-from ipseval.estimators import Estimator, Sample, resolve_estimator
+from ipseval.estimators import Estimator, Ips, NRelevantLike, Sample, resolve_estimator
 from ipseval.metrics import Metric, metric
+from ipseval.metrics._claims import NRelevant
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.splits import Split
 
 FEW_POSITIVES = 5
 
@@ -38,21 +41,102 @@ def requested_estimators(
     return chosen
 
 
+def check_possible(ranked: RankedPositives, name: str) -> None:
+    """Raise `InputError` for ranks that no list of `n_candidates` items has."""
+    low = (ranked.n_above < 0) | (ranked.n_tied < 0)
+    # Beyond the end of a top-K list the place is not known and stored as K.
+    known = ranked.max_rank is None
+    high = ranked.n_above + ranked.n_tied >= ranked.n_candidates if known else np.zeros(len(ranked), bool)
+    n_bad = int((low | high).sum())
+    if n_bad:
+        raise InputError(
+            f"{name!r}: n_above and n_tied must be >= 0 and, together, below n_candidates; {n_bad:,} of "
+            f"{len(ranked):,} positives break this. n_above is the 0-based rank: the best has 0."
+        )
+
+
+def check_ips(
+    estimators: list[Estimator], metrics: list[Metric], propensity: Propensity, n_relevant: NRelevantLike
+) -> None:
+    """Raise where `ips` is asked for without the scale of P or the s_u that it needs."""
+    kind: NRelevant = "known"
+    if n_relevant is None or isinstance(n_relevant, str):
+        kind = "absent" if n_relevant is None else "estimated"
+    for one in estimators:
+        if isinstance(one, Ips):
+            for each in metrics:
+                one.check(each, is_probability=propensity.is_probability, n_relevant=kind)
+
+
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
-    """Raise `InputError` unless all recommenders rank the same positives, at least one."""
-    if not isinstance(ranks, Mapping) or not ranks:
-        raise InputError('ranks must be a non-empty mapping {"name": RankedPositives}.')
+    """Raise `InputError` unless all rank the same positives, at least one, among the same candidates."""
+    check_models(ranks, "ranks", "RankedPositives")
+    for name, ranked in ranks.items():
+        if not isinstance(ranked, RankedPositives):
+            raise InputError(
+                f"{name!r} must be RankedPositives, made by rank_positives; got {type(ranked).__name__}."
+            )
     first_name, first = next(iter(ranks.items()))
     if not len(first):
         raise InputError("there is no positive to evaluate.")
     for name, ranked in ranks.items():
+        check_possible(ranked, name)
         same = len(ranked) == len(first) and np.array_equal(ranked.user, first.user)
         same = same and np.array_equal(ranked.item, first.item)
-        if not (same and np.array_equal(ranked.item_ids, first.item_ids)):
+        if not (same and _same_ids(ranked, first)):
             raise InputError(
                 f"{name!r} ranks {len(ranked):,} positives other than the {len(first):,} of {first_name!r}; "
                 "recommenders can be compared on the same positives only."
             )
+        if ranked.candidates != first.candidates or not np.array_equal(
+            ranked.n_candidates, first.n_candidates
+        ):
+            raise InputError(
+                f"{name!r} is ranked among other candidates ({ranked.candidates}) than {first_name!r} "
+                f"({first.candidates}); ranks of one table must come from the same candidates."
+            )
+
+
+def check_models(models: Any, what: str, value: str) -> None:
+    """Raise `InputError` unless `models` is a mapping from names, at least one."""
+    if not isinstance(models, Mapping) or not models:
+        raise InputError(
+            f'{what} must be a non-empty mapping {{"name": {value}}}; got {type(models).__name__}.'
+        )
+    others = [name for name in models if not isinstance(name, str)]
+    if others:
+        raise InputError(
+            f"{what} must have text as names; {len(others)} of {len(models)} are not ({examples(others)})."
+        )
+
+
+def check_split(split: Any) -> None:
+    """Raise `InputError` unless `split` is a Split."""
+    if not isinstance(split, Split):
+        raise InputError(
+            f"split must be a Split; got {type(split).__name__}. Make one with split_random(log), or with "
+            "Split.from_frames(train, test) from parts of your own."
+        )
+
+
+def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
+    """Raise `InputError` when ranks that were made before are not of test positives of this split."""
+    if not _same_ids(ranked, split):
+        raise InputError(
+            f"{name!r} is ranked over {ranked.user_ids.size:,} users and {ranked.item_ids.size:,} items that "
+            f"are not the {split.n_users:,} and {split.n_items:,} of the split; rank it again on this split."
+        )
+    keys = ranked.user * np.int64(split.n_items) + ranked.item
+    n_other = int((~np.isin(keys, split.test.pair_key)).sum())
+    if n_other:
+        raise InputError(
+            f"{name!r}: {n_other:,} of {keys.size:,} ranked positives are not in the test part of the split; "
+            "rank it again on this split."
+        )
+
+
+def _same_ids(one: RankedPositives, other: RankedPositives | Split) -> bool:
+    return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(one.item_ids, other.item_ids)
 
 
 def warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> None:
@@ -97,7 +181,9 @@ def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
 
 
 def _listed(values: Any, name: str) -> list[Any]:
-    listed = [values] if isinstance(values, str) else list(values)
+    if not isinstance(values, Iterable) and not hasattr(values, "label"):
+        raise InputError(f"{name} must be labels or objects; got {type(values).__name__}.")
+    listed = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
     if not listed:
         raise InputError(f"{name} is empty; name at least one.")
     return listed

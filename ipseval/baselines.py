@@ -180,7 +180,7 @@ def _inverse(gram: AnyArray, regularization: float) -> AnyArray:
     return upper
 
 
-def pure_svd(train: Interactions, *, n_factors: int = 50) -> tuple[FloatArray, FloatArray]:
+def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Return user and item factors of PureSVD, (n_users, n_factors) and (n_items, n_factors).
 
     X ≈ U Σ Qᵀ, the truncated singular value decomposition of the users × items matrix of 0 and 1; user
@@ -189,17 +189,19 @@ def pure_svd(train: Interactions, *, n_factors: int = 50) -> tuple[FloatArray, F
 
     Parameters
     ----------
-    n_factors : int
-        At least 1 and less than min(n_users, n_items).
+    n_factors : int, optional
+        At least 1 and less than min(n_users, n_items). Default: 50, or the most that a smaller log allows.
 
     References
     ----------
     Cremonesi, Koren & Turrin, Performance of Recommender Algorithms on Top-N Recommendation Tasks,
     RecSys 2010, doi 10.1145/1864708.1864721.
     """
-    check_positive_int("n_factors", n_factors)
     matrix = _matrix(train)
     smaller = min(matrix.shape)
+    if n_factors is None:
+        n_factors = max(1, min(50, smaller - 1))
+    check_positive_int("n_factors", n_factors)
     if n_factors >= smaller:
         raise InputError(
             f"n_factors must be less than min(n_users, n_items) = {smaller}; got {n_factors}. "

@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     import ipseval
 
     parser = argparse.ArgumentParser(
-        prog="ipseval", description="Unbiased offline evaluation of recommenders from implicit feedback."
+        prog="ipseval", description="Offline evaluation of recommenders from biased implicit feedback."
     )
     parser.add_argument("--version", action="version", version=f"ipseval {ipseval.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_demo(commands: Any) -> None:
     demo = commands.add_parser("demo", help="evaluate five recommenders in a world whose truth is known")
-    demo.add_argument("--seed", type=int, default=0)
+    demo.add_argument("--seed", type=_seed, default=0)
     demo.add_argument(
         "--picture", default="ipseval-demo.png", help="where to draw it (needs matplotlib); '' for none"
     )
@@ -101,7 +101,7 @@ def _add_validate(commands: Any) -> None:
     add("study", help="data set with random exposure: coat, yahoo-r3 or kuairec")
     add("--data", required=True, help="folder or archive of the data set")
     add("--splits", type=int, default=10)
-    add("--seed", type=int, default=0)
+    add("--seed", type=_seed, default=0)
     add("--html", help="write the report as one HTML page")
     parser.set_defaults(run=_validate)
 
@@ -240,6 +240,12 @@ def _propensity(options: argparse.Namespace) -> Any:
         except ValueError:
             raise InputError(f"--scale must be 'max' or a number; got {scale!r}.") from None
     return PowerLawPropensity(gamma=options.gamma, eta=options.eta, scale=scale, unseen=options.unseen)
+
+
+def _seed(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0; got {text!r}")
+    return int(text)
 
 
 def _n_relevant(text: str | None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class IpsevalError(Exception):
@@ -26,8 +27,13 @@ class UnknownNameError(InputError):
         near = difflib.get_close_matches(str(name), known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"unknown {what} {name!r}.{hint} Choices: {', '.join(known)}.")
+        self.what = what
         self.name = name
         self.choices = tuple(known)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are rebuilt from their text alone; a pool of processes hangs on one that cannot be.
+        return type(self), (self.what, self.name, self.choices)
 
 
 class DataWarning(UserWarning):

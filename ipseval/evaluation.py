@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
-from ipseval._checks import check_choice, check_fraction
+from ipseval._checks import check_choice, check_fraction, check_positive_int
 from ipseval._evaluation import FRAME_COLUMNS, Evaluation
 from ipseval._requests import (
+    check_belongs,
+    check_ips,
+    check_models,
     check_same_positives,
+    check_split,
     requested_estimators,
     requested_metrics,
     warn_about_few_positives,
@@ -17,7 +21,7 @@ from ipseval._requests import (
 )
 from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
-from ipseval.errors import InputError
+from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, NRelevantLike, estimate, weighted_sample
 from ipseval.inference import INTERVAL_METHODS, IntervalMethod, apply_low_ess, weight_diagnostics
 from ipseval.metrics import Metric
@@ -77,7 +81,8 @@ def evaluate(
         "default": mean rank for AUC-type metrics, exact expectation over random order for the others.
     confidence_level : float
         In (0, 1).
-    n_relevant : int, (n_users,) array, "estimated" or None
+    n_relevant : int, (n_users,) array or Series, "estimated" or None
+        In the order of `split.user_ids`, or with user ids as labels:
         s_u, the number of relevant items of each user, for `ips` of metrics that divide by it.
     on_low_ess : {"warn", "raise", "nan", "ignore"}
         What to do with weighted estimates whose weights are worth few observations; "nan" withholds them.
@@ -93,10 +98,19 @@ def evaluate(
     InputError, UnknownNameError, PropensityError
         For input that cannot be used; the text says what came and what to do.
     """
-    if not isinstance(models, Mapping) or not models:
-        raise InputError(
-            f'models must be a non-empty mapping {{"name": scorer}}; got {type(models).__name__}.'
-        )
+    # All that can be checked is checked before the ranking, which may take hours.
+    check_models(models, "models", "scorer")
+    check_split(split)
+    _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
+    for name, model in models.items():
+        if isinstance(model, RankedPositives):
+            check_belongs(model, split, name)
+    fitted = _fitted(propensity, split)
+    chosen_metrics = requested_metrics(metrics)
+    chosen = requested_estimators(estimators, fitted)
+    if fitted is not None:
+        fitted.check_ids(split)
+        check_ips(chosen, chosen_metrics, fitted, n_relevant)
     options = {
         "candidates": candidates,
         "n_threads": n_threads,
@@ -107,16 +121,11 @@ def evaluate(
         name: rank_positives(adapt(model, split, name=name), split, name=name, **options)
         for name, model in models.items()
     }
-    fitted = (
-        propensity
-        if isinstance(propensity, Propensity) or propensity is None
-        else propensity.fit(split.train)
-    )
     return evaluate_ranks(
         ranks,
         propensity=fitted,
-        metrics=metrics,
-        estimators=estimators,
+        metrics=chosen_metrics,
+        estimators=chosen,
         ties=ties,
         confidence_level=confidence_level,
         n_relevant=n_relevant,
@@ -142,10 +151,7 @@ def evaluate_ranks(
     rng: RngLike = None,
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
-    check_fraction("confidence_level", confidence_level)
-    check_choice("on_low_ess", on_low_ess, ("warn", "raise", "nan", "ignore"))
-    check_choice("ties", ties, ("default", "mean", "min", "max", "expected"))
-    check_choice("interval", interval, INTERVAL_METHODS)
+    _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
     chosen_metrics = requested_metrics(metrics)
     chosen = requested_estimators(estimators, propensity)
     check_same_positives(ranks)
@@ -176,3 +182,24 @@ def evaluate_ranks(
         definitions=(chosen_metrics, chosen),
     )
     return evaluation.with_intervals(interval, n_resamples=n_resamples, rng=rng)
+
+
+def _check_options(
+    confidence_level: float, on_low_ess: str, ties: str, interval: str, n_resamples: int
+) -> None:
+    check_fraction("confidence_level", confidence_level)
+    check_choice("on_low_ess", on_low_ess, ("warn", "raise", "nan", "ignore"))
+    check_choice("ties", ties, ("default", "mean", "min", "max", "expected"))
+    check_choice("interval", interval, INTERVAL_METHODS)
+    check_positive_int("n_resamples", n_resamples)
+
+
+def _fitted(propensity: Propensity | PropensityModel | None, split: Split) -> Propensity | None:
+    if propensity is None or isinstance(propensity, Propensity):
+        return propensity
+    if not hasattr(propensity, "fit"):
+        raise PropensityError(
+            f"propensity must be a Propensity or a model with fit(train); got {type(propensity).__name__}. "
+            "Values that are known go into KnownPropensity(item=…) or KnownPropensity(pair=…)."
+        )
+    return propensity.fit(split.train)

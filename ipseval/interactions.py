@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, check_finite, examples
+from ipseval._checks import check_choice, check_finite, counted, examples
 from ipseval._types import AnyArray, BoolArray, IntArray, readonly
 from ipseval.errors import InputError
 
@@ -89,6 +89,8 @@ class Interactions:
         (array([1, 0]), array(['a', 'b'], dtype=object))
         """
         check_choice("duplicates", duplicates, ("raise", "drop"))
+        if user is None or item is None:
+            raise InputError(f"user and item must name columns of the frame; got {user!r} and {item!r}.")
         columns = _columns(frame, [name for name in (user, item, value, timestamp) if name is not None])
         if columns[user].size == 0:
             raise InputError("the frame has no rows; at least one user–item pair is needed.")
@@ -114,7 +116,8 @@ class Interactions:
         return int(self.user.size)
 
     def __repr__(self) -> str:
-        return f"Interactions({len(self):,} pairs, {self.n_users:,} users, {self.n_items:,} items)"
+        counts = (len(self), "pair"), (self.n_users, "user"), (self.n_items, "item")
+        return f"Interactions({', '.join(counted(*one) for one in counts)})"
 
     @property
     def n_users(self) -> int:
@@ -178,6 +181,12 @@ class Interactions:
         return replace(self.select(np.sort(first)), n_duplicates_dropped=n_extra)
 
 
+def check_interactions(log: Any, name: str, instead: str = "Interactions.from_frame(frame)") -> None:
+    """Raise `InputError` unless `log` is Interactions."""
+    if not isinstance(log, Interactions):
+        raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {instead}.")
+
+
 def encode(values: AnyArray, universe: Any | None, name: str) -> tuple[IntArray, AnyArray]:
     """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values."""
     if universe is None:
@@ -223,6 +232,10 @@ def _mixed(values: AnyArray, name: str) -> InputError:
 
 def _columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
+    if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
+        raise InputError(
+            f"the frame has several columns of one name ({examples(frame.columns, 12)}); rename them."
+        )
     try:
         table: Any = nw.from_native(frame)
     except TypeError:

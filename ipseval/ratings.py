@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_choice, check_finite, check_fraction
-from ipseval._types import FloatArray
+from ipseval._checks import check_choice, check_finite, check_fraction, counted
+from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import UserSums
 from ipseval.inference import effective_sample_size, normal_interval
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import RatingMetric, rating_metric
 from ipseval.propensity import Propensity
 
@@ -61,7 +61,7 @@ def evaluate_ratings(
     ----------
     models : mapping
         Name -> predictions, in rating points: an (n_users, n_items) array in the order of `ratings.user_ids`,
-        `ratings.item_ids`; or an (n_ratings,) array, one for each rating.
+        `ratings.item_ids`, or a DataFrame with ids as labels; or an (n_ratings,) array, one for each rating.
     ratings : Interactions
         The rated pairs that were held out, with their ratings as value.
     propensity : Propensity, optional
@@ -143,11 +143,13 @@ class _RatedPairs:
     @property
     def note(self) -> str:
         left_out = int((~self.kept).sum())
-        return f"{left_out:,} ratings without a propensity left out" if left_out else ""
+        return f"{counted(left_out, 'rating')} without a propensity left out" if left_out else ""
 
     def errors(self, predictions: Any, name: str) -> FloatArray:
         """Return predicted − rated of the kept ratings."""
         ratings = self.ratings
+        if isinstance(predictions, pd.DataFrame):
+            predictions = _by_labels(predictions, ratings, name)
         array = np.asarray(predictions)
         if array.shape == (ratings.n_users, ratings.n_items):
             array = array[ratings.user, ratings.item]
@@ -168,18 +170,28 @@ class _RatedPairs:
         return np.bincount(user, weights=values, minlength=self.ratings.n_users).astype(np.float64)
 
 
+def _by_labels(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArray:
+    """Return the values of a users × items frame in the order of the ids; NaN for what it does not hold."""
+    if not (frame.index.is_unique and frame.columns.is_unique):
+        raise InputError(f"{name}: row or column labels of the predictions repeat; each id may occur once.")
+    return frame.reindex(index=ratings.user_ids, columns=ratings.item_ids).to_numpy()
+
+
 def _sample(
     ratings: Interactions, propensity: Propensity | None, n_pairs: npt.ArrayLike | None
 ) -> _RatedPairs:
+    check_interactions(ratings, "ratings", "Interactions.from_frame(frame, value=…)")
     if ratings.value is None:
         raise InputError("the ratings have no value; name the column with value= when they are read.")
     kept = np.ones(len(ratings), dtype=bool)
     chance: FloatArray = np.ones(len(ratings))
     if propensity is not None:
-        if propensity.n_items != ratings.n_items:
+        if not isinstance(propensity, Propensity):
             raise PropensityError(
-                f"the propensity covers {propensity.n_items:,} items, the ratings have {ratings.n_items:,}."
+                f"propensity must be a Propensity; got {type(propensity).__name__}. A model is fitted first: "
+                "KnownPropensity(…).fit(ratings), PowerLawPropensity(…).fit(train)."
             )
+        propensity.check_ids(ratings)
         chance = propensity.at(ratings.user, ratings.item)
         kept = ~np.isnan(chance)
     if not kept.any():

@@ -224,3 +224,7 @@ def test_bad_calls_say_what_was_expected(name: str) -> None:
     call, text = BAD_CALLS[name]
     with pytest.raises(InputError, match=text):
         call()
+
+
+def test_one_cutoff_needs_no_list_around_it():
+    assert order_agreement([1, 2, 3], [3, 2, 1], k=2).overlap == {2: 0.5}

@@ -191,3 +191,8 @@ def test_every_baseline_is_a_scorer_that_can_be_ranked(name):
 def test_bad_options_get_an_error_that_names_them(call, text):
     with pytest.raises(InputError, match=text):
         call()
+
+
+def test_every_baseline_fits_a_small_log_with_its_defaults():
+    for name, fit in BASELINES.items():
+        assert all_scores(fit(random_log(0)), random_log(0)).shape == (12, 9), name

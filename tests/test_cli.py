@@ -145,3 +145,13 @@ def test_demo_prints_estimates_beside_the_truth_and_draws_them(tmp_path):
     assert "Nearest to the truth" in done.stdout
     assert done.stderr == ""
     assert (tmp_path / "ipseval-demo.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "command", [["demo", "--seed", "-1"], ["validate", "coat", "--data", ".", "--seed", "x"]]
+)
+def test_a_seed_is_checked_before_anything_runs(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 2
+    assert "a seed is an integer >= 0" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,3 +103,48 @@ def test_items_unseen_in_training_leave_every_estimator_and_are_counted():
         assert result.estimate("model", "recall@2", estimator).value == pytest.approx(expected, abs=1e-12)
     assert (result.frame["n_positives"] == (~unseen).sum()).all()
     assert result.frame["note"].str.contains(f"{unseen.sum()} positives without a propensity").all()
+
+
+def test_what_is_done_to_the_frame_stays_out_of_the_evaluation():
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": [0, 1], "item": [0, 1]}), pd.DataFrame({"user": [0, 1], "item": [1, 0]})
+    )
+    result = ipseval.evaluate({"a": np.array([[0, 1], [1, 0]])}, split, metrics=["recall@1", "rr"])
+    frame, diagnostics = result.frame, result.diagnostics
+    frame["estimate"] = 99.0
+    diagnostics["ess"] = 99.0
+    assert result.frame["estimate"].tolist() == [1.0, 1.0]
+    assert result.diagnostics["ess"].tolist() == [2.0]
+
+
+def test_numbers_of_one_are_in_the_singular():
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": [0], "item": [0]}), pd.DataFrame({"user": [0, 0], "item": [1, 2]})
+    )
+    result = ipseval.evaluate(
+        {"a": np.zeros((1, 3))},
+        split,
+        propensity=ipseval.KnownPropensity(item=[1.0, 1.0, np.nan]),
+        metrics=["recall@1"],
+        estimators=["aoa"],
+    )
+    assert "1 recommender, 1 held-out positive of 1 user (1 each in the median)" in repr(result)
+    assert "1 positive that has no propensity" in repr(result)
+    assert "1 positive without a propensity left out" in result.frame["note"].item()
+
+
+def test_an_estimate_prints_as_one_line():
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": [0, 1], "item": [0, 1]}), pd.DataFrame({"user": [0, 1], "item": [1, 0]})
+    )
+    result = ipseval.evaluate({"a": np.array([[0, 1], [1, 0]])}, split, metrics=["recall@1", "auc"])
+    assert repr(result.estimate("a", "recall@1", "aoa")) == (
+        "Estimate(recall@1 by aoa: 1.0000 ± 0.0000; 2 users, 2 positives; biased unless P is constant (MNAR))"
+    )
+    undefined = result.estimate("a", "auc", "aoa")
+    assert repr(undefined).startswith("Estimate(auc by aoa: nan; 0 users, 2 positives")
+    assert repr(undefined.sums) == "UserSums(0 users, 2 left out)"
+    assert repr(result.samples["a"]) == (
+        "Sample(RankedPositives(2 positives of 2 users; all items minus the user's training items); "
+        "no propensity)"
+    )

@@ -144,7 +144,7 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
     table = run(ratings, propensity=known([np.nan, 0.25, 1.0], ratings))
     assert table.loc[("mae", "naive"), "estimate"] == pytest.approx(0.75)
     assert (table["n_ratings"] == 2).all()
-    assert (table["note"] == "1 ratings without a propensity left out").all()
+    assert (table["note"] == "1 rating without a propensity left out").all()
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_cold_users_and_items_are_counted() -> None:
     assert split.user_ids[split.cold_users].tolist() == ["c"]
     assert split.item_ids[split.cold_items].tolist() == [5]
     assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (1, 1, 1)
-    assert "1 cold users; 1 cold items" in repr(split)
+    assert "1 cold user; 1 cold item" in repr(split)
 
 
 @pytest.mark.parametrize(
@@ -366,3 +366,10 @@ def test_bad_calls_say_what_was_expected(name: str) -> None:
     call, text = BAD_CALLS[name]
     with pytest.raises(InputError, match=text):
         call()
+
+
+@pytest.mark.parametrize(("size", "share", "n_test"), [(90, 0.35, 32), (100, 0.145, 15), (5, 0.1, 1)])
+def test_a_half_is_rounded_up_also_where_the_product_is_a_little_less(size, share, n_test):
+    # 90 · 0.35 = 31.5, in binary floating point 31.499999999999996.
+    log = Interactions.from_frame(pd.DataFrame({"user": [0] * size, "item": range(size)}))
+    assert len(split_random(log, test_fraction=share, rng=0).test) == n_test

@@ -293,6 +293,7 @@ def study(tmp_path: Path, **change: object) -> object:
 BAD_CALLS = {
     "no models": ({"models": {}}, "models must be a non-empty mapping"),
     "one model": ({"models": {"popular": popular}}, "at least two models"),
+    "numbers for names": ({"models": {1: popular, 2: rare}}, r"models must have text as names; 2 of 2"),
     "a score matrix": ({"models": {"a": popular, "b": np.eye(2)}}, "'b' cannot be called"),
     "a frame": ({"logs": {"shop": pd.DataFrame()}}, "use Interactions.from_frame"),
     "no protocols": ({"protocols": []}, r"for example protocol_grid\(\)"),
@@ -333,3 +334,9 @@ def test_bad_protocols_say_what_was_expected(name: str) -> None:
     call, text = BAD_PROTOCOLS[name]
     with pytest.raises(InputError, match=text):
         call()
+
+
+def test_a_study_prints_as_one_line(tmp_path: Path) -> None:
+    shown = repr(study(tmp_path, models={"popular": popular, "rare": rare}, metrics=["recall@5"]))
+    assert shown.startswith("ProtocolStudy(2 recommenders on 1 log, ")
+    assert shown.endswith("; metrics recall@5)")

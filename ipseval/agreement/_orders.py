@@ -20,7 +20,7 @@ def order_agreement(
     a: Any,
     b: Any,
     *,
-    k: Iterable[int] | None = None,
+    k: int | Iterable[int] | None = None,
     paired: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
@@ -39,7 +39,7 @@ def order_agreement(
         One value per recommender, or one (n_users,) array of per-user values per recommender, NaN for a user
         without a value. Then the means over users are ordered, and intervals come from a bootstrap over
         users. Mappings must have the same names; sequences the same order.
-    k : ints, optional
+    k : int or ints, optional
         Default: those of 1, 3 and 5 that are below the number of recommenders.
     paired : bool
         With per-user values: True, a and b are about the same users in the same order, who are drawn
@@ -199,10 +199,10 @@ def _check_known(name: str, values: FloatArray, names: list[Any] | None) -> None
         )
 
 
-def _check_k(k: Iterable[int] | None, n: int) -> list[int]:
+def _check_k(k: int | Iterable[int] | None, n: int) -> list[int]:
     if k is None:
         return [cut for cut in DEFAULT_K if cut < n]
-    cuts = [check_positive_int("k", cut) for cut in k]
+    cuts = [check_positive_int("k", cut) for cut in (k if isinstance(k, Iterable) else [k])]
     if any(cut > n for cut in cuts):
         raise InputError(f"k must be at most the number of recommenders, {n}; got {max(cuts)}.")
     return cuts

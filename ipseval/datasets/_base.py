@@ -79,6 +79,12 @@ class StudyPositives:
     n_in_both: int
     threshold: float
 
+    def __repr__(self) -> str:
+        return (
+            f"StudyPositives({len(self.biased):,} biased and {len(self.random):,} random positives, from "
+            f"{self.threshold:g}; {self.biased.n_users:,} users, {self.biased.n_items:,} items)"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Study:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import counted
 from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.distributed._moments import Block, Moments
 from ipseval.distributed._partition import Plan
@@ -146,7 +147,7 @@ class DistributedEvaluation:
                 rare = _share(counts * weights, propensity.popularity[seen] <= RARE_POPULARITY)
             if weighted and propensity.unclipped is not None and propensity.unclipped.item is not None:
                 whole = counts / propensity.unclipped.item[seen]
-                clipped = float((whole - counts * weights).sum() / whole.sum())
+                clipped = float(np.maximum(whole - counts * weights, 0).sum() / whole.sum())
         totals = counts * weights
         return WeightDiagnostics(
             ess=float(totals.sum() ** 2 / (counts * weights**2).sum()),
@@ -166,9 +167,11 @@ class DistributedEvaluation:
         if estimator == "snips" and counts.size == 2:
             notes.append("snips is identical to aoa here: every user has one positive")
         if block.n_undefined:
-            notes.append(f"{block.n_undefined:,} users left out: the metric is undefined for them")
+            notes.append(f"{counted(block.n_undefined, 'user')} left out: the metric is undefined for them")
         if self.moments.n_without_propensity:
-            notes.append(f"{self.moments.n_without_propensity:,} positives without a propensity left out")
+            notes.append(
+                f"{counted(self.moments.n_without_propensity, 'positive')} without a propensity left out"
+            )
         if estimator == "ips" and self._n_relevant_kind == "estimated":
             notes.append("s_u estimated by Σ1/P of each user")
         if np.isnan(block.value(0)):

@@ -44,6 +44,8 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     0.5
     """
     if not isinstance(name, str):
+        if isinstance(name, type) or not (hasattr(name, "sums") and hasattr(name, "label")):
+            raise InputError(f"an estimator is a label such as 'snips' or an Estimator object; got {name!r}.")
         return name
     match = _SHRUNK.match(name)
     if match is None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ipseval._checks import counted
 from ipseval._types import FloatArray, IntArray, TieChoice, readonly
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
@@ -50,6 +51,12 @@ class Sample:
     ties: TieChoice = "default"
     n_without_propensity: int = 0
     _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        scale = "no propensity"
+        if self.propensity is not None:
+            scale = "probabilities" if self.is_probability else "propensity up to a factor"
+        return f"Sample({self.ranked!r}; {scale})"
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -145,6 +152,10 @@ class UserSums:
             users, numerator, denominator = users[defined], numerator[defined], denominator[defined]
             volume = None if volume is None else volume[defined]
         return cls(users, numerator, denominator, volume, n_undefined)
+
+    def __repr__(self) -> str:
+        undefined = f", {self.n_undefined:,} left out" if self.n_undefined else ""
+        return f"UserSums({counted(self.n_users, 'user')}{undefined})"
 
     @property
     def n_users(self) -> int:

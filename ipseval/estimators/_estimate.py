@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ipseval._checks import counted
 from ipseval._types import FloatArray, readonly
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator, Sample, UserSums
@@ -40,6 +41,11 @@ class Estimate:
     claim: Claim
     notes: tuple[str, ...] = ()
     withheld: bool = False
+
+    def __repr__(self) -> str:
+        error = f" ± {self.standard_error:.4f}" if self.standard_error == self.standard_error else ""
+        counts = f"{counted(self.sums.n_users, 'user')}, {counted(self.n_positives, 'positive')}"
+        return f"Estimate({self.metric} by {self.estimator}: {self.value:.4f}{error}; {counts}; {self.claim})"
 
     @cached_property
     def value(self) -> float:
@@ -92,9 +98,9 @@ def _notes(sample: Sample, estimator: Estimator, sums: UserSums) -> list[str]:
     if estimator.label == "snips" and (sample.ranked.counts == 1).all():
         notes.append("snips is identical to aoa here: every user has one positive")
     if sums.n_undefined:
-        notes.append(f"{sums.n_undefined:,} users left out: the metric is undefined for them")
+        notes.append(f"{counted(sums.n_undefined, 'user')} left out: the metric is undefined for them")
     if sample.n_without_propensity:
-        notes.append(f"{sample.n_without_propensity:,} positives without a propensity left out")
+        notes.append(f"{counted(sample.n_without_propensity, 'positive')} without a propensity left out")
     if estimator.label == "ips" and sample.n_relevant_kind == "estimated":
         notes.append("s_u estimated by Σ1/P of each user")
     if sums.n_users == 0 or sums.denominator.sum() == 0:

@@ -10,6 +10,7 @@ from ipseval._types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._base import Sample, UserSums
 from ipseval.metrics import Auc, Metric
+from ipseval.metrics._claims import NRelevant
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Ips:
     label: str = "ips"
     weighted: bool = True
 
-    def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = the user's unbiased estimate, D_u = 1, over the whole population.
+    def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
+        """Raise unless there is what the estimate needs; known before anything is ranked.
 
         Raises
         ------
@@ -33,19 +34,23 @@ class Ips:
         InputError
             When the metric needs s_u and it is not given.
         """
-        if not sample.is_probability:
+        if not is_probability:
             raise PropensityError(
                 "ips needs P on the scale of probabilities, but this propensity is known up to a factor "
                 "only. Fix the scale with scale='max' (the most popular item has P = 1) or a number, "
                 "calibrate it on random exposure (fit_gamma_from_exposure), or use snips, where the "
                 "factor cancels."
             )
-        if metric.needs_n_relevant and sample.n_relevant_kind == "absent":
+        if metric.needs_n_relevant and n_relevant == "absent":
             raise InputError(
                 f"ips of {metric.label} divides by s_u, the number of relevant items of each user. Pass "
                 "n_relevant= an int or one number per user, n_relevant='estimated' (Σ1/P, then said so), "
                 "or use snips or a sum metric such as dcg or precision@k."
             )
+
+    def sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return N_u = the user's unbiased estimate, D_u = 1, of the whole population; raises as `check`."""
+        self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
         ranked = sample.ranked
         known = sample.n_relevant
         relevant = sample.user_weight if known is None else known[ranked.users]

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_choice
+from ipseval._checks import as_float_vector, by_label, check_choice
 from ipseval._types import FloatArray, TieChoice
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._base import Sample
@@ -33,11 +33,7 @@ def weighted_sample(
     kind, relevant = _relevant(ranked, n_relevant)
     if propensity is None:
         return Sample(ranked, n_relevant=relevant, n_relevant_kind=kind, ties=ties)
-    if propensity.n_items != ranked.item_ids.size:
-        raise PropensityError(
-            f"the propensity covers {propensity.n_items:,} items, the split has {ranked.item_ids.size:,}; "
-            "fit it to the training part of this split."
-        )
+    propensity.check_ids(ranked)
     values = propensity.at(ranked.user, ranked.item)
     known = ~np.isnan(values)
     if not known.any():
@@ -64,6 +60,7 @@ def _relevant(ranked: RankedPositives, n_relevant: NRelevantLike) -> tuple[NRele
         return "estimated", None
     if np.ndim(n_relevant) == 0:
         n_relevant = np.full(ranked.n_population, n_relevant)
+    n_relevant = by_label(n_relevant, ranked.user_ids, "n_relevant")
     relevant = as_float_vector("n_relevant", n_relevant, size=ranked.n_population)
     n_bad = int((~(relevant >= 0) | np.isinf(relevant)).sum())
     if n_bad:

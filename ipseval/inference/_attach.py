@@ -43,7 +43,10 @@ def bootstrap_intervals(
     rng: RngLike,
 ) -> dict[Key, Interval]:
     """Return bootstrap intervals over users of every estimate; NaN where the estimate is undefined."""
-    defined = {key: one.sums for key, one in estimates.items() if not np.isnan(one.value)}
+    # Of one user there is no other resample, and no jackknife for BCa.
+    defined = {
+        key: one.sums for key, one in estimates.items() if one.sums.n_users > 1 and not np.isnan(one.value)
+    }
     found = dict.fromkeys(estimates, Interval(float("nan"), float("nan"), float("nan")))
     if not defined:
         return found

@@ -141,8 +141,7 @@ def _rare_share(sample: Sample, weights: FloatArray, propensity: Propensity | No
 def _clipped_share(sample: Sample, propensity: Propensity | None) -> float:
     if propensity is None or propensity.unclipped is None:
         return 0.0
-    whole = 1 / propensity.unclipped.at(sample.ranked.user, sample.ranked.item)
-    return float((whole - sample.weights).sum() / whole.sum())
+    return propensity.cut_share(sample.ranked.user, sample.ranked.item)
 
 
 def apply_low_ess(weights: Mapping[str, WeightDiagnostics], on_low_ess: str) -> dict[str, str]:

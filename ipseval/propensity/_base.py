@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction
-from ipseval._types import FloatArray, IntArray, readonly
+from ipseval._checks import check_choice, check_fraction, examples
+from ipseval._types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import PropensityError
+
+
+class HasIds(Protocol):
+    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
+
+    @property
+    def user_ids(self) -> AnyArray:
+        """Ids of the users."""
+
+    @property
+    def item_ids(self) -> AnyArray:
+        """Ids of the items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +52,8 @@ class Propensity:
         The propensity before clipping or smoothing.
     n_capped : int
         Values that came out above 1 and were set to 1 by a model that calibrates the scale.
+    item_ids, user_ids : arrays or None
+        What the entries are for, in order; None: not known, and only the number of items can be checked.
     """
 
     item: FloatArray | None
@@ -55,6 +69,8 @@ class Propensity:
     floor: float | None = None
     unclipped: Propensity | None = None
     n_capped: int = 0
+    item_ids: AnyArray | None = None
+    user_ids: AnyArray | None = None
 
     def __post_init__(self) -> None:
         if (self.item is None) == (self.pair is None):
@@ -64,8 +80,8 @@ class Propensity:
         known = values[~np.isnan(values)]
         check_range(known, is_probability=self.is_probability)
         if known.size == 0:
-            raise PropensityError("no item has a propensity: all popularity counts are 0.")
-        for name in ("item", "pair", "pair_key", "popularity"):
+            raise PropensityError("no item or pair has a propensity: all values are NaN.")
+        for name in ("item", "pair", "pair_key", "popularity", "item_ids", "user_ids"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, readonly(array))
@@ -84,6 +100,23 @@ class Propensity:
         key = user * np.int64(self.n_items) + item
         place = np.minimum(np.searchsorted(self.pair_key, key), self.pair_key.size - 1)
         return np.where(self.pair_key[place] == key, self.pair[place], np.nan)
+
+    def check_ids(self, ids: HasIds) -> None:
+        """Raise `PropensityError` unless it belongs to the ids of a split, of interactions or of ranks."""
+        if self.n_items != ids.item_ids.size:
+            raise PropensityError(
+                f"the propensity covers {self.n_items:,} items, the split has {ids.item_ids.size:,}; "
+                "fit it to the training part of this split."
+            )
+        for what, own, other in (
+            ("items", self.item_ids, ids.item_ids),
+            ("users", self.user_ids, ids.user_ids),
+        ):
+            if own is not None and not np.array_equal(own, other):
+                raise PropensityError(
+                    f"the propensity is for other {what}, or the same in another order ({examples(own)}), "
+                    f"than the split has ({examples(other)}); fit it to the training part of this split."
+                )
 
     def clip(self, *, floor: float) -> Propensity:
         """Return a propensity raised to `floor` where it is smaller; the original stays in `unclipped`.

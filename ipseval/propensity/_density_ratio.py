@@ -73,11 +73,7 @@ class DensityRatioPropensity:
         DataWarning
             The samples are separable, so that a ridge penalty was needed.
         """
-        if (exposure.n_users, exposure.n_items) != (split.n_users, split.n_items):
-            raise InputError(
-                f"the exposure has {exposure.n_users} users and {exposure.n_items} items, the split "
-                f"{split.n_users} and {split.n_items}; build it with Exposure.from_frame(frame, split)."
-            )
+        exposure.check_ids(split, "split")
         clean = exposure.without(split.train)
         if split.validation is not None:
             clean = clean.without(split.validation)

@@ -85,6 +85,7 @@ class DirectPropensity:
             popularity=counts,
             fit=line,
             n_capped=n_capped,
+            item_ids=train.item_ids,
         )
 
     def _strength(self, exposed: FloatArray, liked: FloatArray, rate: FloatArray) -> float:
@@ -97,12 +98,7 @@ class DirectPropensity:
 
 def check_same_ids(exposure: Exposure, train: Interactions) -> FloatArray:
     """Return n* of `train` after a check that the exposure has its id space."""
-    sizes = (exposure.n_users, exposure.n_items)
-    if sizes != (train.n_users, train.n_items):
-        raise InputError(
-            f"the exposure has {sizes[0]} users and {sizes[1]} items, the training log {train.n_users} and "
-            f"{train.n_items}; build it with Exposure.from_frame(frame, split)."
-        )
+    exposure.check_ids(train, "training log")
     return train.popularity.astype(np.float64)
 
 

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import check_choice, check_counts, check_positive_int
-from ipseval._types import BoolArray, FloatArray, IntArray, readonly
+from ipseval._checks import check_choice, check_counts, check_positive_int, examples
+from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
+from ipseval.propensity._base import HasIds
 from ipseval.propensity._count_models import fit_glm, group_rows
 from ipseval.propensity._gamma import (
     FEW_LEVELS,
@@ -23,7 +24,6 @@ from ipseval.propensity._gamma import (
     warn_all,
 )
 from ipseval.propensity._gamma_fit import GammaFit
-from ipseval.propensity._known import HasIds
 
 # Loss of slope through counting noise of n*, from which a fit warns.
 ATTENUATION_LIMIT = 0.1
@@ -43,6 +43,8 @@ class Exposure:
         Size of the id space.
     n_dropped : int
         Pairs left out because they are also in the biased log (`without`).
+    user_ids, item_ids : arrays or None
+        What the codes stand for; None: not known, and only the sizes can be checked.
     """
 
     user: IntArray
@@ -51,6 +53,8 @@ class Exposure:
     n_users: int
     n_items: int
     n_dropped: int = 0
+    user_ids: AnyArray | None = None
+    item_ids: AnyArray | None = None
 
     def __post_init__(self) -> None:
         for name, size in (("user", self.n_users), ("item", self.n_items)):
@@ -109,7 +113,7 @@ class Exposure:
                 f"column {positive!r} must hold 0/1 or False/True; {int(bad.sum())} of {bad.size} rows do "
                 f"not (e.g. {log.value[bad][0]}). Compare ratings with a threshold first."
             )
-        return cls(log.user, log.item, log.value.astype(bool), log.n_users, log.n_items)
+        return cls._of(log, log.value.astype(bool))
 
     @classmethod
     def from_ratings(cls, log: Interactions, *, threshold: float) -> Exposure:
@@ -122,7 +126,37 @@ class Exposure:
         """
         if log.value is None:
             raise InputError("the random-exposure log needs ratings as value.")
-        return cls(log.user, log.item, np.asarray(log.value >= threshold), log.n_users, log.n_items)
+        return cls._of(log, np.asarray(log.value >= threshold))
+
+    @classmethod
+    def _of(cls, log: Interactions, positive: BoolArray) -> Exposure:
+        return cls(
+            log.user,
+            log.item,
+            positive,
+            log.n_users,
+            log.n_items,
+            user_ids=log.user_ids,
+            item_ids=log.item_ids,
+        )
+
+    def check_ids(self, ids: HasIds, what: str) -> None:
+        """Raise `InputError` unless the exposure is in the id space of a split or log."""
+        sizes = (int(ids.user_ids.size), int(ids.item_ids.size))
+        if (self.n_users, self.n_items) != sizes:
+            raise InputError(
+                f"the exposure has {self.n_users} users and {self.n_items} items, the {what} {sizes[0]} and "
+                f"{sizes[1]}; build it with Exposure.from_frame(frame, split)."
+            )
+        for name, own, other in (
+            ("users", self.user_ids, ids.user_ids),
+            ("items", self.item_ids, ids.item_ids),
+        ):
+            if own is not None and not np.array_equal(own, other):
+                raise InputError(
+                    f"the exposure is of other {name}, or the same in another order ({examples(own)}), than "
+                    f"the {what} has ({examples(other)}); build it with Exposure.from_frame(frame, split)."
+                )
 
     def __len__(self) -> int:
         return int(self.user.size)

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector
+from ipseval._checks import as_float_vector, by_label
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import PropensityError
 from ipseval.interactions import Interactions, encode
-from ipseval.propensity._base import Propensity
-
-
-class HasIds(Protocol):
-    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
-
-    @property
-    def user_ids(self) -> AnyArray:
-        """Ids of the users."""
-
-    @property
-    def item_ids(self) -> AnyArray:
-        """Ids of the items."""
+from ipseval.propensity._base import HasIds, Propensity
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +22,9 @@ class KnownPropensity:
 
     Parameters
     ----------
-    item : (n_items,) array-like or data frame, optional
-        P_i in (0, 1] in the order of `split.item_ids`, or a frame with columns item and propensity. NaN or no
-        row: unknown, its positives are left out and counted.
+    item : (n_items,) array-like, Series or data frame, optional
+        P_i in (0, 1] in the order of `split.item_ids`, a pandas Series with item ids as labels, or a frame
+        with columns item and propensity. NaN or no row: unknown, its positives are left out and counted.
     pair : data frame, optional
         Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
     is_probability : bool
@@ -61,7 +49,7 @@ class KnownPropensity:
         n_items = int(ids.item_ids.size)
         if self.item is not None:
             values = self._by_item(ids.item_ids)
-            return Propensity(values, self.is_probability, "known per item", n_items)
+            return Propensity(values, self.is_probability, "known per item", n_items, item_ids=ids.item_ids)
         log = Interactions.from_frame(self.pair, value="propensity", users=ids.user_ids, items=ids.item_ids)
         order = np.argsort(log.pair_key)
         assert log.value is not None
@@ -72,6 +60,8 @@ class KnownPropensity:
             n_items,
             pair=log.value[order].astype(np.float64),
             pair_key=log.pair_key[order],
+            item_ids=ids.item_ids,
+            user_ids=ids.user_ids,
         )
 
     def _by_item(self, item_ids: AnyArray) -> FloatArray:
@@ -79,7 +69,7 @@ class KnownPropensity:
         try:
             table: Any = nw.from_native(self.item)
         except TypeError:
-            given: Any = self.item  # no frame, so an array or what as_float_vector refuses
+            given: Any = by_label(self.item, item_ids, "item")  # or what as_float_vector refuses
             return as_float_vector("item", given, size=int(item_ids.size))
         missing = {"item", "propensity"} - set(table.columns)
         if missing:

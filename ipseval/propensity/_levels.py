@@ -23,7 +23,7 @@ def popularity_levels(popularity: npt.ArrayLike, *, fit: PopularityExponent | No
     >>> popularity_levels([1, 1, 3])["n_at_least"].tolist()
     [3, 1]
     """
-    counts = check_counts("popularity", popularity)
+    counts = check_counts("popularity", popularity, ordered=False)
     levels, n_items = np.unique(counts[counts > 0], return_counts=True)
     at_least = np.cumsum(n_items[::-1])[::-1]
     frame = pd.DataFrame({"popularity": levels, "n_items": n_items, "n_at_least": at_least})

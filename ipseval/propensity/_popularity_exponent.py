@@ -74,7 +74,7 @@ def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = Non
     >>> fit.n_tail, round(fit.exponent, 2)
     (4, 2.16)
     """
-    counts = check_counts("popularity", popularity)
+    counts = check_counts("popularity", popularity, ordered=False)
     n_broken = int((counts != np.floor(counts)).sum())
     if n_broken:
         raise InputError(f"popularity must hold whole numbers; {n_broken} of {counts.size} entries are not.")

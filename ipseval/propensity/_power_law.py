@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ipseval._checks import check_choice, check_counts
 from ipseval._types import FloatArray
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._direct import cap, check_same_ids
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
@@ -128,6 +128,8 @@ class PowerLawPropensity:
         """
         if (train is None) == (popularity is None):
             raise InputError("fit takes either training interactions or popularity=.")
+        if train is not None:
+            check_interactions(train, "train", "split.train")
         counts = check_counts("popularity", train.popularity if train is not None else popularity)  # type: ignore[arg-type]  # exactly one is None
         gamma, fitted = self._exponent(counts, train)
         eta = (gamma + 1) / 2
@@ -145,6 +147,7 @@ class PowerLawPropensity:
             popularity=counts + self.smoothing if self.unseen == "smooth" else counts,
             fit=fitted,
             n_capped=n_capped,
+            item_ids=None if train is None else train.item_ids,
         )
 
     def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:

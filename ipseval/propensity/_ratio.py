@@ -153,6 +153,8 @@ def fit_ratio(
         pair=np.exp(-power * log_odds_test[order]),
         pair_key=test.pair_key[order],
         fit=fit,
+        item_ids=split.item_ids,
+        user_ids=split.user_ids,
     )
 
 

@@ -95,6 +95,7 @@ class StratifiedPropensity:
             counts.size,
             popularity=counts,
             n_capped=n_capped,
+            item_ids=train.item_ids,
         )
 
     def _strata(self, counts: FloatArray) -> IntArray:

@@ -168,6 +168,8 @@ def _check_shape(array: Any, expected: tuple[int, ...], name: str) -> None:
 
 
 def _numeric(array: Any, name: str) -> Any:
+    if np.ma.isMaskedArray(array):
+        raise InputError(f"{name} is a masked array; give what is masked a score: array.filled(-np.inf).")
     if array.dtype.kind not in "fiu":
         raise InputError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     return array

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ipseval._checks import counted
 from ipseval.errors import InputError
 from ipseval.inference import Correction
 from ipseval.report._provenance import provenance
-from ipseval.report._table import arrow, counted, footnotes, leaderboards
+from ipseval.report._table import arrow, footnotes, leaderboards
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -120,11 +121,12 @@ def to_html(
         policy=_POLICY,
         style=_STYLE,
         summary=(
-            f"{counted(len(evaluation.models), 'recommender')} on {len(ranked):,} held-out positives of "
-            f"{ranked.users.size:,} users ({np.median(ranked.counts):g} each in the median). "
+            f"{counted(len(evaluation.models), 'recommender')} on "
+            f"{counted(len(ranked), 'held-out positive')} of "
+            f"{counted(ranked.users.size, 'user')} ({np.median(ranked.counts):g} each in the median). "
             f"Candidates: {ranked.candidates}."
             + ("" if propensity is None else f" Propensity: {propensity.model}.")
-            + (f" Left out: {left_out:,} positives without a propensity." if left_out else "")
+            + (f" Left out: {counted(left_out, 'positive')} without a propensity." if left_out else "")
         ),
         warnings=[f"{label}: {one.flag}." for label, one in evaluation.weights.items() if one.flag],
         figures=_figures(evaluation),

@@ -129,11 +129,6 @@ def footnotes(evaluation: Evaluation, *, correction: Correction = "holm", level:
     return notes
 
 
-def counted(number: int, noun: str) -> str:
-    """Return the number and the noun in singular or plural."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def arrow(moved: int) -> str:
     """Return ↑n or ↓n for places won or lost, empty for none."""
     return "" if moved == 0 else f"{'↑' if moved > 0 else '↓'}{abs(moved)}"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ipseval.report._table import SYMBOLS, counted
+from ipseval._checks import counted
+from ipseval.report._table import SYMBOLS
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -24,15 +25,17 @@ def _headline(evaluation: Evaluation) -> str:
     sample = next(iter(evaluation.samples.values()))
     ranked = sample.ranked
     lines = [
-        f"{counted(len(evaluation.models), 'recommender')}, {len(ranked):,} held-out positives of "
-        f"{ranked.users.size:,} users ({np.median(ranked.counts):g} each in the median)",
+        f"{counted(len(evaluation.models), 'recommender')}, {counted(len(ranked), 'held-out positive')} of "
+        f"{counted(ranked.users.size, 'user')} ({np.median(ranked.counts):g} each in the median)",
         f"candidates: {ranked.candidates}",
     ]
     if evaluation.propensity is not None:
         scale = "" if evaluation.propensity.is_probability else ", known up to a factor"
         lines.append(f"propensity: {evaluation.propensity.model}{scale}")
     if sample.n_without_propensity:
-        lines.append(f"left out:   {sample.n_without_propensity:,} positives that have no propensity")
+        number = sample.n_without_propensity
+        has = "has" if number == 1 else "have"
+        lines.append(f"left out:   {counted(number, 'positive')} that {has} no propensity")
     return "\n".join(lines)
 
 

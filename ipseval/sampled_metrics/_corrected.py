@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
 from scipy.optimize import nnls
 
-from ipseval._checks import check_choice, check_finite, check_positive_int
+from ipseval._checks import as_float_vector, check_choice, check_finite, check_positive_int
 from ipseval._types import FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.sampled_metrics._grid import RankGrid, rank_grid
@@ -88,7 +88,7 @@ def corrected_metric(
     *,
     replacement: bool = True,
     variance_weight: float = 0.01,
-    prior: npt.ArrayLike | None = None,
+    prior: npt.ArrayLike | Literal["uniform"] | None = None,
 ) -> CorrectedMetric:
     """Return M̂(r̃) for every sampled rank r̃ = 1 … m + 1, computed from the sampling law alone.
 
@@ -112,7 +112,7 @@ def corrected_metric(
     variance_weight : float
         g in (0, 1], for "bv": 1 is the posterior mean E[M(r) | r̃] under the prior; towards 0 the bias falls
         and the variance rises. About one over the number of positives balances the two.
-    prior : (n,) array, optional
+    prior : "uniform" or (n,) array, optional
         p(r), the expected distribution of the ranks; normalised. Default: uniform.
 
     Raises
@@ -146,6 +146,9 @@ def corrected_metric(
             f"method {method!r} solves a system of size n_sampled + 1 = {m + 1:,}, more than "
             f"{MAX_SAMPLED + 1:,}; use method='rank', which is accurate for so many candidates."
         )
+    if isinstance(prior, str):
+        check_choice("prior", prior, ("uniform",))
+        prior = None
     p = None if prior is None else check_prior(prior, n)
     grid = rank_grid(n, m, replacement, cutoff=target.cutoff, prior=p)
     return solve_on_grid(grid, target, method, variance_weight)
@@ -173,7 +176,7 @@ def solve_on_grid(
 
 def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:
     """Return the prior (n,) normalised to sum 1, or raise `InputError`."""
-    p = np.array(prior, dtype=np.float64)
+    p = as_float_vector("prior", prior)
     if p.shape != (n,):
         raise InputError(f"prior must give p(r) for each of the {n} ranks; got shape {p.shape}.")
     check_finite("prior", p)

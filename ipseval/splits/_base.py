@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, examples
+from ipseval._checks import check_choice, counted, examples
 from ipseval._types import AnyArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Duplicates, Interactions, encode
@@ -66,10 +66,10 @@ class Split:
         sizes = f"{len(self.train):,} train, {len(self.test):,} test"
         if self.validation is not None:
             sizes += f", {len(self.validation):,} validation"
-        universe = f"{self.n_users:,} users, {self.n_items:,} items"
+        universe = f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}"
         cold = [
-            f"{count:,} cold {what}"
-            for count, what in ((self.n_cold_users, "users"), (self.n_cold_items, "items"))
+            counted(count, f"cold {what}")
+            for count, what in ((self.n_cold_users, "user"), (self.n_cold_items, "item"))
             if count
         ]
         return f"Split({'; '.join([sizes, universe, *cold, self.description])})"

@@ -9,7 +9,7 @@ import numpy as np
 from ipseval._checks import check_positive_int
 from ipseval._types import BoolArray, IntArray
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.splits._order import stable_order
 
 
@@ -41,6 +41,7 @@ def k_core(log: Interactions, k: int = 5) -> Interactions:
     >>> core, (core.n_users_removed, core.n_items_removed, core.n_pairs_removed)
     (Interactions(4 pairs, 2 users, 2 items), (1, 1, 2))
     """
+    check_interactions(log, "log")
     k = check_positive_int("k", k)
     sides = [_Side.of(log.user, log.activity), _Side.of(log.item, log.popularity)]
     row_alive = np.ones(len(log), dtype=bool)

@@ -13,7 +13,7 @@ from ipseval._types import AnyArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.splits._base import Split
-from ipseval.splits._order import timestamps
+from ipseval.splits._order import share_of, timestamps
 
 
 def split_global_time(
@@ -90,7 +90,7 @@ def split_global_time(
 
 def _start_of_share(time: AnyArray, share: float) -> Any:
     """Return the time from which on at least ⌊n·share + ½⌋ interactions come."""
-    n_later = int(np.floor(time.size * share + 0.5))
+    n_later = int(share_of(np.array(time.size), share))
     place = time.size - max(n_later, 1)
     return np.partition(time, place)[place]
 

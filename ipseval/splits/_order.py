@@ -6,7 +6,7 @@ import numpy as np
 
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 
 _RADIX_BITS = 16
 
@@ -47,8 +47,20 @@ def stable_order(codes: IntArray) -> IntArray:
     return np.asarray(order, dtype=np.int64)
 
 
+def share_of(counts: IntArray, fraction: float) -> IntArray:
+    """Return ⌊counts·fraction + ½⌋.
+
+    Examples
+    --------
+    >>> share_of(np.array([1, 90]), 0.35)  # 31.5, of which binary floating point makes 31.499…
+    array([ 0, 32])
+    """
+    return np.asarray(np.floor(np.round(counts * fraction, 6) + 0.5), dtype=np.int64)
+
+
 def timestamps(log: Interactions, purpose: str) -> AnyArray:
     """Return the timestamps of a log, or raise `InputError` when it has none."""
+    check_interactions(log, "log")
     if log.timestamp is None:
         raise InputError(
             f"{purpose} needs the time of each interaction, and this log has none; "

@@ -6,12 +6,18 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval._checks import check_choice, check_fraction, check_positive_int, counted
 from ipseval._types import AnyArray, BoolArray, IntArray, RngLike
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.splits._base import Split
-from ipseval.splits._order import order_within_user, position_within_user, positions, timestamps
+from ipseval.splits._order import (
+    order_within_user,
+    position_within_user,
+    positions,
+    share_of,
+    timestamps,
+)
 
 Order = Literal["random", "temporal"]
 
@@ -46,9 +52,10 @@ def split_random(
     >>> import pandas as pd
     >>> log = Interactions.from_frame(pd.DataFrame({"user": [0] * 10, "item": range(10)}))
     >>> split_random(log, test_fraction=0.1, validation_fraction=0.1, rng=0)
-    Split(8 train, 1 test, 1 validation; 1 users, 10 items; 1 cold items; random per user, 0.1 test, 0.1
+    Split(8 train, 1 test, 1 validation; 1 user, 10 items; 1 cold item; random per user, 0.1 test, 0.1
     validation)
     """
+    check_interactions(log, "log")
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
     position = position_within_user(log, np.random.default_rng(rng).random(len(log)))
     description = "random per user, " + _describe_shares(test_fraction, validation_fraction)
@@ -127,6 +134,7 @@ def split_leave_one_out(
     >>> split.test.to_frame()["item"].tolist(), split.n_users_without_test
     ([7], 1)
     """
+    check_interactions(log, "log")
     check_choice("order", order, ("random", "temporal"))
     n_left_out = 1 + check_positive_int("n_validation", n_validation, minimum=0)
     long_enough = log.activity > n_left_out
@@ -155,8 +163,8 @@ def _shares(log: Interactions, test_fraction: float, validation_fraction: float)
     check_fraction("test_fraction", test_fraction)
     check_fraction("validation_fraction", validation_fraction, low_open=False)
     check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
-    n_test = np.floor(log.activity * test_fraction + 0.5).astype(np.int64)
-    n_validation = np.floor(log.activity * validation_fraction + 0.5).astype(np.int64)
+    n_test = share_of(log.activity, test_fraction)
+    n_validation = share_of(log.activity, validation_fraction)
     if not n_test.any():
         most = int(log.activity.max())
         raise InputError(
@@ -190,7 +198,7 @@ def _cut(
     if order is not None and time is not None:
         n_tied = _n_tied_users(log, order, time, in_test, in_validation)
         if n_tied:
-            description += f", ties in time at the cut of {n_tied:,} users broken by row order"
+            description += f", ties in time at the cut of {counted(n_tied, 'user')} broken by row order"
     return Split(
         log.select(~(in_test | in_validation)),
         log.select(in_test),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ipseval._requests import check_models
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives, rank_positives
@@ -173,11 +174,8 @@ def _first_label(group: list[Protocol]) -> str:
 
 def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
     """Raise `InputError` unless the arguments of a study are what it needs."""
-    for name, value, kind in (("models", models, "fit function"), ("logs", logs, "Interactions")):
-        if not isinstance(value, Mapping) or not value:
-            raise InputError(
-                f'{name} must be a non-empty mapping {{"name": {kind}}}; got {type(value).__name__}.'
-            )
+    check_models(models, "models", "fit function")
+    check_models(logs, "logs", "Interactions")
     wrong = [name for name, fit in models.items() if not callable(fit)]
     if wrong:
         raise InputError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice
+from ipseval._checks import check_choice, counted
 from ipseval.errors import InputError
 from ipseval.study._compare import FACTORS, Comparison, compare, level, mean_of_comparisons
 from ipseval.study._evaluate import Result
@@ -47,6 +47,12 @@ class ProtocolStudy:
     confidence_level: float = 0.95
     k: tuple[int, ...] | None = None
     _compared: dict[str, list[Comparison]] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        counts = (len(self.models), "recommender"), (len(self.levels("log")), "log")
+        size = " on ".join(counted(*one) for one in counts)
+        settings = counted(len({result.setting for result in self.results}), "setting")
+        return f"ProtocolStudy({size}, {settings}; metrics {', '.join(self.metrics)})"
 
     @property
     def metrics(self) -> list[str]:

@@ -38,6 +38,7 @@ def test_positives_are_ratings_from_the_threshold_and_exposure_counts_all_shown(
     assert positives.n_positive.tolist() == [1, 1, 0, 0]
     assert positives.n_in_both == 1  # user 0, item 3
     assert positives.biased.value is None
+    assert repr(positives) == "StudyPositives(3 biased and 2 random positives, from 4; 3 users, 4 items)"
 
 
 def test_published_propensities_are_looked_up_by_pair_and_are_optional(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -80,3 +81,19 @@ def test_the_confidence_sequence_ends_around_the_estimate():
 def test_a_confidence_sequence_of_a_ratio_is_refused():
     with pytest.raises(InputError, match="snips-global is a ratio"):
         evaluated().confidence_sequence("m0", "recall@10", "snips-global")
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+def test_a_metric_defined_for_one_user_has_no_bootstrap_interval_and_spoils_no_other(interval):
+    # User 0 has two candidates, both relevant, so AUC is undefined; users 1 has one that is not.
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": [0, 1], "item": [0, 0]}), pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
+    )
+    result = ipseval.evaluate(
+        {"a": np.eye(3)[:2]}, split, metrics=["auc", "recall@1"], interval=interval, n_resamples=20, rng=0
+    )
+    auc, recall = result.frame.itertuples()
+    assert auc.estimate == 1.0
+    assert np.isnan([auc.std_error, auc.ci_low, auc.ci_high]).all()
+    assert "one user: no standard error" in auc.note
+    assert not np.isnan([recall.ci_low, recall.ci_high]).any()

@@ -223,3 +223,8 @@ def test_a_table_for_another_number_of_draws_is_refused():
 def test_an_unknown_method_lists_the_choices():
     with pytest.raises(UnknownNameError, match="Choices: bv, cls, ls, rank"):
         corrected_metric(100, 10, "ap", "bvg")
+
+
+def test_a_uniform_prior_has_a_name_and_is_the_default():
+    named, default = corrected_metric(20, 5, "ap", prior="uniform"), corrected_metric(20, 5, "ap")
+    assert named.values.tolist() == default.values.tolist()
