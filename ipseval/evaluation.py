@@ -59,6 +59,9 @@ def evaluate(
     n_threads: int | None = None,
     progress: bool | None = None,
     max_memory: int | str | None = None,
+    allowed_items: Any | None = None,
+    block_size: int | None = None,
+    engine: Literal["numpy", "numba"] | None = None,
 ) -> Evaluation:
     """Return estimates of every metric by every estimator for every recommender, with standard errors.
 
@@ -90,7 +93,7 @@ def evaluate(
         From the standard error, or from a bootstrap over users; see `Evaluation.with_intervals`.
     n_resamples, rng
         Of the bootstrap.
-    n_threads, progress, max_memory
+    n_threads, progress, max_memory, allowed_items, block_size, engine
         As in `rank_positives`.
 
     Raises
@@ -116,6 +119,9 @@ def evaluate(
         "n_threads": n_threads,
         "progress": progress,
         "max_memory": max_memory,
+        "allowed_items": allowed_items,
+        "block_size": block_size,
+        "engine": engine,
     }
     ranks = {
         name: rank_positives(adapt(model, split, name=name), split, name=name, **options)
@@ -133,6 +139,7 @@ def evaluate(
         interval=interval,
         n_resamples=n_resamples,
         rng=rng,
+        n_threads=n_threads,
     )
 
 
@@ -149,6 +156,7 @@ def evaluate_ranks(
     interval: IntervalMethod = "normal",
     n_resamples: int = 10_000,
     rng: RngLike = None,
+    n_threads: int | None = None,
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
     _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
@@ -165,6 +173,7 @@ def evaluate_ranks(
     withheld = apply_low_ess(weights, on_low_ess)
     estimates = {}
     for name, sample in samples.items():
+        sample.prepare(chosen_metrics, {one.weighted for one in chosen}, n_threads)
         for one_metric in chosen_metrics:
             for one in chosen:
                 made = estimate(sample, one_metric, one)
