@@ -115,7 +115,9 @@ def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable
 
     def whole() -> ipseval.Evaluation:
         fitted = propensity.fit(workload.split.train)
-        return evaluate_ranks({"m": rank()}, propensity=fitted, metrics=METRICS, estimators=ESTIMATORS)
+        return evaluate_ranks(
+            {"m": rank()}, propensity=fitted, metrics=METRICS, estimators=ESTIMATORS, n_threads=n_threads
+        )
 
     return {"rank": rank, "evaluate": whole}
 
@@ -165,11 +167,17 @@ def report(
         print(f"    {engine:6} share of ranking in evaluate     {min(rank / whole, 1):.0%}")
 
 
-STAGES = {  # functions whose own time is a stage; what they call is counted where it belongs
-    "product of the factors": ("_factors.py", ("count",)),
-    "comparison": ("_kernels", ("count_close", "_count", "_count_sorted", "_search", "_count_true")),
-    "exact scores": ("_kernels", ("pair_scores",)),
-    "training items": ("_kernels", ("hide",)),
+STAGES = {  # functions whose own time is a stage; NumPy's functions belong to the kernel that calls them
+    "numba": {
+        "products and comparison": ("_kernels_numba", ("_count_users", "count")),
+        "exact scores": ("_kernels_numba", ("pair_scores",)),
+    },
+    "numpy": {
+        "products, training items": ("_kernels", ("count",)),
+        "comparison": ("_kernels", ("_compared", "_sorted", "_search")),
+        "close scores": ("_kernels", ("_settle",)),
+        "exact scores": ("_kernels", ("pair_scores",)),
+    },
 }
 
 
@@ -180,22 +188,17 @@ def stages(workload: Workload, engine: str) -> None:
     profiler.runcall(call)
     entries = profiler.getstats()
     total = sum(entry.inlinetime for entry in entries)
-    spent = dict.fromkeys(STAGES, 0.0)
+    spent = dict.fromkeys(STAGES[engine], 0.0)
     whole_ranking = 0.0
     for entry in entries:
         code = entry.code
         file, name = getattr(code, "co_filename", ""), getattr(code, "co_name", "")
         if file.endswith("_exact.py") and name == "rank_positives":
             whole_ranking = entry.totaltime
-        for stage, (where, names) in STAGES.items():
-            if f"ranking/{where}" in file and name in names:
+        for stage, (where, names) in STAGES[engine].items():
+            if f"ranking/{where}.py" in file and name in names:
                 spent[stage] += entry.inlinetime
-                # NumPy's sort, comparison and gather belong to the kernel that calls them
-                spent[stage] += sum(
-                    sub.inlinetime
-                    for sub in entry.calls or ()
-                    if where == "_kernels" and isinstance(sub.code, str)
-                )
+                spent[stage] += sum(sub.inlinetime for sub in entry.calls or () if isinstance(sub.code, str))
     spent["rest of the ranking"] = whole_ranking - sum(spent.values())
     spent["metrics and estimators"] = total - whole_ranking
     per_user = 1e6 / workload.split.n_users

@@ -102,12 +102,8 @@ def evaluate(
         For input that cannot be used; the text says what came and what to do.
     """
     # All that can be checked is checked before the ranking, which may take hours.
-    check_models(models, "models", "scorer")
-    check_split(split)
+    _check_work(models, split)
     _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
-    for name, model in models.items():
-        if isinstance(model, RankedPositives):
-            check_belongs(model, split, name)
     fitted = _fitted(propensity, split)
     chosen_metrics = requested_metrics(metrics)
     chosen = requested_estimators(estimators, fitted)
@@ -191,6 +187,14 @@ def evaluate_ranks(
         definitions=(chosen_metrics, chosen),
     )
     return evaluation.with_intervals(interval, n_resamples=n_resamples, rng=rng)
+
+
+def _check_work(models: Mapping[str, Any], split: Split) -> None:
+    check_models(models, "models", "scorer")
+    check_split(split)
+    for name, model in models.items():
+        if isinstance(model, RankedPositives):
+            check_belongs(model, split, name)
 
 
 def _check_options(

@@ -93,11 +93,15 @@ class Sample:
                 for metric, weighted in chosen
             ]
 
-        with ThreadPoolExecutor(n_threads or available_cores()) as pool:
-            try:
-                made = list(pool.map(values, self.ranked.parts(PART)))
-            except InputError:
-                return  # raised again, with the numbers of the whole, when the value is asked for
+        n_threads = n_threads or available_cores()
+        try:
+            if n_threads == 1:
+                made = [values(part) for part in self.ranked.parts(PART)]
+            else:
+                with ThreadPoolExecutor(n_threads) as pool:
+                    made = list(pool.map(values, self.ranked.parts(PART)))
+        except InputError:
+            return  # raised again, with the numbers of the whole, when the value is asked for
         for place, key in enumerate(chosen):
             self._values[key] = readonly(np.concatenate([one[place] for one in made]))
 
