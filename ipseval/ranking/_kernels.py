@@ -10,7 +10,7 @@ from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._tiles import Block, Catalogue, Shape, Tile
 
 NAME = "numpy"
-BLOCK = 256  # users whose products with a tile are made at once
+BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches
 TILE = 8191  # items of a tile: long rows, as NumPy pays for each, and one less than a power of 2 to search
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
 SLOTS = 12  # positives per user up to which comparing is faster than sorting
@@ -100,6 +100,11 @@ def tile_width(shape: Shape) -> int:
     return -(-shape.n_items // n_tiles)
 
 
+def block_users(shape: Shape) -> int:
+    """Return the number of users whose products with a tile are made at once."""
+    return max(1, BLOCK_BYTES // shape.row_bytes)
+
+
 def block_bytes(shape: Shape) -> tuple[int, int]:
     """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
     return 0, 3 * shape.row_bytes  # products, sorted copies, masks
@@ -163,9 +168,14 @@ class Counter:
         size = np.diff(start)
         few = size <= SLOTS
         self._slots = []
-        for j in range(int(size[few].max(initial=0))):
-            rows = np.flatnonzero(few & (size > j))
-            chosen = start[rows] + j
+        row = np.repeat(np.arange(size.size), size)
+        slot = np.arange(lo.size) - start[row]
+        slot[~few[row]] = SLOTS
+        order = np.argsort(slot, kind="stable")
+        for chosen in np.split(order, np.cumsum(np.bincount(slot, minlength=SLOTS + 1)))[:SLOTS]:
+            if not chosen.size:
+                break
+            rows = row[chosen]
             # To compare the rows without a threshold too is less work than to copy more than half of a tile.
             everywhere = 2 * rows.size > size.size
             bounds = np.zeros((2, size.size if everywhere else rows.size, 1), dtype=lo.dtype)

@@ -22,7 +22,7 @@ TILE = 1008  # items whose products with ROWS users are made at once: they fit t
 COLUMNS_BYTES = 2**19  # transposed factors of a tile of items, which stay in the second-level cache
 TRANSPOSED = 128  # items whose factors are transposed at once, in the first-level cache
 CHUNK = 2048  # stored scores that stay in the first-level cache while a user's positives are compared
-BLOCK = 1024  # users for whom the factors of a tile are transposed once
+BLOCK = 1024  # users in a block
 PER_USER = 1024  # bytes: positives and training items of a user, roughly
 GROUP = 64  # scores that are searched together for one too close to call
 
@@ -244,6 +244,11 @@ def tile_width(shape: Shape) -> int:
     most = max(min(TILE, COLUMNS_BYTES // (_whole(shape.depth) * shape.dtype.itemsize)), ROWS)
     n_tiles = -(-shape.n_items // most)
     return -(-shape.n_items // n_tiles)
+
+
+def block_users(shape: Shape) -> int:
+    """Return the number of users for whom the factors of a tile are transposed once."""
+    return BLOCK
 
 
 def block_bytes(shape: Shape) -> tuple[int, int]:

@@ -29,18 +29,19 @@ def rank_factors(factors: Factors, batch: Batch, kernels: ModuleType, resources:
     n_users, n_workers = batch.users.size, resources.n_threads
     one = factors.shape(1, factors.n_items)
     width = kernels.tile_width(one)
-    fixed, per_user = kernels.block_bytes(one._replace(n_items=width))
+    tile = one._replace(n_items=width)
+    fixed, per_user = kernels.block_bytes(tile)
     size = resources.users_per_block(
         per_user,
         fixed=fixed,
-        wanted=min(kernels.BLOCK, max(1, -(-n_users // (BLOCKS_PER_WORKER * n_workers)))),
+        wanted=min(kernels.block_users(tile), max(1, -(-n_users // (BLOCKS_PER_WORKER * n_workers)))),
         n_workers=n_workers,
         what="a block of one user",
     )
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
 
     def make_worker() -> Callable[[int], Iterator[int]]:
-        worker = kernels.Worker(one._replace(n_users=size, n_items=width))
+        worker = kernels.Worker(tile._replace(n_users=size))
 
         def handle(number: int) -> Iterator[int]:
             part = batch.part(number * size, min((number + 1) * size, n_users))
