@@ -314,7 +314,7 @@ class Evaluation:
         return bounds(self.samples, *self.definitions, factors=factors)
 
     def tipping_factors(self) -> pd.DataFrame:
-        """Return by what factor Λ weights must be wrong for pairs to swap; see `inference.tipping_factors`."""
+        """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
         return tipping_factors(self.samples, *self.definitions)
 
     def confidence_sequence(
