@@ -190,11 +190,16 @@ class Balance:
             self.add((label, "", SELECTION), found.value, found.influence)
 
     def frame(self, confidence_level: float) -> pd.DataFrame:
-        """Return one row per propensity, estimator, check and feature, with simultaneous intervals."""
+        """Return one row per propensity, estimator, check and feature, with simultaneous intervals.
+
+        Each of the two checks takes half of 1 − `confidence_level`, so that a right propensity gets a flag of
+        either kind no more often than that.
+        """
         rows = []
+        level = 1 - (1 - confidence_level) / len(self.features)
         for (label, estimator, check), (value, influence, count) in self.total.items():
             mean, errors = value / count, influence / count
-            test = family_test(mean, errors, confidence_level=confidence_level)
+            test = family_test(mean, errors, confidence_level=level)
             for place, feature in enumerate(self.features[check]):
                 reach = test.critical * test.std_error[place] if not np.isnan(test.z[place]) else np.nan
                 low, high = float(mean[place] - reach), float(mean[place] + reach)
@@ -202,7 +207,10 @@ class Balance:
                     (
                         *(label, estimator, check, feature, float(mean[place])),
                         *(float(test.std_error[place]) if reach == reach else float("nan"), low, high),
-                        *(float(test.p_value[place]), bool(low > 0 or high < 0)),
+                        *(
+                            float(np.minimum(1, len(self.features) * test.p_value[place])),
+                            bool(low > 0 or high < 0),
+                        ),
                     )
                 )
         return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -152,8 +152,9 @@ class Validation:
         * factor: Λ such that weights in [w/Λ, Λw] bring an estimate to its reference; the largest over models
           and metrics.
 
-        Tests are joint over recommenders (max |z|), with users as independent units; influences are averaged
-        over splits. Each propensity has its own tests: of many right ones, a few are flagged by chance.
+        Tests are joint over recommenders (max |z|) and over the two checks (Bonferroni), with users as
+        independent units; influences are averaged over splits. Each propensity and estimator has its own
+        tests: of many right ones, a few are flagged by chance.
 
         Returns
         -------
