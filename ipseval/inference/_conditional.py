@@ -27,9 +27,10 @@ class ConditionalScore:
     Attributes
     ----------
     value : (k,) float array
-        θ per standard deviation of the property; NaN where users and items explain all of it.
+        θ per standard deviation of the property; NaN where users and items explain all of it, or are as many
+        as the pairs.
     influence : (n_users, k) float array
-        θ̂ − θ ≈ Σ_u of it; SE² = Σ_u of its square.
+        Share of each user in θ̂ − θ; SE² = Σ_u of its square.
     n_first, n_second : int
         Pairs of either sample that have a say.
     """
@@ -59,8 +60,9 @@ def conditional_score(
 
         s_u = Σ f̃ (D − π),   θ̂ = Σ_u s_u / Σ v f̃²,   influence s_u / Σ v f̃².
 
-    As f̃ is orthogonal to the item effects, errors of β̂ matter in second order only. Users and items with
-    pairs of one sample alone have no say.
+    As f̃ is orthogonal to the item effects, errors of β̂ matter in second order only. Fitted effects of p items
+    leave residuals too small, so the influence is scaled by √(N/(N − p + 1)), N pairs minus users, as HC1.
+    Users and items with pairs of one sample alone have no say.
 
     Parameters
     ----------
@@ -103,11 +105,14 @@ def conditional_score(
     information = _Information.at(u, i, pi, ridge=0.0)
     left = np.column_stack([information.left(f[:, column]) for column in range(k)])
     total = (information.v[:, None] * left**2).sum(axis=0)
+    freedom, used = d.size - names.size, int(i.max())
     little = total <= LITTLE_LEFT * (information.v[:, None] * (f - f.mean(axis=0)) ** 2).sum(axis=0)
     by_user = [np.bincount(u, (d - pi) * left[:, column]) for column in range(k)]
     score = np.column_stack(by_user) / np.where(little, np.inf, total)
+    if freedom <= used:
+        little, score = np.ones(k, dtype=bool), np.zeros_like(score)
     influence = np.zeros((n_users, k))
-    influence[names] = score
+    influence[names] = score * np.sqrt(freedom / max(freedom - used, 1))
     value = np.where(little, np.nan, score.sum(axis=0))
     return ConditionalScore(value, influence, int(d.sum()), int(d.size - d.sum()))
 

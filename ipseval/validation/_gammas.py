@@ -116,7 +116,10 @@ class Gammas:
 
         largest = {float(gamma): _largest(*at(float(gamma))) for gamma in GRID}
         best = min(largest, key=largest.__getitem__)
-        largest |= {float(gamma): _largest(*at(float(gamma))) for gamma in np.round(best + FINE, 10)}
+        largest |= {
+            float(gamma): _largest(*at(float(gamma)))
+            for gamma in np.clip(np.round(best + FINE, 10), GRID[0], GRID[-1])
+        }
         best = min(largest, key=largest.__getitem__)
         # Between the quantile of one |Z| and that of Bonferroni the correlations decide; else they need not
         # be simulated.

@@ -160,7 +160,7 @@ class Validation:
         -------
         DataFrame
             propensity, estimator; per_item: whether P differs between items only; popularity_smd, …_low,
-            …_high, …_flag (interval without 0); selection_odds: odds ratio per standard deviation of
+            …_high, …_flag (interval beyond ±.02); selection_odds: odds ratio per standard deviation of
             the recommender with the largest |z|, selection_p (adjusted; NaN: P of the random positives is not
             known, or no recommender tells users apart), selection_flag; factor; factor_beyond_noise: Λ to
             reach the near end of the bias's interval (simultaneous over models and metrics, Bonferroni), 1

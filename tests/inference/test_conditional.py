@@ -79,9 +79,27 @@ def test_a_known_part_of_the_odds_takes_its_effect_away():
     assert (np.abs(z) > 1.96).mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 60)
 
 
-def test_the_influences_add_up_to_the_value():
-    found = conditional_score(*draw(np.random.default_rng(3), 0.2)[:4], n_users=400)
-    np.testing.assert_allclose(found.influence.sum(axis=0), found.value, rtol=1e-12)
+def test_influences_add_up_to_the_value_times_the_correction_for_fitted_items():
+    user, item, first, f, _ = draw(np.random.default_rng(3), 0.2)
+    found = conditional_score(user, item, first, f, n_users=400)
+    # Users of one sample alone drop out; all 40 items stay: 39 free effects, and one per user.
+    share = np.bincount(user, first) / np.bincount(user)
+    mixed = (share > 0) & (share < 1)
+    freedom = 11 * mixed.sum()
+    scale = np.sqrt(freedom / (freedom - 39))
+    np.testing.assert_allclose(found.influence.sum(axis=0), found.value * scale, rtol=1e-12)
+
+
+def test_few_pairs_per_item_do_not_raise_the_rate_of_rejection():
+    # 120 users with 4 pairs each over 150 items: a third of the degrees of freedom goes to items.
+    z = []
+    for seed in range(300):
+        user, item, first, f, _ = draw(
+            np.random.default_rng(seed), 0.0, n_users=120, n_items=150, size=4, user_spread=0.5
+        )
+        z.append(z_of(conditional_score(user, item, first, f, n_users=120)))
+    rejected = (np.abs(z) > 1.96).mean(axis=0)
+    assert (rejected < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)).all()
 
 
 def test_a_property_of_users_and_items_alone_has_nothing_to_say():
