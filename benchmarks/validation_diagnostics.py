@@ -22,12 +22,12 @@ from ipseval import baselines
 from ipseval.datasets import load_coat
 from ipseval.errors import DataWarning
 from ipseval.inference._conditional import conditional_score
-from ipseval.metrics import metric
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.ranking import rank_positives
 from ipseval.simulation import World
 from ipseval.splits import Split, split_random
 from ipseval.validation import Validation, default_models, run_validation, validate
+from ipseval.validation._balance import normalised_rank
 from ipseval.validation._family import family_test
 
 CLOSED = {
@@ -169,8 +169,7 @@ def placebo(folder: Path, n_draws: int = 300) -> str:
     random = positives.random.select(~np.isin(positives.random.pair_key, split.train.pair_key))
     both = Split(split.train, random)
     ranks = {name: rank_positives(train(split.train), both) for name, train in default_models().items()}
-    atop = metric("atop")
-    f = np.column_stack([atop.contributions(one, ties="mean") for one in ranks.values()])
+    f = np.column_stack([normalised_rank(one) for one in ranks.values()])
     one = next(iter(ranks.values()))
     rng, flagged = np.random.default_rng(0), []
     for _ in range(n_draws):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ipseval import baselines
@@ -13,8 +14,9 @@ from ipseval.inference import ratio_bounds
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.simulation import World
+from ipseval.splits import split_random
 from ipseval.validation import Validation, validate
-from ipseval.validation._balance import ANY_ITEM_WEIGHT, SplitBalance, is_per_item
+from ipseval.validation._balance import ANY_ITEM_WEIGHT, SplitBalance, is_per_item, normalised_rank
 from ipseval.validation._family import family_test
 
 MODELS = {
@@ -23,6 +25,7 @@ MODELS = {
     "knn": baselines.item_knn,
 }
 WRONG_GAMMAS = (-0.5, 1.0)
+EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
 
 
 def in_a_world(seed: int, selection: float, *, n_users: int = 1500, ratio: bool = False) -> Validation:
@@ -184,6 +187,28 @@ def test_recommenders_that_rank_alike_for_all_users_leave_selection_unchecked():
     assert result.diagnostics()["selection_p"].isna().all()
     assert result.diagnostics()["verdict"].str.contains("user × item selection unchecked").all()
     assert "cannot be checked" in repr(result)
+
+
+def test_lists_cut_at_k_are_checked_too():
+    world = World(n_users=300, n_items=60, mean_relevant=16, max_propensity=0.9, selection=1.0, rng=0)
+    study = world.study(1, n_per_user=20)
+    split = split_random(study.positives().biased, rng=0)
+    scores = np.random.default_rng(0).random((2, 300, 60))
+    scores[:, split.train.user, split.train.item] = -1
+    lists = {}
+    for name, score in zip("ab", scores, strict=True):
+        best = np.argsort(-score, axis=1)[:, :10]
+        columns = {"user": np.repeat(np.arange(300), 10), "item": best.ravel()}
+        lists[name] = pd.DataFrame({**columns, "rank": np.tile(np.arange(1, 11), 300)})
+    result = validate(lists, study, propensities=EQUAL, metrics=["recall@5"], split=split, n_resamples=0)
+    assert result.diagnostics()["selection_p"].between(0, 1).all()
+
+
+def test_normalised_ranks_are_worked_by_hand():
+    positives = ranked([0, 0, 1], [0, 1, 0], [0, 4, 10])
+    assert normalised_rank(positives).tolist() == [1.0, 0.6, 0.0]
+    alone = ranked([0], [0], [0], n=1)
+    assert np.isnan(normalised_rank(alone)).all()
 
 
 def ranked(user, item, above, n=11):

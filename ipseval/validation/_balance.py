@@ -11,7 +11,6 @@ import pandas as pd
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.estimators import Estimator, Sample, UserSums, weighted_sample
 from ipseval.inference._conditional import ConditionalScore, conditional_score
-from ipseval.metrics import metric
 from ipseval.metrics._additive import Atop
 from ipseval.propensity import DensityRatioFit, Propensity
 from ipseval.ranking import RankedPositives
@@ -79,12 +78,8 @@ class SplitBalance:
         n_users: int,
     ) -> SplitBalance:
         """Return the checks of a split from the ranks of every model."""
-        atop = metric("atop")
-        assert isinstance(atop, Atop)
-        # The tie rule "mean" is the expected rank: a constant score says nothing of any pair.
         ranks = [
-            np.concatenate([atop.contributions(part[name], ties="mean") for part in (held_out, random)])
-            for name in held_out
+            np.concatenate([normalised_rank(part[name]) for part in (held_out, random)]) for name in held_out
         ]
         pairs = np.column_stack([*ranks, np.mean(ranks, axis=0)])
         first = next(iter(held_out))
@@ -124,6 +119,14 @@ class SplitBalance:
             influence[sums.users] += sign * _share(sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.divide(own.value() - reference.value(), spread)), influence / spread
+
+
+def normalised_rank(ranked: RankedPositives) -> FloatArray:
+    """Return (n − r)/(n − 1) with mean ranks of ties, (n_pos,); all ranks beyond a list's end count alike."""
+    n = ranked.n_candidates.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        place = (n - 1 - ranked.n_above - ranked.n_tied / 2) / (n - 1)
+    return np.where(n > 1, place, np.nan)
 
 
 def is_per_item(propensity: Propensity, positives: RankedPositives, fold: IntArray) -> bool:

@@ -326,11 +326,11 @@ class _Collected:
             study.biased.n_users,
             len(self.models),
             float(np.mean(self.dropped)),
+            self.balance.frame(self.confidence_level),
+            self.gammas.frame(self.confidence_level),
+            self.balance.per_item,
             notes=tuple(self.notes.values()),
             confidence_level=self.confidence_level,
-            balance=self.balance.frame(self.confidence_level),
-            gammas=self.gammas.frame(self.confidence_level),
-            per_item=self.balance.per_item,
         )
 
 

@@ -52,9 +52,6 @@ class Validation:
     n_users, n_models : int
     n_random_dropped : float
         Random-exposure positives left out because they are training pairs, mean over splits.
-    notes : tuple of str
-        What the propensity models warned about, once each.
-    confidence_level : float
     balance : DataFrame
         What `diagnostics` rests on: propensity ("any weight per item" for the test that is the same for all
         of them), estimator, check ("popularity", "selection"), feature, value, std_error, ci_low, ci_high
@@ -66,6 +63,9 @@ class Validation:
         A γ for `snips` also makes up for the bias of its normaliser.
     per_item : dict
         Propensity -> whether it differs between items only.
+    notes : tuple of str
+        What the propensity models warned about, once each.
+    confidence_level : float
     """
 
     frame: pd.DataFrame
@@ -76,11 +76,11 @@ class Validation:
     n_users: int
     n_models: int
     n_random_dropped: float
+    balance: pd.DataFrame
+    gammas: pd.DataFrame
+    per_item: dict[str, bool]
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
-    balance: pd.DataFrame = field(default_factory=pd.DataFrame)
-    gammas: pd.DataFrame = field(default_factory=pd.DataFrame)
-    per_item: dict[str, bool] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
