@@ -1,6 +1,6 @@
 """Make the tables of docs/validation.md on what random exposure says of the weights.
 
-    python benchmarks/validation_diagnostics.py --data ../shared/data --write docs/validation.md
+    python benchmarks/validation_diagnostics.py --data PATH --write docs/validation.md
 
 needs what benchmarks/validation.py needs; without --write everything is printed.
 """
