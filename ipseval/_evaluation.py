@@ -33,6 +33,7 @@ from ipseval.inference import (
     normal_intervals,
     refit_intervals,
     sensitivity,
+    tipping_factors,
 )
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -311,6 +312,10 @@ class Evaluation:
         """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
         factors = [float(one) for one in np.atleast_1d(np.asarray(factor, dtype=np.float64))]
         return bounds(self.samples, *self.definitions, factors=factors)
+
+    def tipping_factors(self) -> pd.DataFrame:
+        """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
+        return tipping_factors(self.samples, *self.definitions)
 
     def confidence_sequence(
         self, model: str, metric: str, estimator: str, *, bounds: tuple[float, float] = (0.0, 1.0)

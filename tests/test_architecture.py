@@ -94,7 +94,7 @@ THIRD_PARTY = {
     "sampled_metrics._study": {"pandas"},
     "report": {"pandas", "jinja2"},
     "plots": {"pandas", "matplotlib"},
-    "validation": {"pandas", "tqdm", "threadpoolctl"},
+    "validation": {"pandas", "scipy", "tqdm", "threadpoolctl"},
     "study": {"pandas", "tqdm", "threadpoolctl"},
     "study._store": {"pyarrow"},
     "study._compare": {"scipy"},

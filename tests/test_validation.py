@@ -358,7 +358,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     result.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "<title>Validation on simulated world</title>" in page
-    assert page.count("<tr") == 2 + 4 + 8
+    assert page.count("<tr") == 3 + 4 + 8 + 2  # heads, summary, estimates, one propensity × two estimators
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     axes = result.plot()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["equal, snips", "equal, snips-global"]

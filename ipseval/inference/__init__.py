@@ -12,6 +12,7 @@ from ipseval.inference._comparisons import (
     minimum_detectable_difference,
     users_needed,
 )
+from ipseval.inference._factors import required_factor, tipping_factors
 from ipseval.inference._intervals import bca_interval, normal_interval, percentile_interval
 from ipseval.inference._pareto import pareto_k
 from ipseval.inference._refit import PowerLawRefit, Refit, bootstrap_refit
@@ -51,7 +52,9 @@ __all__ = [
     "percentile_interval",
     "ratio_bounds",
     "refit_intervals",
+    "required_factor",
     "sensitivity",
+    "tipping_factors",
     "users_needed",
     "weight_diagnostics",
 ]

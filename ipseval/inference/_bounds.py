@@ -110,7 +110,7 @@ def _group_bounds(
     for column, key in enumerate(group.keys):
         c = group.contributions[:, column]
         low, high = (
-            _per_user(form, c, weights, factor) if form.per_user else _global(form, c, weights, factor)
+            per_user_bounds(form, c, weights, factor) if form.per_user else _global(form, c, weights, factor)
         )
         result[(*key, factor)] = (float(values[column]), low, high, "")
     return result
@@ -122,7 +122,9 @@ def _global(form: LinearForm, c: FloatArray, weights: FloatArray, factor: float)
     return low * volume, high * volume
 
 
-def _per_user(form: LinearForm, c: FloatArray, weights: FloatArray, factor: float) -> tuple[float, float]:
+def per_user_bounds(
+    form: LinearForm, c: FloatArray, weights: FloatArray, factor: float
+) -> tuple[float, float]:
     """Return the mean over users of each user's own bounds; users of one size make one matrix."""
     ranked = form.ranked
     w = weights if form.weighted else np.ones(c.size)

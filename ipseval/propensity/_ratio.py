@@ -52,6 +52,9 @@ class DensityRatioFit:
         Share of the random positives whose odds exceed those of 99 % of the biased positives.
     penalty : float
         Ridge penalty; above 0 only where the two samples are separable.
+    random_key, random_propensity : (n_random,) arrays
+        Pairs of the random sample, user · n_items + item, ascending, and their propensity on the scale of
+        the held-out pairs', by models that have not seen the user: there one can see what the weights leave.
     """
 
     results: tuple[Any, ...]
@@ -68,6 +71,8 @@ class DensityRatioFit:
     ess_share: float
     uncovered: float
     penalty: float
+    random_key: IntArray
+    random_propensity: FloatArray
 
     def __repr__(self) -> str:
         gap = float(np.nansum(self.share * np.abs(self.predicted - self.observed)))
@@ -137,7 +142,7 @@ def fit_ratio(
     log_odds = _predict(models, fold[sample.user], x)
     log_odds_test = _predict(models, fold[test.user], x_test)
     n_limited = int(np.isin(log_odds_test, [model.limit for model in models]).sum())
-    fit = _describe(models, sample, log_odds, names, n_dropped, n_limited, power)
+    fit = _describe(models, sample, log_odds, names, n_dropped, n_limited, power, split.n_items)
     _warn(fit, any_item=power < 1)
     order = np.argsort(test.pair_key)
     label = (
@@ -203,6 +208,7 @@ def _describe(
     n_dropped: int,
     n_limited: int,
     power: float,
+    n_items: int,
 ) -> DensityRatioFit:
     weight = sample.weights()
     probability = expit(log_odds)
@@ -218,6 +224,8 @@ def _describe(
     flat = weight[biased].sum() ** 2 / (weight[biased] ** 2).sum()
     limit = np.quantile(log_odds[biased], 0.99)
     beyond = log_odds[sample.is_random] > limit
+    random_key = (sample.user * np.int64(n_items) + sample.item)[sample.is_random]
+    random_order = np.argsort(random_key)
     return DensityRatioFit(
         results=tuple(model.result for model in models),
         feature_names=names,
@@ -233,6 +241,8 @@ def _describe(
         ess_share=float(effective.sum() ** 2 / (effective**2).sum() / flat),
         uncovered=float((weight[sample.is_random] * beyond).sum() / weight[sample.is_random].sum()),
         penalty=max(model.penalty for model in models),
+        random_key=readonly(random_key[random_order]),
+        random_propensity=readonly(np.exp(-power * log_odds[sample.is_random][random_order])),
     )
 
 

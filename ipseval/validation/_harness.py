@@ -16,13 +16,17 @@ from ipseval.datasets import Study, StudyPositives
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimate, Estimator, Sample, estimate, resolve_estimator, weighted_sample
 from ipseval.inference import weight_diagnostics
+from ipseval.inference._linear import contributions, linear_form
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, split_random
+from ipseval.validation._balance import Balance, SplitBalance
 from ipseval.validation._calibration import resolve_propensity
 from ipseval.validation._criteria import criteria, resampled_ratios, user_weights
+from ipseval.validation._factors import factor_weights, factors
+from ipseval.validation._gammas import Gammas
 from ipseval.validation._result import Cell, Validation
 
 # Estimators that average over positives; their target and their baseline are the pooled average.
@@ -107,13 +111,14 @@ def validate(
             study.biased.n_users, check_positive_int("n_resamples", n_resamples, minimum=0), generator
         ),
         ties,
+        confidence_level,
     )
     for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         collected.add(number, one, _Truth.of(positives, one, study), scorers, fold)
-    return collected.result(study, confidence_level)
+    return collected.result(study)
 
 
 def _check_metrics(chosen: list[Metric]) -> None:
@@ -161,9 +166,13 @@ class _Collected:
         propensities: dict[str, Any],
         weights: FloatArray,
         ties: TieChoice,
+        confidence_level: float,
     ) -> None:
         self.metrics, self.estimators, self.models = metrics, estimators, models
         self.propensities, self.weights, self.ties = propensities, weights, ties
+        self.confidence_level = confidence_level
+        self.balance = Balance(models, weights.shape[1])
+        self.gammas = Gammas(models, [one.label for one in metrics], weights.shape[1])
         self.rows: list[dict[str, Any]] = []
         self.total: dict[tuple[str, str, str], list[tuple[FloatArray, FloatArray, float]]] = {}
         self.notes: dict[tuple[str, type[Warning]], str] = {}
@@ -181,21 +190,44 @@ class _Collected:
         union = Split(split.train, both, description="held-out and random-exposure positives")
         ranks = {name: rank_positives(scorer, union, name=name) for name, scorer in scorers.items()}
         biased = {name: _choose(ranked, split.test) for name, ranked in ranks.items()}
-        plain = resolve_estimator("aoa"), resolve_estimator("aoa-pooled")
+        random = {name: _choose(ranked, truth.positives) for name, ranked in ranks.items()}
         reference = {
-            (name, one.label, kind.label): estimate(
-                weighted_sample(_choose(ranked, truth.positives), None, None, self.ties), one, kind
-            )
-            for name, ranked in ranks.items()
+            (name, one.label, kind.label): estimate(weighted_sample(ranked, None, None, self.ties), one, kind)
+            for name, ranked in random.items()
             for one in self.metrics
-            for kind in plain
+            for kind in (resolve_estimator("aoa"), resolve_estimator("aoa-pooled"))
         }
+        log_popularity = np.log(split.train.popularity + 1.0)
+        checks = SplitBalance.of(biased, random, log_popularity, split.n_users)
+        self.balance.add_split(checks)
+        self._add_gammas(biased, checks, reference)
         for label, rule in self.propensities.items():
             fitted = self._fitted(label, rule, split, truth.exposure, scorers, fold)
             samples = {
                 name: weighted_sample(ranked, fitted, None, self.ties) for name, ranked in biased.items()
             }
             self._add_propensity(number, label, samples, reference)
+            pairs = [(kind, _plain(kind)) for kind in self.estimators]
+            self.balance.add_propensity(label, fitted, samples[self.models[0]], checks, pairs, fold)
+
+    def _add_gammas(
+        self,
+        biased: Mapping[str, RankedPositives],
+        checks: SplitBalance,
+        reference: Mapping[tuple[str, str, str], Estimate],
+    ) -> None:
+        samples = {name: weighted_sample(one, None, None, self.ties) for name, one in biased.items()}
+        values = {
+            (name, m.label): contributions(m, one) for name, one in samples.items() for m in self.metrics
+        }
+        known = {key: value for key, value in values.items() if value is not None}
+        ranked = biased[self.models[0]]
+        for kind in self.estimators:
+            form = linear_form(kind, False, ranked)
+            if form is None or not form.weighted or len(known) < len(values):
+                continue
+            targets = [reference[name, m, _plain(kind).label] for name, m in self.gammas.keys]
+            self.gammas.add(kind.label, known, checks.log_popularity[ranked.item], form, targets)
 
     def _fitted(
         self,
@@ -223,21 +255,28 @@ class _Collected:
     ) -> None:
         diagnostics = weight_diagnostics(next(iter(samples.values())), weighted=True)
         keys = [(one, kind) for one in self.metrics for kind in self.estimators]
+        values = {
+            (name, m.label): contributions(m, one) for name, one in samples.items() for m in self.metrics
+        }
+        weights = {kind.label: factor_weights(kind, samples[self.models[0]]) for kind in self.estimators}
         groups: list[list[Estimate]] = []
         for one, kind in keys:
-            plain = resolve_estimator("aoa-pooled" if kind.label in POOLED else "aoa")
+            plain = _plain(kind)
             own = [estimate(samples[name], one, kind) for name in self.models]
             aoa = [estimate(samples[name], one, plain) for name in self.models]
             target = [reference[name, one.label, plain.label] for name in self.models]
             groups += [own, aoa, target]
             for name, mine, other in zip(self.models, own, target, strict=True):
+                row = _row(mine, other)
+                c, w = values[name, one.label], weights[kind.label]
                 self.rows.append(
                     {
                         "split": number,
                         "model": name,
                         "metric": one.label,
                         "propensity": label,
-                        **_row(mine, other),
+                        **row,
+                        **factors(c, w, row, confidence_level=self.confidence_level, n_tests=len(values)),
                         "n_without_propensity": samples[name].n_without_propensity,
                         "ess": diagnostics.ess,
                         "max_weight_share": diagnostics.max_weight_share,
@@ -248,12 +287,12 @@ class _Collected:
         every = self._resampled([one for group in groups for one in group])
         parts = np.split(every, len(groups), axis=1)
         for place, (one, kind) in enumerate(keys):
-            values = parts[3 * place : 3 * place + 3]
+            own_values, aoa_values, targets = parts[3 * place : 3 * place + 3]
             self.total.setdefault((one.label, label, kind.label), []).append(
                 (
-                    criteria(values[0], values[2]),
-                    criteria(values[1], values[2]),
-                    _noise(values[0] - values[2]),
+                    criteria(own_values, targets),
+                    criteria(aoa_values, targets),
+                    _noise(own_values - targets),
                 )
             )
 
@@ -266,7 +305,7 @@ class _Collected:
             denominator[row, one.sums.users] = one.sums.denominator
         return resampled_ratios(numerator, denominator, self.weights)
 
-    def result(self, study: Study, confidence_level: float) -> Validation:
+    def result(self, study: Study) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
         for text in self.notes.values():
             warnings.warn(text, DataWarning, stacklevel=3)
@@ -287,9 +326,16 @@ class _Collected:
             study.biased.n_users,
             len(self.models),
             float(np.mean(self.dropped)),
+            self.balance.frame(self.confidence_level),
+            self.gammas.frame(self.confidence_level),
+            self.balance.per_item,
             notes=tuple(self.notes.values()),
-            confidence_level=confidence_level,
+            confidence_level=self.confidence_level,
         )
+
+
+def _plain(kind: Estimator) -> Estimator:
+    return resolve_estimator("aoa-pooled" if kind.label in POOLED else "aoa")
 
 
 def _choose(ranked: RankedPositives, positives: Interactions) -> RankedPositives:

@@ -14,6 +14,7 @@ import pandas as pd
 from ipseval._types import FloatArray
 from ipseval.inference import normal_interval
 from ipseval.validation._criteria import CRITERIA
+from ipseval.validation._verdict import paragraph, verdicts
 
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
@@ -40,7 +41,8 @@ class Validation:
     ----------
     frame : DataFrame
         One row per split, model, metric, propensity and estimator: reference and estimate with standard
-        errors, bias = estimate − reference with the standard error of the difference, counts, and weight
+        errors, bias = estimate − reference with the standard error of the difference, the factor Λ by which
+        weights must be wrong to reach the reference (and to reach it within noise), counts, and weight
         diagnostics.
     cells : dict
         (metric, propensity, estimator) -> criteria over models, with bootstrap.
@@ -50,6 +52,17 @@ class Validation:
     n_users, n_models : int
     n_random_dropped : float
         Random-exposure positives left out because they are training pairs, mean over splits.
+    balance : DataFrame
+        What `diagnostics` rests on: propensity ("any weight per item" for the test that is the same for all
+        of them), estimator, check ("popularity", "selection"), feature, value, std_error, ci_low, ci_high
+        (simultaneous over the features), p_value (adjusted likewise), flag.
+    gammas : DataFrame
+        metric ("all": jointly), estimator, gamma: the γ in [−1, 3] whose power law (n* + 1)^((γ+1)/2) comes
+        nearest to the references of all recommenders, max_z and p_value there (max |z| over recommenders),
+        gamma_low, gamma_high: range of the γ not rejected (NaN: none), explained: whether there is one.
+        A γ for `snips` also makes up for the bias of its normaliser.
+    per_item : dict
+        Propensity -> whether it differs between items only.
     notes : tuple of str
         What the propensity models warned about, once each.
     confidence_level : float
@@ -63,6 +76,9 @@ class Validation:
     n_users: int
     n_models: int
     n_random_dropped: float
+    balance: pd.DataFrame
+    gammas: pd.DataFrame
+    per_item: dict[str, bool]
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -95,7 +111,8 @@ class Validation:
                 for place, criterion in enumerate(CRITERIA[1:], start=1):
                     row[criterion + name] = values[0, place]
             rows.append(row)
-        return pd.DataFrame(rows)
+        flags = ["propensity", "estimator", "popularity_flag", "selection_flag"]
+        return pd.DataFrame(rows).merge(self._diagnostics[flags], on=flags[:2], how="left")
 
     def _interval(self, values: FloatArray) -> tuple[float, float]:
         """Return value ∓ z · sd of the resamples; a percentile interval would be shifted by their noise."""
@@ -111,10 +128,54 @@ class Validation:
         on the same positives; reduction = 1 − mae/mae_aoa with a bootstrap interval over users;
         if_unbiased: the reduction that an unbiased estimator of the same variance would show, as reference
         and estimate are noisy; falls_short: whether the interval lies below that, so that bias is left which
-        noise does not explain; tau_b, src, ipc (inverted pairs), or1 (best model found), regret: order of the
-        models against the reference, `…_aoa` for the plain average; tau_change = tau_b − tau_b_aoa.
+        noise does not explain. Then popularity_flag says that weights of items are wrong, selection_flag that
+        exposure depends on user and item as well (see `diagnostics`). tau_b, src, ipc (inverted pairs), or1
+        (best model found), regret: order of the models against the reference, `…_aoa` for the plain average;
+        tau_change = tau_b − tau_b_aoa.
         """
         return self._summary.copy()
+
+    def diagnostics(self) -> pd.DataFrame:
+        """Return what random exposure says of the weights, one row per propensity and estimator.
+
+        If P is right, weighted held-out positives are distributed as random-exposure positives are, in every
+        function f of user and item. Two are compared, and how wrong the weights would have to be is computed:
+
+        * popularity, f = log(n* + 1): (the estimator's mean over held-out positives − the plain mean over
+          random ones)/SD, with an interval. Weights of items can and must balance it. Per-user `snips` does
+          not even with the true P: its ratio bias shows here, too.
+        * selection: whether a recommender's normalised rank shifts the odds of being in the log, given the
+          user and the item (and log P, where P differs between users of an item). For all propensities per
+          item it is one test on the data: if exposure depends on the item only, or on P_ui = a_u p_i, the
+          expected shift is 0 whatever p; if it is not 0, no weight per item can be right. Recommenders that
+          rank for all users alike cannot see it, and silence of weak recommenders proves little.
+        * factor: Λ such that weights in [w/Λ, Λw] bring an estimate to its reference; the largest over models
+          and metrics.
+
+        Tests are joint over recommenders (max |z|) and over the two checks (Bonferroni), with users as
+        independent units; influences are averaged over splits. Each propensity and estimator has its own
+        tests: of many right ones, a few are flagged by chance.
+
+        Returns
+        -------
+        DataFrame
+            propensity, estimator; per_item: whether P differs between items only; popularity_smd, …_low,
+            …_high, …_flag (interval beyond ±.02); selection_odds: odds ratio per standard deviation of
+            the recommender with the largest |z|, selection_p (adjusted; NaN: P of the random positives is not
+            known, or no recommender tells users apart), selection_flag; factor; factor_beyond_noise: Λ to
+            reach the near end of the bias's interval (simultaneous over models and metrics, Bonferroni), 1
+            if that contains 0; both NaN for estimators without a common normaliser; verdict.
+
+        References
+        ----------
+        Austin & Stuart, Statistics in Medicine 34, 2015, doi 10.1002/sim.6607 (balance); Zhao, Small &
+        Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327 (Λ).
+        """
+        return self._diagnostics.copy()
+
+    @cached_property
+    def _diagnostics(self) -> pd.DataFrame:
+        return verdicts(self.balance, self.frame, self.per_item)
 
     def __repr__(self) -> str:
         columns = ["reduction", "reduction_low", "reduction_high", "if_unbiased", "tau_b", "tau_b_aoa"]
@@ -124,6 +185,7 @@ class Validation:
             table = part.set_index(["propensity", "estimator"])[columns]
             lines += ["  " + line for line in table.to_string(float_format="{:+.2f}".format).splitlines()]
             lines.append("")
+        lines += [*paragraph(self.balance, self.gammas, self.diagnostics()), ""]
         return "\n".join([*lines, *(f"! {note}" for note in self.notes)])
 
     def _headline(self) -> str:
@@ -138,6 +200,7 @@ class Validation:
         """Write the summary and the frame as one page that needs nothing else."""
         shown = self._summary.to_html(index=False, float_format="{:.3f}".format, border=0)
         rows = self.frame.to_html(index=False, float_format="{:.4f}".format, border=0)
+        checks = self._diagnostics.to_html(index=False, float_format="{:.3f}".format, border=0)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         page = (
             "<!doctype html><html lang='en'><meta charset='utf-8'>"
@@ -147,6 +210,7 @@ class Validation:
             "div{overflow-x:auto}</style>"
             f"<h1>Validation on {html.escape(self.name)}</h1><p>{html.escape(self._headline())}</p>"
             f"<ul>{notes}</ul><h2>Summary</h2><div>{shown}</div>"
+            f"<h2>What random exposure says of the weights</h2><div>{checks}</div>"
             f"<details><summary>Every estimate</summary><div>{rows}</div></details></html>"
         )
         Path(path).write_text(page, encoding="utf-8")

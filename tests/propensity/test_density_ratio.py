@@ -338,3 +338,25 @@ def test_exposure_of_a_tenth_of_the_users_lowers_the_bias_in_one_small_world():
         warnings.simplefilter("ignore", PositivityWarning)
         table = bias_left(WORLDS["weak popularity bias"], 0, n_users=1000)
     assert (table.pair < table.item).all(), table
+
+
+def test_random_positives_have_the_propensity_that_other_users_give_to_their_kind():
+    split, exposure = two_samples(seed=5)
+    found = DensityRatioPropensity(features=is_low).fit(split, exposure)
+    random = exposure.without(split.train)
+    key = np.sort(random.pair_key[random.positive])
+    assert np.array_equal(found.fit.random_key, key)
+    # One feature of the item and one model per fold of users: held-out and random pairs of a user with the
+    # same feature share their propensity.
+    of_test = is_low(split.train, split.test.user, split.test.item)[:, 0]
+    at_test = found.at(split.test.user, split.test.item)
+    known = dict(zip(zip(split.test.user, of_test, strict=True), at_test, strict=True))
+    user, item = key // split.n_items, key % split.n_items
+    of_random = zip(user, is_low(split.train, user, item)[:, 0], strict=True)
+    pairs = [
+        (value, known[kind])
+        for kind, value in zip(of_random, found.fit.random_propensity, strict=True)
+        if kind in known
+    ]
+    assert len(pairs) > 20
+    assert all(one == pytest.approx(other, rel=1e-12) for one, other in pairs)

@@ -1,0 +1,169 @@
+"""The factor by which weights must be wrong for an estimate to reach a value, or for two to swap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from ipseval._types import FloatArray
+from ipseval.estimators import Estimator, Sample
+from ipseval.inference._bounds import per_user_bounds
+from ipseval.inference._linear import LinearForm, LinearGroup, groups, stacks
+from ipseval.metrics import Metric
+
+TIPPING_FACTOR_COLUMNS = (
+    "metric",
+    "estimator",
+    "model",
+    "other",
+    "difference",
+    "factor",
+    "statement",
+    "note",
+)
+# Beyond this Λ a per-user estimate is said to be out of reach: its bounds are those of Λ → ∞ to 1e-8.
+LARGEST_FACTOR = 1e4
+TOLERANCE = 1e-10
+
+
+def required_factor(contributions: FloatArray, weights: FloatArray, target: float) -> float:
+    """Return the smallest Λ ≥ 1 with which weights in [w/Λ, Λw] bring Σwc/Σw to `target`, in O(N).
+
+    Σvc/Σv reaches t when Σv(c − t) reaches 0. With A = Σ_{c<t} w(t − c) and B = Σ_{c>t} w(c − t), the largest
+    Σv(c − t) in the box is ΛB − A/Λ and the smallest B/Λ − ΛA, so that
+
+        Λ = √max(A/B, B/A),
+
+    1 where the estimate is t already, infinite where all c lie on one side of t. It turns the bounds of a
+    marginal sensitivity model around: how wrong would the weights have to be?
+
+    Parameters
+    ----------
+    contributions, weights : (n,) float arrays
+        c and w > 0.
+    target : float
+
+    References
+    ----------
+    Tan, A distributional approach for causal inference using propensity scores, JASA 101, 2006,
+    doi 10.1198/016214506000000023. Zhao, Small & Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327.
+
+    Examples
+    --------
+    Equal weights on 0 and 1: to reach .8 the 1 must count four times as much as the 0, 2 against ½.
+
+    >>> round(required_factor(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.8), 12)
+    2.0
+    """
+    gap = contributions - target
+    above, below = float(weights @ np.maximum(gap, 0)), float(weights @ np.maximum(-gap, 0))
+    if np.isnan(above + below):
+        return float("nan")
+    # A target that is the estimate up to rounding needs nothing, also where all c are equal.
+    if abs(above - below) <= 1e-14 * float(weights @ (np.abs(contributions) + abs(target))):
+        return 1.0
+    if min(above, below) == 0:
+        return float("inf")
+    return float(np.sqrt(max(above / below, below / above)))
+
+
+def tipping_factors(
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator]
+) -> pd.DataFrame:
+    """Return, for every pair of recommenders, how wrong the weights must be for their order to change.
+
+    Both are weighted by the same w, so their difference is a weighted mean of d = c_A − c_B. With a common
+    normaliser (`snips-global`, `snips-pooled`) it is 0 for some weights in [w/Λ, Λw] from
+
+        Λ = √max(Σ w d⁺ / Σ w d⁻, Σ w d⁻ / Σ w d⁺)
+
+    on; with one per user (`snips`) Λ is found by bisection. Below it the order holds whatever the weights in
+    the box, as far as this sample goes: nothing is said of sampling error. Unweighted estimators are moved
+    from w = 1.
+
+    Returns
+    -------
+    DataFrame
+        Columns metric, estimator, model (the better one), other, difference, factor (1: equal already; inf:
+        no weights turn the order), statement, note; NaN with a note for metrics and estimators that are no
+        weighted average of contributions.
+
+    References
+    ----------
+    Zhao, Small & Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327.
+    """
+    sample = next(iter(samples.values()))
+    parts, rest = stacks(samples, metrics)
+    linear, others = groups(parts, estimators, sample)
+    missing = {(model, metric.label, one.label) for model, metric in rest for one in estimators}
+    missing |= {(model, metric.label, one.label) for model, metric, one in others}
+    weights = sample.weights if sample.propensity is not None else np.ones(len(sample.ranked))
+    found = {}
+    for group in linear:
+        found.update(_group_factors(group, weights))
+    rows = []
+    for metric in metrics:
+        for one in estimators:
+            for first, second in combinations(samples, 2):
+                key = (metric.label, one.label)
+                if {(first, *key), (second, *key)} & missing:
+                    note = "no factor: not a weighted average of contributions"
+                    rows.append((*key, first, second, float("nan"), float("nan"), "", note))
+                else:
+                    rows.append((*key, *_ordered(first, second, *found[first, second, *key])))
+    return pd.DataFrame(rows, columns=list(TIPPING_FACTOR_COLUMNS))
+
+
+def _ordered(
+    first: str, second: str, difference: float, factor: float
+) -> tuple[str, str, float, float, str, str]:
+    if difference == 0:
+        return first, second, 0.0, 1.0, f"{first} = {second}", ""
+    better, worse = (first, second) if difference > 0 else (second, first)
+    if np.isinf(factor):
+        statement = f"{better} > {worse} holds whatever the weights"
+    else:
+        statement = f"{better} > {worse} holds while no weight is wrong by a factor {factor:.3g}"
+    return better, worse, abs(difference), factor, statement, ""
+
+
+def _group_factors(
+    group: LinearGroup, weights: FloatArray
+) -> dict[tuple[str, str, str, str], tuple[float, float]]:
+    """Return (first, second, metric, estimator) -> (difference, Λ) of the pairs within a group."""
+    form = group.form
+    w = weights if form.weighted else np.ones(weights.size)
+    values = form.coefficients(weights) @ group.contributions
+    result = {}
+    for one, two in combinations(range(len(group.keys)), 2):
+        (first, *cell), (second, *other) = group.keys[one], group.keys[two]
+        if cell != other:
+            continue
+        d = group.contributions[:, one] - group.contributions[:, two]
+        factor = _per_user_factor(form, d, w) if form.per_user else required_factor(d, form.base * w, 0.0)
+        difference = 0.0 if factor == 1 else float(values[one] - values[two])
+        result[first, second, cell[0], cell[1]] = (difference, factor)
+    return result
+
+
+def _per_user_factor(form: LinearForm, d: FloatArray, weights: FloatArray) -> float:
+    """Return the Λ at which the bounds of a mean of users' own ratios reach 0."""
+    low, high = per_user_bounds(form, d, weights, 1.0)
+    sign = np.sign(low)
+    if abs(high) <= TOLERANCE * float(np.abs(d).max(initial=0)):
+        return 1.0
+
+    def nearest(factor: float) -> float:
+        bounds = per_user_bounds(form, d, weights, factor)
+        return bounds[0] if sign > 0 else -bounds[1]
+
+    lower, upper = 0.0, float(np.log(LARGEST_FACTOR))
+    if nearest(LARGEST_FACTOR) > 0:
+        return float("inf")
+    while upper - lower > TOLERANCE:
+        middle = (lower + upper) / 2
+        lower, upper = (middle, upper) if nearest(float(np.exp(middle))) > 0 else (lower, middle)
+    return float(np.exp((lower + upper) / 2))

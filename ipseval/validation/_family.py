@@ -1,0 +1,67 @@
+"""Joint tests of several correlated numbers: the largest |z| of a family against its own distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from ipseval._types import FloatArray
+
+N_DRAWS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyTest:
+    """z of every number, and what the family allows.
+
+    Attributes
+    ----------
+    std_error, z, p_value : (k,) float arrays
+        p adjusted for the family: P(max |Z| >= |z|) with Z ~ N(0, correlation); NaN where there is no z.
+    critical : float
+        Quantile of max |Z| at the confidence level: simultaneous intervals are value ∓ critical · SE.
+    """
+
+    std_error: FloatArray
+    z: FloatArray
+    p_value: FloatArray
+    critical: float
+
+
+def family_test(value: FloatArray, influence: FloatArray, *, confidence_level: float) -> FamilyTest:
+    """Return the joint test of `value` (k,), whose errors are the sums over users of `influence` (n, k).
+
+    Single-step max-|z| adjustment under joint normality, by 4,000 fixed draws; never stricter than
+    Bonferroni, never milder than a single test.
+
+    References
+    ----------
+    Hothorn, Bretz & Westfall, Simultaneous inference in general parametric models, Biometrical Journal 50,
+    2008, doi 10.1002/bimj.200810425.
+    """
+    square = influence.T @ influence
+    error = np.sqrt(np.diagonal(square))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(error > 0, value / error, np.nan)
+    usable = ~np.isnan(z)
+    p_value = np.full(value.size, np.nan)
+    if not usable.any():
+        return FamilyTest(error, z, p_value, float("nan"))
+    correlation = square[np.ix_(usable, usable)] / np.outer(error[usable], error[usable])
+    largest = largest_of(correlation)
+    single = float(ndtri((1 + confidence_level) / 2))
+    widest = float(ndtri(1 - (1 - confidence_level) / (2 * usable.sum())))
+    critical = float(np.clip(np.quantile(largest, confidence_level), single, widest))
+    beyond = largest.size - np.searchsorted(np.sort(largest), np.abs(z[usable]))
+    p_value[usable] = (beyond + 1) / (largest.size + 1)
+    return FamilyTest(error, z, p_value, critical)
+
+
+def largest_of(correlation: FloatArray) -> FloatArray:
+    """Return draws of max |Z|, Z ~ N(0, correlation); the same draws at every call."""
+    size, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(size, 0))
+    draws = np.random.default_rng(0).standard_normal((N_DRAWS, size.size))
+    return np.asarray(np.abs(draws @ root.T).max(axis=1), dtype=np.float64)

@@ -1,0 +1,154 @@
+"""Whether any γ of a power law reaches what random exposure shows, for all recommenders at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from ipseval._types import FloatArray
+from ipseval.estimators import Estimate
+from ipseval.inference._linear import LinearForm
+from ipseval.validation._family import FamilyTest, family_test
+
+GRID = np.round(np.linspace(-1, 3, 41), 10)
+FINE = np.round(np.linspace(-0.08, 0.08, 9), 10)
+COLUMNS = (
+    "metric",
+    "estimator",
+    "gamma",
+    "max_z",
+    "p_value",
+    "gamma_low",
+    "gamma_high",
+    "explained",
+)
+ALL_METRICS = "all"
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Held-out positives of one split: contributions (n_pos, K) of all models and metrics, log(n* + 1)."""
+
+    form: LinearForm
+    contributions: FloatArray
+    log_popularity: FloatArray
+
+    def add_to(self, value: FloatArray, influence: FloatArray, gamma: float) -> None:
+        """Add R(γ) and the influence of each user on it."""
+        ranked, c = self.form.ranked, self.contributions
+        eta = (gamma + 1) / 2
+        w = np.exp(-eta * (self.log_popularity - self.log_popularity.mean()))
+        if self.form.per_user:
+            own = np.add.reduceat(w[:, None] * c, ranked.starts) / ranked.sum_by_user(w)[:, None]
+            mean = own.mean(axis=0)
+            share = (own - mean) / own.shape[0]
+        else:
+            w = w * self.form.base / (w @ self.form.base)
+            mean = w @ c
+            share = np.add.reduceat(w[:, None] * (c - mean), ranked.starts)
+        value += mean
+        influence[ranked.users] += share
+
+
+class Gammas:
+    """Differences R(γ) − reference over splits; filled by `add`, read by `frame`."""
+
+    def __init__(self, models: Sequence[str], metrics: Sequence[str], n_users: int) -> None:
+        self.keys = [(model, label) for label in metrics for model in models]
+        self.metrics, self.n_users = list(metrics), n_users
+        self.parts: dict[str, list[_Part]] = {}
+        self.reference: dict[str, tuple[FloatArray, FloatArray]] = {}
+
+    def add(
+        self,
+        label: str,
+        values: Mapping[tuple[str, str], FloatArray],
+        log_popularity: FloatArray,
+        form: LinearForm | None,
+        reference: Sequence[Estimate],
+    ) -> None:
+        """Add a split: contributions by (model, metric), and their references in the order of `keys`."""
+        c = np.column_stack([values[key] for key in self.keys])
+        if form is None or np.isnan(c).any():
+            return
+        self.parts.setdefault(label, []).append(_Part(form, c, log_popularity))
+        value, influence = self.reference.get(
+            label, (np.zeros(len(self.keys)), np.zeros((self.n_users, len(self.keys))))
+        )
+        for column, one in enumerate(reference):
+            value[column] += one.value
+            influence[one.sums.users, column] += one.influence / one.sums.n_users
+        self.reference[label] = (value, influence)
+
+    def frame(self, confidence_level: float) -> pd.DataFrame:
+        """Return, per estimator and metric (and all together), the γ that are not rejected."""
+        rows = []
+        for label in self.parts:
+            found: dict[float, tuple[FloatArray, FloatArray]] = {}
+            groups = {one: [k for k, key in enumerate(self.keys) if key[1] == one] for one in self.metrics}
+            if len(self.metrics) > 1:
+                groups[ALL_METRICS] = list(range(len(self.keys)))
+            for name, columns in groups.items():
+                rows.append((name, label, *self._search(label, columns, found, confidence_level)))
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def _search(
+        self,
+        label: str,
+        columns: list[int],
+        found: dict[float, tuple[FloatArray, FloatArray]],
+        confidence_level: float,
+    ) -> tuple[float, float, float, float, float, bool]:
+        """Return the best γ, its largest |z| and p, and the range of tried γ that are not rejected."""
+
+        def at(gamma: float) -> tuple[FloatArray, FloatArray]:
+            if gamma not in found:
+                found[gamma] = self._at(label, gamma)
+            value, root = found[gamma]
+            return value[columns], root[:, columns]
+
+        def test(gamma: float) -> FamilyTest:
+            return family_test(*at(gamma), confidence_level=confidence_level)
+
+        largest = {float(gamma): _largest(*at(float(gamma))) for gamma in GRID}
+        best = min(largest, key=largest.__getitem__)
+        largest |= {
+            float(gamma): _largest(*at(float(gamma)))
+            for gamma in np.clip(np.round(best + FINE, 10), GRID[0], GRID[-1])
+        }
+        best = min(largest, key=largest.__getitem__)
+        # Between the quantile of one |Z| and that of Bonferroni the correlations decide; else they need not
+        # be simulated.
+        sure, hopeless = (
+            ndtri(1 - (1 - confidence_level) / (2 * count)) for count in (1, max(1, len(columns)))
+        )
+        kept = [
+            gamma
+            for gamma, z in largest.items()
+            if z <= sure or (z <= hopeless and z <= test(gamma).critical)
+        ]
+        low, high = (min(kept), max(kept)) if kept else (float("nan"), float("nan"))
+        p_value = float(np.nanmin(test(best).p_value)) if np.isfinite(largest[best]) else float("nan")
+        return best, largest[best], p_value, low, high, bool(kept)
+
+    def _at(self, label: str, gamma: float) -> tuple[FloatArray, FloatArray]:
+        """Return R(γ) − reference (K,), and a square root (K, K) of its covariance, over all splits."""
+        value, influence = self.reference[label]
+        value, influence = -value, -influence
+        for part in self.parts[label]:
+            part.add_to(value, influence, gamma)
+        count = len(self.parts[label])
+        # Tests need Σψψᵀ only: a K × K root in place of one row per user.
+        root = np.asarray(np.linalg.qr(influence / count, mode="r"), dtype=np.float64)
+        return value / count, root
+
+
+def _largest(value: FloatArray, root: FloatArray) -> float:
+    """Return the largest |z|; infinite where there is none."""
+    error = np.sqrt((root**2).sum(axis=0))
+    known = error > 0
+    return float(np.abs(value[known] / error[known]).max()) if known.any() else float("inf")

@@ -1,0 +1,281 @@
+"""What random exposure says of the weights: flags where they are wrong, silence where they are not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import baselines
+from ipseval.estimators import resolve_estimator, weighted_sample
+from ipseval.inference import ratio_bounds
+from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
+from ipseval.ranking import RankedPositives
+from ipseval.simulation import World
+from ipseval.splits import split_random
+from ipseval.validation import Validation, validate
+from ipseval.validation._balance import ANY_ITEM_WEIGHT, SplitBalance, is_per_item, normalised_rank
+from ipseval.validation._family import family_test
+
+MODELS = {
+    "popularity": baselines.popularity,
+    "svd": partial(baselines.pure_svd, n_factors=10),
+    "knn": baselines.item_knn,
+}
+WRONG_GAMMAS = (-0.5, 1.0)
+EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
+
+
+def in_a_world(seed: int, selection: float, *, n_users: int = 1500, ratio: bool = False) -> Validation:
+    """A validation with the true weights (per item, and per pair under selection) and two wrong γ."""
+    world = World(
+        n_users=n_users,
+        n_items=300,
+        mean_relevant=60,
+        affinity=3.0,
+        max_propensity=0.9,
+        gamma=-0.2,
+        selection=selection,
+        rng=1000 + seed,
+    )
+    study = world.study(seed, n_per_user=30)
+    item = KnownPropensity(item=world.item_propensity).fit(study.biased)
+    rules = {"item": item.held_out(test_fraction=0.3, counted_on="log")}
+    if selection:
+        rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
+    rules |= {f"gamma {g:g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in WRONG_GAMMAS}
+    if ratio:
+        rules["ratio"] = DensityRatioPropensity()
+    return validate(
+        MODELS,
+        study,
+        propensities=rules,
+        metrics=["recall@10", "mean_dcg"],
+        estimators=["snips-global", "snips-pooled"],
+        test_fraction=0.3,
+        n_resamples=0,
+        rng=seed,
+    )
+
+
+def flags(result: Validation, propensity: str, column: str) -> list[bool]:
+    frame = result.diagnostics()
+    return list(frame.loc[frame["propensity"] == propensity, column])
+
+
+def without_flag(results: list[Validation], propensity: str) -> float:
+    """Share of seeds × checks (popularity by either estimator, selection) without a flag."""
+    found = [flags(one, propensity, "popularity_flag") for one in results]
+    selection = [flags(one, propensity, "selection_flag")[:1] for one in results]
+    return 1 - float(np.mean([flag for part in (*found, *selection) for flag in part]))
+
+
+def check_item_only(results: list[Validation]) -> None:
+    assert without_flag(results, "item") >= 0.93
+    for gamma in WRONG_GAMMAS:
+        smd = np.array([flags(one, f"gamma {gamma:g}", "popularity_smd") for one in results])
+        assert (smd > 0).all() if gamma < 0 else (smd < 0).all()
+        assert all(all(flags(one, f"gamma {gamma:g}", "popularity_flag")) for one in results)
+    # The test for selection is one for all weights per item: a wrong γ does not change it.
+    for one in results:
+        assert one.diagnostics()["selection_p"].nunique() == 1
+
+
+def check_user_item(results: list[Validation]) -> None:
+    found = [all(flags(one, name, "selection_flag")) for one in results for name in ("item", "gamma 1")]
+    assert np.mean(found) >= 0.9
+    assert np.mean([not flags(one, "pair", "selection_flag")[0] for one in results]) >= 0.9
+    # The item weights are beyond what noise needs.
+    assert np.mean([min(flags(one, "item", "factor_beyond_noise")) > 1.05 for one in results]) >= 0.9
+
+
+@pytest.fixture(scope="module", name="item_only")
+def fixture_item_only():
+    return [in_a_world(seed, 0.0) for seed in range(3)]
+
+
+@pytest.fixture(scope="module", name="user_item")
+def fixture_user_item():
+    return [in_a_world(seed, 2.0, ratio=True) for seed in range(3)]
+
+
+def test_item_only_exposure_flags_wrong_item_weights_and_nothing_else(item_only):
+    check_item_only(item_only)
+
+
+def test_exposure_by_user_and_item_is_flagged_for_every_weight_per_item(user_item):
+    check_user_item(user_item)
+
+
+@pytest.mark.slow
+def test_at_five_thousand_users_true_item_weights_are_not_flagged_in_93_of_100_checks():
+    check_item_only([in_a_world(seed, 0.0, n_users=5000) for seed in range(60)])
+
+
+@pytest.mark.slow
+def test_at_five_thousand_users_selection_by_user_and_item_is_flagged_in_9_of_10_worlds():
+    results = [in_a_world(seed, 1.5, n_users=5000) for seed in range(20)]
+    check_user_item(results)
+    # Nor does any γ reach the reference for all recommenders.
+    assert np.mean([not one.gammas["explained"].any() for one in results]) >= 0.9
+
+
+def test_some_gamma_explains_what_exposure_by_items_does_and_a_power_law_range_is_shown(item_only):
+    for one in item_only:
+        frame = one.gammas.set_index(["metric", "estimator"])
+        assert (frame["gamma_low"] <= frame["gamma_high"]).sum() == frame["explained"].sum()
+        # Both wrong γ are outside of what is not rejected.
+        kept = frame[frame["explained"]]
+        assert ((kept["gamma_low"] > -0.5) & (kept["gamma_high"] < 1)).all()
+        assert len(frame) == 3 * 2
+
+
+def test_the_summary_tells_wrong_item_weights_from_selection(item_only, user_item):
+    columns = ["popularity_flag", "selection_flag"]
+    at_one = [
+        one.summary().set_index("propensity").loc["gamma 1", columns] for one in (item_only[0], user_item[0])
+    ]
+    assert at_one[0].to_numpy().tolist() == [[True, False]] * 4
+    assert at_one[1].to_numpy().tolist() == [[True, True]] * 4
+    text = [" ".join(repr(one).split()) for one in (item_only[0], user_item[0])]
+    assert "User × item selection: none found (p = " in text[0]
+    assert "What is left of the bias is a matter of the weights of items." in text[0]
+    assert "User × item selection: found (p < 0.001)" in text[1]
+    assert "No weight per item removes that, whatever its exponent" in text[1]
+
+
+def test_verdicts_name_what_is_wrong(item_only, user_item):
+    words = item_only[0].diagnostics().set_index(["propensity", "estimator"])["verdict"]
+    assert words["item", "snips-global"] == "nothing found"
+    assert words["gamma 1", "snips-global"] == "weighted positives too rare"
+    assert words["gamma -0.5", "snips-pooled"] == "weighted positives too popular"
+    words = user_item[0].diagnostics().set_index(["propensity", "estimator"])["verdict"]
+    assert words["gamma 1", "snips-global"] == "user × item selection; weighted positives too rare"
+
+
+def test_a_density_ratio_is_checked_on_the_random_positives_it_has_not_been_fitted_to(user_item):
+    frames = [one.diagnostics().set_index("propensity") for one in user_item]
+    assert not any(one.loc["ratio", "per_item"].any() for one in frames)
+    assert all(one.loc["ratio", "selection_p"].notna().all() for one in frames)
+    # It takes out about half or more of what the item weights leave.
+    left, found = (
+        np.mean([np.log(one.loc[name, "selection_odds"]) for one in frames]) for name in ("ratio", "item")
+    )
+    assert abs(left) < 0.6 * found
+
+
+def test_a_popularity_ranking_is_left_out_as_it_tells_no_users_apart(item_only):
+    balance = item_only[0].balance
+    rows = balance[balance["propensity"] == ANY_ITEM_WEIGHT].set_index("feature")
+    assert rows.index.tolist() == ["popularity", "svd", "knn", "mean of all"]
+    assert np.isnan(rows.loc["popularity", "value"])
+    assert rows.loc[["svd", "knn"], "p_value"].between(0, 1).all()
+    assert not rows.loc["popularity", "flag"]
+
+
+def test_recommenders_that_rank_alike_for_all_users_leave_selection_unchecked():
+    world = World(n_users=200, n_items=50, mean_relevant=12, max_propensity=0.9, selection=1.0, rng=0)
+    result = validate(
+        {"popularity": baselines.popularity, "random": lambda train: np.zeros((200, 50))},
+        world.study(1, n_per_user=20),
+        propensities={"equal": PowerLawPropensity(gamma=-1, unseen="smooth")},
+        metrics=["recall@10"],
+        n_resamples=0,
+    )
+    assert result.diagnostics()["selection_p"].isna().all()
+    assert result.diagnostics()["verdict"].str.contains("user × item selection unchecked").all()
+    assert "cannot be checked" in repr(result)
+
+
+def test_lists_cut_at_k_are_checked_too():
+    world = World(n_users=300, n_items=60, mean_relevant=16, max_propensity=0.9, selection=1.0, rng=0)
+    study = world.study(1, n_per_user=20)
+    split = split_random(study.positives().biased, rng=0)
+    scores = np.random.default_rng(0).random((2, 300, 60))
+    scores[:, split.train.user, split.train.item] = -1
+    lists = {}
+    for name, score in zip("ab", scores, strict=True):
+        best = np.argsort(-score, axis=1)[:, :10]
+        columns = {"user": np.repeat(np.arange(300), 10), "item": best.ravel()}
+        lists[name] = pd.DataFrame({**columns, "rank": np.tile(np.arange(1, 11), 300)})
+    result = validate(lists, study, propensities=EQUAL, metrics=["recall@5"], split=split, n_resamples=0)
+    assert result.diagnostics()["selection_p"].between(0, 1).all()
+
+
+def test_normalised_ranks_are_worked_by_hand():
+    positives = ranked([0, 0, 1], [0, 1, 0], [0, 4, 10])
+    assert normalised_rank(positives).tolist() == [1.0, 0.6, 0.0]
+    alone = ranked([0], [0], [0], n=1)
+    assert np.isnan(normalised_rank(alone)).all()
+
+
+def ranked(user, item, above, n=11):
+    zeros = np.zeros(len(user), int)
+    columns = (*(np.array(a) for a in (user, item, above)), zeros, zeros + n)
+    return RankedPositives(*columns, user_ids=np.arange(3), item_ids=np.arange(4))
+
+
+def test_popularity_balance_of_a_small_sample_is_worked_by_hand():
+    held_out = ranked([0, 0, 1], [0, 1, 0], [0, 1, 2])
+    random = ranked([0, 1, 2], [1, 2, 3], [3, 4, 5])
+    of_item = np.array([4.0, 2.0, 1.0, 0.0])
+    split = SplitBalance.of({"a": held_out}, {"a": random}, of_item, 3)
+    propensity = Propensity(np.array([0.5, 0.25, 0.2, 0.1]), True, "test", 4)
+    sample = weighted_sample(held_out, propensity, None, "default")
+    kinds = [resolve_estimator(name) for name in ("snips-pooled", "aoa-pooled")]
+    value, influence = split.popularity(sample, *kinds)
+    # Weights 2, 4, 2 on 4, 2, 4: 24/8 = 3. Random: 2, 1, 0 with mean 1 and SD √(2/3).
+    assert value == pytest.approx((3 - 1) / np.sqrt(2 / 3))
+    # User 0: (2·1 − 4·1)/8 − (2 − 1)/3; user 1: 2·1/8 − 0; user 2: −(0 − 1)/3.
+    assert influence * np.sqrt(2 / 3) == pytest.approx([-0.25 - 1 / 3, 0.25, 1 / 3])
+
+
+def test_weights_that_differ_between_folds_only_count_as_weights_per_item():
+    positives = ranked([0, 0, 1, 2], [0, 1, 0, 0], [0, 1, 2, 0])
+    key = positives.user * 4 + positives.item
+
+    def pair(values):
+        return Propensity(None, True, "test", 4, pair=np.array(values), pair_key=key)
+
+    fold = np.array([0, 1, 1])
+    assert is_per_item(pair([0.5, 0.2, 0.4, 0.4]), positives, fold)
+    assert not is_per_item(pair([0.5, 0.2, 0.4, 0.3]), positives, fold)
+    assert not is_per_item(pair([0.5, 0.2, 0.4, 0.4]), positives, np.zeros(3, int))
+
+
+def test_the_factor_is_where_the_bounds_meet_the_reference(item_only):
+    rows = item_only[0].frame
+    assert (rows["factor"] >= rows["factor_beyond_noise"]).all()
+    assert (rows["factor_beyond_noise"] >= 1).all()
+    # recall@10 is 0 or 1 for each positive, so Λ follows from the estimate alone: t/(1 − t) = Λ² R/(1 − R).
+    recall = rows[rows["metric"] == "recall@10"]
+    odds = [recall[name] / (1 - recall[name]) for name in ("reference", "estimate")]
+    assert recall["factor"].to_numpy() == pytest.approx(
+        np.exp(np.abs(np.log(odds[0] / odds[1])) / 2), rel=1e-9
+    )
+    low, high = ratio_bounds(np.array([0.0, 1.0]), np.array([0.75, 0.25]), factor=2.0)
+    assert (low, high) == (pytest.approx(1 / 13), pytest.approx(4 / 7))  # odds 1/3, ∓ a factor 4
+
+
+def test_joint_tests_lie_between_a_single_test_and_bonferroni():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(500, 3))
+    same = np.repeat(noise[:, :1], 3, axis=1)
+    value = np.array([0.0, 10.0, 50.0])
+    independent, equal = (family_test(value, one, confidence_level=0.95) for one in (noise, same))
+    # max of 3 independent |Z|: the .95^(1/3) quantile, 2.388; of 3 equal ones: 1.960.
+    assert independent.critical == pytest.approx(2.388, abs=0.06)
+    assert equal.critical == pytest.approx(1.960, abs=0.06)
+    assert equal.std_error == pytest.approx(np.sqrt((noise[:, 0] ** 2).sum()) * np.ones(3))
+    # A single |z| of 1.96 has p = .05, and 1 − .95³ = .143 as the largest of three independent ones.
+    at = 1.96 * independent.std_error
+    assert family_test(at, noise, confidence_level=0.95).p_value == pytest.approx(0.143, abs=0.02)
+
+
+def test_a_number_without_variation_has_no_test():
+    found = family_test(np.array([0.0, 1.0]), np.array([[0.0, 0.5], [0.0, -0.5]]), confidence_level=0.95)
+    assert np.isnan(found.z[0])
+    assert np.isnan(found.p_value[0])
+    assert found.z[1] == pytest.approx(1 / np.sqrt(0.5))
