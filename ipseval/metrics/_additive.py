@@ -70,12 +70,7 @@ class AdditiveMetric(Labelled):
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return the contribution of each positive under the tie rule, gain included, (n_pos,)."""
         check_depth(self, ranked)
-        rule = tie_rule(self, ties)
-        if rule == "mean":
-            value = self.at_rank(simple_rank(ranked, "mean"))
-        else:
-            above, size = places(ranked, rule)
-            value = expected_over_ties(self.at_rank, above, size - 1, self.cutoff)
+        value = over_ties(self.at_rank, ranked, tie_rule(self, ties), self.cutoff)
         return value if self.gain == "binary" else value * gains(ranked, self.gain, self.label)
 
     def user_values(
@@ -133,21 +128,26 @@ class Atop(Labelled):
 
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return (n − r)/(n − 1) of each positive, (n_pos,)."""
-        check_depth(self, ranked)
-        above, size = places(ranked, tie_rule(self, ties))
-        rank = above + (size + 1) / 2
         n = ranked.n_candidates.astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, (n - rank) / (n - 1), np.nan)
+            return np.where(n > 1, (n - self._rank(ranked, ties)) / (n - 1), np.nan)
 
     def user_values(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
-        """Return Σwc/Σw of each user with positives."""
-        contributions = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
-        if weights is None:
-            return ranked.sum_by_user(contributions) / ranked.counts
-        return ranked.sum_by_user(contributions * weights) / ranked.sum_by_user(weights)
+        """Return Σwc/Σw of each user with positives: (n − r̄)/(n − 1), r̄ the weighted mean of its ranks."""
+        rank = ranked.mean_by_user(kept(ranked, (self, ties), lambda: self._rank(ranked, ties)), weights)
+        n = ranked.n_candidates[ranked.starts].astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(n > 1, (n - rank) / (n - 1), np.nan)
+
+    def _rank(self, ranked: RankedPositives, ties: TieChoice) -> FloatArray:
+        check_depth(self, ranked)
+        rule = tie_rule(self, ties)
+        if rule in ("mean", "expected") or not ranked.has_ties:
+            return simple_rank(ranked, "mean")
+        above, size = places(ranked, rule)
+        return above + (size + 1) / 2
 
     def unbiased(
         self,
@@ -161,6 +161,19 @@ class Atop(Labelled):
         check_unbiased_ties(self, ranked, ties)
         assert n_relevant is not None
         return ranked.sum_by_user(self.contributions(ranked, ties=ties) * inverse) / n_relevant
+
+
+def over_ties(
+    at_rank: Callable[[FloatArray], FloatArray],
+    ranked: RankedPositives,
+    rule: TieRule,
+    cutoff: int | None,
+) -> FloatArray:
+    """Return c of each positive under a tie rule, (n_pos,): at the mean rank, or the mean over its places."""
+    if rule == "mean" or not ranked.has_ties:
+        return at_rank(simple_rank(ranked, "mean"))
+    above, size = places(ranked, rule)
+    return expected_over_ties(at_rank, above, size - 1, cutoff)
 
 
 def expected_over_ties(

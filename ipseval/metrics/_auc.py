@@ -51,10 +51,12 @@ class Auc(Labelled):
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return the AUC of S*_u against the other candidates, its mean rank weighted where asked."""
-        c = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
-        if weights is None:
-            return ranked.sum_by_user(c) / ranked.counts
-        return ranked.sum_by_user(c * weights) / ranked.sum_by_user(weights)
+        check_depth(self, ranked)
+        rule = _affine_rule(self, ties)
+        z = ranked.mean_by_user(kept(ranked, (self, rule), lambda: simple_rank(ranked, rule)), weights) - 1
+        others = _by_user(ranked) - ranked.counts
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(others > 0, 1 - (z - _mean_rank_inside(ranked, rule)) / others, np.nan)
 
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return c_i = 1 − (z_i − z̄_inside)/(n − m), (n_pos,), whose mean over a user's positives is the AUC.

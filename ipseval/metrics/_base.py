@@ -116,7 +116,7 @@ def check_unbiased_ties(metric: Metric, ranked: RankedPositives, ties: TieChoice
     and those not observed are unknown. Without ties all rules agree.
     """
     rule = tie_rule(metric, ties)
-    if rule in ("min", "max") and ranked.n_tied.any():
+    if rule in ("min", "max") and ranked.has_ties:
         raise InputError(
             f"the unbiased {metric.label} is defined for ties='mean' or 'expected' only: {rule!r} would need "
             f"to know which of the tied items are relevant; {int((ranked.n_tied > 0).sum()):,} of "
@@ -150,7 +150,7 @@ def kept(ranked: RankedPositives, key: tuple[Any, ...], compute: Callable[[], Fl
 
 def simple_rank(ranked: RankedPositives, rule: TieRule) -> FloatArray:
     """Return the 1-based rank of each positive under "mean", "min" or "max", (n_pos,)."""
-    if rule == "min":
+    if rule == "min" or not ranked.has_ties:
         return ranked.n_above + 1.0
     if rule == "max":
         return ranked.n_above + ranked.n_tied + 1.0

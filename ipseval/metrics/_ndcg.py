@@ -8,7 +8,7 @@ import numpy as np
 
 from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._additive import Gain, expected_over_ties, gains
+from ipseval.metrics._additive import Gain, gains, over_ties
 from ipseval.metrics._base import (
     Definition,
     Kind,
@@ -17,11 +17,10 @@ from ipseval.metrics._base import (
     check_representable,
     check_unbiased_ties,
     kept,
-    simple_rank,
     tie_rule,
 )
 from ipseval.metrics._card import Labelled
-from ipseval.metrics._ties import by_bucket, places
+from ipseval.metrics._ties import by_bucket
 from ipseval.ranking import RankedPositives
 
 CELLS = 8_000_000
@@ -109,11 +108,7 @@ class Ndcg(Labelled):
 
     def _discounts(self, ranked: RankedPositives, ties: TieChoice) -> FloatArray:
         check_depth(self, ranked)
-        rule = tie_rule(self, ties)
-        if rule == "mean":
-            return self._at_rank(simple_rank(ranked, "mean"))
-        above, size = places(ranked, rule)
-        return expected_over_ties(self._at_rank, above, size - 1, self.cutoff)
+        return over_ties(self._at_rank, ranked, tie_rule(self, ties), self.cutoff)
 
     def _ideal_table(self, most: int) -> FloatArray:
         """Return IDCG for 0 … `most` relevant items."""

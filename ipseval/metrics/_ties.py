@@ -80,7 +80,7 @@ def places(ranked: RankedPositives, rule: TieRule) -> tuple[IntArray, IntArray]:
     its positives, whose order stays random, so that no two positives share a rank and labels do not matter.
     """
     size = ranked.n_tied + 1
-    if rule not in ("min", "max") or not ranked.n_tied.any():
+    if rule not in ("min", "max") or not ranked.has_ties:
         return ranked.n_above, size
     together = tie_group_sizes(ranked)
     return (ranked.n_above if rule == "min" else ranked.n_above + size - together), together

@@ -112,6 +112,11 @@ class RankedPositives:
         return readonly(np.repeat(np.arange(self.starts.size), self.counts))
 
     @cached_property
+    def has_ties(self) -> bool:
+        """Whether any positive ties with another candidate."""
+        return bool(self.n_tied.any())
+
+    @cached_property
     def by_rank(self) -> IntArray:
         """Row numbers that sort the positives by user, then from best to worst; ties by item."""
         return readonly(np.lexsort((self.n_above, self.user)))
@@ -131,6 +136,12 @@ class RankedPositives:
         if not len(self):
             return np.zeros(0)
         return np.asarray(np.add.reduceat(values, self.starts), dtype=np.float64)
+
+    def mean_by_user(self, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """Return Σwv/Σw over each user's positives, (n_users_with_positives,); w = 1 without weights."""
+        if weights is None:
+            return self.sum_by_user(values) / self.counts
+        return self.sum_by_user(values * weights) / self.sum_by_user(weights)
 
     def parts(self, n_positives: int) -> list[tuple[slice, RankedPositives]]:
         """Return whole users in parts of about `n_positives` positives, as views, with their rows here."""
