@@ -14,7 +14,7 @@ BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, 
 TILE = 8191  # items of a tile: long rows, as NumPy pays for each, and one less than a power of 2 to search
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
 SLOTS = 12  # positives per user up to which comparing is faster than sorting
-SORT_ROWS = 128  # rows that are sorted before they are searched
+SORT_ROWS = 256  # rows that are sorted and searched at once
 SETTLED = 64  # positives whose close products are looked up at once
 PAIRS = 1024  # pairs whose factors are gathered at a time
 
@@ -66,7 +66,8 @@ class Worker:
         scores[:, tile.infinite] = tile.bias
         here = np.flatnonzero((block.excluded >= first) & (block.excluded < first + width))
         scores[self._excluded_row[here], block.excluded[here] - first] = np.nan
-        above, reach = self._counter.count(scores)
+        hidden = np.bincount(self._excluded_row[here], minlength=n_users)
+        above, reach = self._counter.count(scores, hidden)
         block.n_above[:] += above
         own = (block.item >= first) & (block.item < first + width)
         close = np.flatnonzero(reach - above > own)
@@ -125,11 +126,12 @@ def count_stored(
     hidden = block[excluded_row, excluded[excluded_start[0] : excluded_start[-1]]]
     n_nan, counter = 0, Counter()
     counter.arrange(start, score, score)
+    none_hidden = np.zeros(block.shape[0], dtype=np.int64)
     for first in range(0, block.shape[1], TILE):
         tile = block[:, first : first + TILE]
         if block.dtype.kind == "f":
             n_nan += int(np.isnan(tile).sum())
-        above, reach = counter.count(tile)
+        above, reach = counter.count(tile, none_hidden)
         n_above += above
         n_reach += reach
     # Each positive against its user's excluded items, as flat pairs.
@@ -151,57 +153,68 @@ class Slot(NamedTuple):
     lo: AnyArray  # (n, 1)
     hi: AnyArray
 
+    @classmethod
+    def of(cls, n_rows: int, rows: IntArray, chosen: IntArray, lo: AnyArray, hi: AnyArray) -> Slot:
+        """Return the slot of the thresholds `chosen`, which belong to `rows`."""
+        # To compare the rows without a threshold too is less work than to copy more than half of a tile.
+        everywhere = 2 * rows.size > n_rows
+        bounds = np.zeros((2, n_rows if everywhere else rows.size, 1), dtype=lo.dtype)
+        place = rows if everywhere else slice(None)
+        bounds[0, place, 0], bounds[1, place, 0] = lo[chosen], hi[chosen]
+        return cls(rows, chosen, everywhere, *bounds)
+
 
 class Counter:
     """Counts of the scores in each row of a tile that exceed thresholds, in memory that is used again.
 
     Few thresholds per row: each is compared with the whole row, and what is True is counted in byte lanes.
-    Many: the row is sorted (NumPy sorts with vector instructions) and they are placed by binary search.
+    Many: what reaches the lowest of them is sorted, and they are placed in it by binary search. (NumPy
+    partitions and sorts with vector instructions.)
     """
 
     def __init__(self) -> None:
-        self._mask, self._ordered = np.zeros((0, 0), dtype=bool), np.zeros((0, 0))
+        self._mask = np.zeros((0, 0), dtype=bool)
 
     def arrange(self, start: IntArray, lo: AnyArray, hi: AnyArray) -> None:
         """Take up thresholds: row r has those from `start[r]` to `start[r + 1]`."""
         self._start, self._lo, self._hi = start, lo, hi
         size = np.diff(start)
-        few = size <= SLOTS
-        self._slots = []
         row = np.repeat(np.arange(size.size), size)
         slot = np.arange(lo.size) - start[row]
+        few = size <= SLOTS
         slot[~few[row]] = SLOTS
         order = np.argsort(slot, kind="stable")
-        for chosen in np.split(order, np.cumsum(np.bincount(slot, minlength=SLOTS + 1)))[:SLOTS]:
-            if not chosen.size:
-                break
-            rows = row[chosen]
-            # To compare the rows without a threshold too is less work than to copy more than half of a tile.
-            everywhere = 2 * rows.size > size.size
-            bounds = np.zeros((2, size.size if everywhere else rows.size, 1), dtype=lo.dtype)
-            place = rows if everywhere else slice(None)
-            bounds[0, place, 0], bounds[1, place, 0] = lo[chosen], hi[chosen]
-            self._slots.append(Slot(rows, chosen, everywhere, *bounds))
+        groups = np.split(order, np.cumsum(np.bincount(slot, minlength=SLOTS + 1)))[:SLOTS]
+        self._slots = [Slot.of(size.size, row[group], group, lo, hi) for group in groups if group.size]
         self._many = np.flatnonzero(~few)
+        if self._many.size:
+            lowest = np.lexsort((lo, row))[start[self._many]]  # the lowest threshold of each of these rows
+            self._lowest = Slot.of(size.size, self._many, lowest, lo, hi)
 
-    def count(self, tile: AnyArray) -> tuple[IntArray, IntArray]:
-        """Return #{x > hi} and #{x >= lo} in the row of each threshold; NaN is never counted."""
+    def count(self, tile: AnyArray, hidden: IntArray) -> tuple[IntArray, IntArray]:
+        """Return #{x > hi} and #{x >= lo} in the row of each threshold.
+
+        NaN is never counted; `hidden` is the number of NaN in each row.
+        """
         above, reach = np.zeros(self._lo.size, dtype=np.int64), np.zeros(self._lo.size, dtype=np.int64)
         for slot in self._slots:
-            rows = tile if slot.everywhere else tile[slot.rows]
-            place = slot.rows if slot.everywhere else slice(None)
-            above[slot.chosen] = self._compared(np.greater, rows, slot.hi)[place]
-            reach[slot.chosen] = self._compared(np.greater_equal, rows, slot.lo)[place]
-        for first in range(0, self._many.size, SORT_ROWS):
-            part = self._many[first : first + SORT_ROWS]
-            size = np.diff(self._start)[part]
-            row = np.repeat(np.arange(part.size), size)
-            chosen = self._start[part][row] + np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
-            above[chosen], reach[chosen] = self._sorted(tile, part, row, self._lo[chosen], self._hi[chosen])
+            above[slot.chosen] = self._compared(np.greater, tile, slot, slot.hi)
+            reach[slot.chosen] = self._compared(np.greater_equal, tile, slot, slot.lo)
+        if self._many.size:
+            n_best = hidden[self._many] + self._compared(
+                np.greater_equal, tile, self._lowest, self._lowest.lo
+            )
+            level = np.frexp(n_best)[1]  # rows with a similar number of scores to sort
+            for one in np.unique(level[n_best > 0]):
+                rows = np.flatnonzero(level == one)
+                for part in np.split(rows, range(SORT_ROWS, rows.size, SORT_ROWS)):
+                    self._place(tile, self._many[part], int(n_best[part].max()), hidden, above, reach)
         return above, reach
 
-    def _compared(self, compare: np.ufunc, tile: AnyArray, bound: AnyArray) -> IntArray:
-        """Return how many scores of each row satisfy compare(score, bound)."""
+    def _compared(self, compare: np.ufunc, tile: AnyArray, slot: Slot, bound: AnyArray) -> IntArray:
+        """Return how many scores of each row of the slot satisfy compare(score, bound)."""
+        if not slot.everywhere:
+            tile = tile[slot.rows]
         n_rows, width = tile.shape
         n_pieces = -(-width // LANES)
         length = n_pieces * 8 * -(-width // (8 * n_pieces))
@@ -211,38 +224,40 @@ class Counter:
         compare(tile, bound, out=mask[:, :width])
         lanes = np.add.reduce(mask.view(np.uint64).reshape(n_rows, n_pieces, -1), axis=2).view(np.uint8)
         count: IntArray = np.add.reduce(lanes, axis=1, dtype=np.int64)
-        return count
+        return count[slot.rows] if slot.everywhere else count
 
-    def _sorted(
-        self, tile: AnyArray, rows: IntArray, row: IntArray, lo: AnyArray, hi: AnyArray
-    ) -> tuple[IntArray, IntArray]:
-        """Return the counts for thresholds of `rows[row]` by a search in the sorted rows."""
+    def _place(
+        self, tile: AnyArray, rows: IntArray, n_best: int, hidden: IntArray, above: IntArray, reach: IntArray
+    ) -> None:
+        """Write the counts for the thresholds of `rows`, by a search among their `n_best` best scores."""
         width = tile.shape[1]
-        length = (1 << width.bit_length()) - 1  # for the search: 2**k - 1
-        floating = tile.dtype.kind == "f"
-        if self._ordered.shape != (rows.size, length) or self._ordered.dtype != tile.dtype:
-            self._ordered = np.empty((rows.size, length), dtype=tile.dtype)
-        ordered = self._ordered
-        ordered[:, width:] = np.nan if floating else np.iinfo(tile.dtype).max
-        for i, one in enumerate(rows):  # row by row: sorted while it is in the first-level cache
-            line = ordered[i, :width]
-            line[:] = tile[one]
-            line.sort()  # NaN last
+        best = tile[rows]
+        if 2 * n_best < width:
+            best.partition(width - n_best, axis=1)  # NaN comes last, as in a sort
+            best = best[:, width - n_best :]
+        else:
+            n_best = width
+        length = (1 << n_best.bit_length()) - 1  # for the search: 2**k - 1
+        ordered = np.empty((rows.size, length), dtype=tile.dtype)
+        ordered[:, n_best:] = np.nan if tile.dtype.kind == "f" else np.iinfo(tile.dtype).max
+        ordered[:, :n_best] = best
+        ordered[:, :n_best].sort(axis=1)
+        size = np.diff(self._start)[rows]
+        row = np.repeat(np.arange(rows.size), size)
+        chosen = self._start[rows][row] + np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
+        lo, hi = self._lo[chosen], self._hi[chosen]
         flat, base = ordered.reshape(-1), row * length
         below_lo = _search(flat, base, length, lo)
         up_to_hi = below_lo.copy()
         rest = np.arange(row.size)
         for _ in range(4):  # between lo and hi there is usually one score, the positive's own
-            x = flat[base[rest] + np.minimum(up_to_hi[rest], width - 1)]
-            rest = rest[(up_to_hi[rest] < width) & (x <= hi[rest])]
+            x = flat[base[rest] + np.minimum(up_to_hi[rest], n_best - 1)]
+            rest = rest[(up_to_hi[rest] < n_best) & (x <= hi[rest])]
             up_to_hi[rest] += 1
         up_to_hi[rest] = _search(flat, base[rest], length, hi[rest], include=True)
-        size = np.full(rows.size, width)
-        if floating:
-            last = np.arange(rows.size) * length
-            size = _search(flat, last, length, np.full(rows.size, np.inf, dtype=tile.dtype), include=True)
-        size = np.minimum(size, width)[row]
-        return size - np.minimum(up_to_hi, size), size - below_lo
+        n_scores = (n_best - hidden[rows])[row]
+        above[chosen] = n_scores - np.minimum(up_to_hi, n_scores)
+        reach[chosen] = n_scores - np.minimum(below_lo, n_scores)
 
 
 def _search(
