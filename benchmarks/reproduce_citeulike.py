@@ -28,8 +28,6 @@ from ipseval.datasets import load_citeulike_a
 from ipseval.errors import IdentificationWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import Atop
-from ipseval.metrics._base import tie_rule
-from ipseval.metrics._ties import places
 from ipseval.propensity import PowerLawPropensity, count_recommendations
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 
@@ -66,8 +64,9 @@ class YangAuc(Atop):
     label: str = field(default="auc (Yang)", init=False)
 
     def contributions(self, ranked: RankedPositives, *, ties: Any = "default") -> Any:
-        above, size = places(ranked, tie_rule(self, ties))
-        return 1 - (above + (size - 1) / 2) / ranked.n_candidates
+        below = super().contributions(ranked, ties=ties)  # (n − 1 − Z)/(n − 1)
+        n = ranked.n_candidates
+        return 1 - (1 - below) * (n - 1) / n
 
 
 METRICS = (YangAuc(), "recall@5", "mean_dcg", "mean_dcg@5")
