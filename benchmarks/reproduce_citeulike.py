@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from reproduce_models import CACHE, CITEULIKE, MODELS, SEED, citeulike_split, load_factors
+from reproduce_models import MODELS, citeulike_split, load_factors
 from reproduce_tables import markdown, write_tables
 
 from ipseval import Interactions, Split, baselines, fit_gamma, split_random
@@ -247,31 +247,6 @@ def split_table(folder: Path) -> str:
     return markdown(["pure SVD, 3 splits", *LABELS], rows)
 
 
-def pmf_snapshots(folder: Path) -> pd.DataFrame:
-    """Return the paper's table of every snapshot of PMF: what the choice of the snapshot changes. Cached."""
-    path = CACHE / "pmf_snapshots.csv"
-    if not path.exists():
-        split = citeulike_split(folder)
-        frames = []
-        for label, factors in CITEULIKE["PMF"](split.train, SEED):
-            ranks = rank_all({"PMF": factors}, split)
-            frames.append(table(ranks, split.train, (GAMMAS[1],)).assign(snapshot=label))
-        CACHE.mkdir(parents=True, exist_ok=True)
-        pd.concat(frames).to_csv(path, index=False)
-    return pd.read_csv(path)
-
-
-def snapshot_table(runs: pd.DataFrame) -> str:
-    """Return AOA → SNIPS(1.69) of every snapshot of PMF, and the paper's values."""
-    cells = runs.pivot_table(index="snapshot", columns=["metric", "gamma"], values="estimate", sort=False)
-    rows = [
-        [label, *(f"{row[m, -1.0]:.3f} → {row[m, GAMMAS[1]]:.3f}" for m in LABELS)]
-        for label, row in cells.iterrows()
-    ]
-    rows.append(["*paper*", *(f"*{PAPER[m, 'PMF'][0]:.3f} → {PAPER[m, 'PMF'][2]:.3f}*" for m in LABELS)])
-    return markdown(["PMF after", *LABELS], rows)
-
-
 @dataclass(frozen=True)
 class Results:
     """What the notebook and the page show."""
@@ -335,7 +310,6 @@ def tables(folder: Path) -> dict[str, str]:
         "yang-implementation": side_by_side(
             {"as in the paper": table(other.ranks, other.split.train)}, OTHER
         ),
-        "yang-snapshots": snapshot_table(pmf_snapshots(folder)),
         "yang-splits": split_table(folder),
         "yang-training": training_table(results.about | other.about),
     }
