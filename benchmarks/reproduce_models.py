@@ -109,13 +109,14 @@ def _in_order(train: Interactions, data: Any, users: Any, items: Any, bias: Any)
 
 def torch_model(
     train: Interactions, seed: int, *, loss: str, l2: float, n_steps: int, rate: float, batch: int = 8000,
-    at: Collection[int] | None = None, own_sampler: bool = False,
+    at: Collection[int] | None = None, n_processes: int | None = None,
 ) -> Iterator[tuple[str, Factors]]:  # fmt: skip
     """Yield snapshots of one of openrec's models: loss "bpr", "pmf", "ucml" or "acml".
 
-    Snapshots are taken after the steps `at`, by default five of them. With `own_sampler` PMF draws as openrec
-    does: positives in shuffled passes over the log, negatives for users drawn uniformly; otherwise positives
-    with replacement, and four negatives for the user of each.
+    Snapshots are taken after the steps `at`, by default five of them. PMF draws positives with replacement,
+    and four negatives for the user of each; with `n_processes` it draws as openrec does: positives in
+    shuffled passes over the log, negatives for users drawn uniformly. openrec's processes start from one
+    state of the generator of negatives, so that each draw of negatives is used `n_processes` times.
     """
     import torch
 
@@ -130,18 +131,17 @@ def torch_model(
     positive_keys = np.sort(train.pair_key)
     at = range(n_steps // 5, n_steps + 1, n_steps // 5) if at is None else at
     n_positives = batch // 5 if loss == "pmf" else batch
-    passes = _passes(rng, len(train), n_positives) if own_sampler else None
+    passes = None if n_processes is None else _passes(rng, len(train), n_positives)
+    active = np.flatnonzero(train.activity)
     for step in range(1, n_steps + 1):
         row = rng.integers(len(train), size=n_positives) if passes is None else next(passes)
         u_code, p_code = train.user[row], train.item[row]
         if loss == "pmf":
-            if own_sampler:
-                w_code = np.flatnonzero(train.activity)[
-                    rng.integers((train.activity > 0).sum(), size=4 * row.size)
-                ]
-            else:
+            if n_processes is None or (step - 1) % n_processes == 0:
                 w_code = np.repeat(u_code, 4)
-            n_code = _negatives(rng, train, positive_keys, w_code, 1)[:, 0]
+                if n_processes is not None:
+                    w_code = active[rng.integers(active.size, size=w_code.size)]
+                n_code = _negatives(rng, train, positive_keys, w_code, 1)[:, 0]
             total = _pmf_loss(user, item, bias, (u_code, p_code), (w_code, n_code))
         else:
             n_code = _negatives(rng, train, positive_keys, u_code, n_negatives)

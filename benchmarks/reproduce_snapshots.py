@@ -4,9 +4,10 @@
 
 The authors' script trains PMF for 50,001 steps (Adam at openrec's rate of .001, batches of 8,000 with a fifth
 of positives, no penalty), saves it every 5,000 steps and prints AUC, Recall@10…100 and NDCG@10…100 of the
-validation part among 200 sampled items; the snapshot was chosen by a person, by a rule that is not written
+validation part among 200 sampled items. The snapshot was chosen by a person, by a rule that is not written
 down. Here every plausible rule chooses on the validation part, and the test part says what it would have
-led to. Twice: with our draws of training examples, and with openrec's.
+led to: with our draws of training examples, with openrec's, and with openrec's if its five processes draw the
+same negatives (its sampler is seeded once, before it forks them).
 """
 
 from __future__ import annotations
@@ -30,8 +31,12 @@ from ipseval.errors import IdentificationWarning
 EVERY = 5_000  # the authors' display_itr: they saw and saved nothing in between
 FINE = (1_000, 2_000, 3_000, 4_000, 6_000, 7_000, 8_000, 9_000)
 CUTOFFS = tuple(range(10, 101, 10))
-# How training examples are drawn -> (openrec's sampler?, steps). 50,000 steps are the authors' budget.
-LOOPS = {"openrec's draws": (True, 50_000), "our draws": (False, 10_000)}
+# How examples are drawn -> (n_processes of torch_model, steps). 50,000 steps are the authors' budget.
+LOOPS: dict[str, tuple[int | None, int]] = {
+    "our draws": (None, 10_000),
+    "openrec's draws": (1, 50_000),
+    "openrec's draws, five processes": (5, 10_000),
+}
 SHOWN = (
     "AUC",
     "Recall@10",
@@ -71,8 +76,8 @@ def openrec_criteria(factors: Any, split: Split) -> dict[str, float]:
 
 def replay(folder: Path, loop: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return criteria on the validation part and the paper's table on the test part, by step. Cached."""
-    own_sampler, n_steps = LOOPS[loop]
-    stem = CACHE / f"replay_{loop.replace(chr(39), '').replace(' ', '_')}"
+    n_processes, n_steps = LOOPS[loop]
+    stem = CACHE / f"replay_{loop.replace(chr(39), '').replace(',', '').replace(' ', '_')}"
     paths = [stem.with_suffix(end) for end in (".criteria.csv", ".test.csv")]
     if not all(path.exists() for path in paths):
         split = citeulike_split(folder)
@@ -80,7 +85,7 @@ def replay(folder: Path, loop: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         start, criteria, tests = time.perf_counter(), [], []
         for label, factors in torch_model(
             split.train, SEED, loss="pmf", l2=0.0, n_steps=n_steps, rate=0.001, at=set(at),
-            own_sampler=own_sampler,
+            n_processes=n_processes,
         ):  # fmt: skip
             step = int(label.split()[0])
             criteria.append({"step": step, **openrec_criteria(factors, split)})
