@@ -130,18 +130,21 @@ def steps_table(loops: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> str:
 
 
 def rules_table(loops: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> str:
-    """Return what each criterion of the validation part chooses, by loop and rule, and how far it ends."""
-    header, columns = ["criterion, validation part"], {}
+    """Return what each criterion of the validation part chooses, by loop and rule, and how far it ends.
+
+    One entry where the best step is also the last before the first fall; otherwise both, in this order.
+    """
+    header, columns = ["criterion, validation part"], []
     for loop, (criteria, test) in loops.items():
         far = distances(test)
         every = [step for step in criteria.index if step % EVERY == 0]
         for name, steps in ((f"every {EVERY:,}", every), ("all snapshots", list(criteria.index))):
+            header.append(f"{loop}: {name}")
             found = chosen_by(criteria, steps)
-            for rule in found:
-                header.append(f"{loop}, {name}: {rule}")
-                columns[header[-1]] = {c: f"{s:,} ({far[s]:.3f})" for c, s in found[rule].items()}
-    rows = [[criterion, *(one[criterion] for one in columns.values())] for criterion in SHOWN]
-    return markdown(header, rows)
+            columns.append(
+                {c: "; ".join(f"{s:,} ({far[s]:.3f})" for s in dict.fromkeys(found.loc[c])) for c in SHOWN}
+            )
+    return markdown(header, [[criterion, *(one[criterion] for one in columns)] for criterion in SHOWN])
 
 
 def tables(folder: Path) -> dict[str, str]:
