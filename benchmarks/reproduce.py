@@ -3,7 +3,7 @@
     pip install "ipseval[plot,recommenders,fast]" torch scikit-surprise nbclient ipykernel
     python benchmarks/reproduce.py --data PATH [--only sampled|citeulike|coat|ratings|protocols]
 
-What takes long is kept in .cache/reproductions: half an hour of one core from an empty cache, minutes after that.
+What takes long is kept in .cache/reproductions: half an hour of one core when it is empty, then minutes.
 """
 
 from __future__ import annotations
