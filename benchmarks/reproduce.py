@@ -3,7 +3,7 @@
     pip install "ipseval[plot,recommenders,fast]" torch scikit-surprise nbclient ipykernel
     python benchmarks/reproduce.py --data PATH [--only sampled|citeulike|coat|ratings|protocols]
 
-Trained recommenders are kept in .cache/reproductions: half an hour on one core to train, minutes after that.
+What takes long is kept in .cache/reproductions: half an hour of one core when it is empty, then minutes.
 """
 
 from __future__ import annotations
@@ -13,16 +13,23 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parent / "notebooks" / "reproductions"
+# Piece -> (scripts that fill the page, notebook, whether it reads data).
 PIECES = {
-    "sampled": ("reproduce_sampled.py", "21_sampled_metrics.ipynb", False),
-    "citeulike": ("reproduce_citeulike.py", "22_citeulike.ipynb", True),
-    "coat": ("reproduce_coat.py", "23_random_exposure.ipynb", True),
-    "ratings": ("reproduce_ratings.py", "24_ratings.ipynb", True),
-    "protocols": ("reproduce_protocols.py", "25_protocols.ipynb", True),
+    "sampled": (("reproduce_sampled.py",), "21_sampled_metrics.ipynb", False),
+    "citeulike": (
+        ("reproduce_citeulike.py", "reproduce_snapshots.py", "reproduce_sampled_trained.py"),
+        "22_citeulike.ipynb",
+        True,
+    ),
+    "coat": (("reproduce_coat.py",), "23_random_exposure.ipynb", True),
+    "ratings": (("reproduce_ratings.py", "reproduce_learning.py"), "24_ratings.ipynb", True),
+    "protocols": (("reproduce_protocols.py",), "25_protocols.ipynb", True),
 }
 
 
@@ -39,8 +46,19 @@ def execute(path: Path) -> None:
         cell.metadata.pop("execution", None)  # times of execution would change the file at every run
         if cell.cell_type == "code":
             # A progress bar that misses its widgets says so, with the path of this machine.
-            cell.outputs = [one for one in cell.outputs if "TqdmWarning" not in one.get("text", "")]
+            cell.outputs = joined(one for one in cell.outputs if "TqdmWarning" not in one.get("text", ""))
     nbformat.write(notebook, path)
+
+
+def joined(outputs: Iterable[Any]) -> list[Any]:
+    """Return the outputs with printed text in one piece; the cuts depend on the machine."""
+    made: list[Any] = []
+    for one in outputs:
+        if made and one.output_type == made[-1].output_type == "stream" and one.name == made[-1].name:
+            made[-1].text += one.text
+        else:
+            made.append(one)
+    return made
 
 
 def main() -> None:
@@ -53,11 +71,12 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for name in [options.only] if options.only else PIECES:
-        script, notebook, needs_data = PIECES[name]
+        scripts, notebook, needs_data = PIECES[name]
         start = time.perf_counter()
         if not options.notebooks_only:
             data = ["--data", str(options.data)] if needs_data else []
-            subprocess.run([sys.executable, str(HERE / script), *data, "--write"], check=True)
+            for script in scripts:
+                subprocess.run([sys.executable, str(HERE / script), *data, "--write"], check=True)
         execute(NOTEBOOKS / notebook)
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
 

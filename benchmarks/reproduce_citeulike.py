@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from reproduce_models import CACHE, CITEULIKE, MODELS, SEED, citeulike_split, load_factors
+from reproduce_models import MODELS, citeulike_split, load_factors
 from reproduce_tables import markdown, write_tables
 
 from ipseval import Interactions, Split, baselines, fit_gamma, split_random
@@ -28,8 +28,6 @@ from ipseval.datasets import load_citeulike_a
 from ipseval.errors import IdentificationWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import Atop
-from ipseval.metrics._base import tie_rule
-from ipseval.metrics._ties import places
 from ipseval.propensity import PowerLawPropensity, count_recommendations
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 
@@ -66,8 +64,16 @@ class YangAuc(Atop):
     label: str = field(default="auc (Yang)", init=False)
 
     def contributions(self, ranked: RankedPositives, *, ties: Any = "default") -> Any:
-        above, size = places(ranked, tie_rule(self, ties))
-        return 1 - (above + (size - 1) / 2) / ranked.n_candidates
+        return _with_itself(super().contributions(ranked, ties=ties), ranked.n_candidates)
+
+    def user_values(self, ranked: RankedPositives, weights: Any = None, *, ties: Any = "default") -> Any:
+        sizes = ranked.n_candidates[ranked.starts]  # one pool for all positives of a user
+        return _with_itself(super().user_values(ranked, weights, ties=ties), sizes)
+
+
+def _with_itself(below: Any, n: Any) -> Any:
+    """Return 1 − Z/n from the share (n − 1 − Z)/(n − 1) of other candidates below."""
+    return 1 - (1 - below) * (n - 1) / n
 
 
 METRICS = (YangAuc(), "recall@5", "mean_dcg", "mean_dcg@5")
@@ -248,31 +254,6 @@ def split_table(folder: Path) -> str:
     return markdown(["pure SVD, 3 splits", *LABELS], rows)
 
 
-def pmf_snapshots(folder: Path) -> pd.DataFrame:
-    """Return the paper's table of every snapshot of PMF: what the choice of the snapshot changes. Cached."""
-    path = CACHE / "pmf_snapshots.csv"
-    if not path.exists():
-        split = citeulike_split(folder)
-        frames = []
-        for label, factors in CITEULIKE["PMF"](split.train, SEED):
-            ranks = rank_all({"PMF": factors}, split)
-            frames.append(table(ranks, split.train, (GAMMAS[1],)).assign(snapshot=label))
-        CACHE.mkdir(parents=True, exist_ok=True)
-        pd.concat(frames).to_csv(path, index=False)
-    return pd.read_csv(path)
-
-
-def snapshot_table(runs: pd.DataFrame) -> str:
-    """Return AOA → SNIPS(1.69) of every snapshot of PMF, and the paper's values."""
-    cells = runs.pivot_table(index="snapshot", columns=["metric", "gamma"], values="estimate", sort=False)
-    rows = [
-        [label, *(f"{row[m, -1.0]:.3f} → {row[m, GAMMAS[1]]:.3f}" for m in LABELS)]
-        for label, row in cells.iterrows()
-    ]
-    rows.append(["*paper*", *(f"*{PAPER[m, 'PMF'][0]:.3f} → {PAPER[m, 'PMF'][2]:.3f}*" for m in LABELS)])
-    return markdown(["PMF after", *LABELS], rows)
-
-
 @dataclass(frozen=True)
 class Results:
     """What the notebook and the page show."""
@@ -336,7 +317,6 @@ def tables(folder: Path) -> dict[str, str]:
         "yang-implementation": side_by_side(
             {"as in the paper": table(other.ranks, other.split.train)}, OTHER
         ),
-        "yang-snapshots": snapshot_table(pmf_snapshots(folder)),
         "yang-splits": split_table(folder),
         "yang-training": training_table(results.about | other.about),
     }

@@ -28,8 +28,7 @@ from ipseval.datasets import Study, load_coat, load_yahoo_r3
 from ipseval.evaluation import evaluate_ranks
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity
 from ipseval.ranking import SampledCandidates, rank_positives
-from ipseval.validation import Validation, validate
-from ipseval.validation._run import calibrated_gamma, gamma_from_lists
+from ipseval.validation import Validation, default_propensities, validate
 
 N_SPLITS = 5
 PAPER_GAMMAS = (1.5, 2.0, 2.5, 3.0)
@@ -61,10 +60,11 @@ def propensities(study: Study, *, smooth: bool = True) -> dict[str, Any]:
     """Return the paper's weights and those that random exposure allows, as `validate` takes them."""
     unseen: Any = "smooth" if smooth else "drop"
     rules: dict[str, Any] = {"AOA": PowerLawPropensity(gamma=-1.0, unseen="smooth")}
-    rules["γ of the lists (the paper)"] = gamma_from_lists
+    usual = default_propensities(study)
+    rules["γ of the lists (the paper)"] = usual["gamma from lists"]
     rules |= {f"γ = {g:g}": PowerLawPropensity(gamma=g, unseen=unseen) for g in PAPER_GAMMAS}
     rules["γ = 1: 1/(n*+1)"] = PowerLawPropensity(gamma=1.0, unseen="smooth")
-    rules["γ calibrated"] = calibrated_gamma
+    rules["γ calibrated"] = usual["gamma calibrated"]
     if study.propensity is not None:
         rules["published"] = study.propensity
     rules["density ratio"] = DensityRatioPropensity()
@@ -245,16 +245,24 @@ def tables(study: Study) -> dict[str, str]:
     }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="folder with coat/")
     parser.add_argument("--yahoo-r3", type=Path, help="folder with the two rating files of Yahoo! R3")
+    parser.add_argument(
+        "--any-size",
+        action="store_true",
+        help="do not check that the files of --yahoo-r3 are the published ones",
+    )
     parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
     parser.add_argument("--choose", action="store_true", help="print what the number of steps was chosen by")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.yahoo_r3 is None and options.data is None:
         parser.error("give --data or --yahoo-r3")
-    study = load_coat(options.data / "coat") if options.yahoo_r3 is None else load_yahoo_r3(options.yahoo_r3)
+    if options.yahoo_r3 is None:
+        study = load_coat(options.data / "coat")
+    else:
+        study = load_yahoo_r3(options.yahoo_r3, verify=not options.any_size)
     if options.choose:
         print(choose(study).to_string())
         return

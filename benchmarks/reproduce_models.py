@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +108,16 @@ def _in_order(train: Interactions, data: Any, users: Any, items: Any, bias: Any)
 
 
 def torch_model(
-    train: Interactions, seed: int, *, loss: str, l2: float, n_steps: int, rate: float, batch: int = 8000
-) -> Iterator[tuple[str, Factors]]:
-    """Yield snapshots of one of openrec's models: loss "bpr", "pmf", "ucml" or "acml"."""
+    train: Interactions, seed: int, *, loss: str, l2: float, n_steps: int, rate: float, batch: int = 8000,
+    at: Collection[int] | None = None, n_processes: int | None = None,
+) -> Iterator[tuple[str, Factors]]:  # fmt: skip
+    """Yield snapshots of one of openrec's models: loss "bpr", "pmf", "ucml" or "acml".
+
+    Snapshots are taken after the steps `at`, by default five of them. PMF draws positives with replacement,
+    and four negatives for the user of each; with `n_processes` it draws as openrec does: positives in
+    shuffled passes over the log, negatives for users drawn uniformly. openrec's processes start from one
+    state of the generator of negatives, so that each draw of negatives is used `n_processes` times.
+    """
     import torch
 
     torch.manual_seed(seed)
@@ -122,12 +129,20 @@ def torch_model(
     optimiser = torch.optim.Adam([user, item, bias], lr=rate, fused=True)
     n_negatives = 5 if loss == "acml" else 1
     positive_keys = np.sort(train.pair_key)
+    at = range(n_steps // 5, n_steps + 1, n_steps // 5) if at is None else at
+    n_positives = batch // 5 if loss == "pmf" else batch
+    passes = None if n_processes is None else _passes(rng, len(train), n_positives)
+    active = np.flatnonzero(train.activity)
     for step in range(1, n_steps + 1):
-        row = rng.integers(len(train), size=batch // 5 if loss == "pmf" else batch)
+        row = rng.integers(len(train), size=n_positives) if passes is None else next(passes)
         u_code, p_code = train.user[row], train.item[row]
         if loss == "pmf":
-            n_code = _negatives(rng, train, positive_keys, np.repeat(u_code, 4), 1)[:, 0]
-            total = _pmf_loss(user, item, bias, u_code, p_code, n_code)
+            if n_processes is None or (step - 1) % n_processes == 0:
+                w_code = np.repeat(u_code, 4)
+                if n_processes is not None:
+                    w_code = active[rng.integers(active.size, size=w_code.size)]
+                n_code = _negatives(rng, train, positive_keys, w_code, 1)[:, 0]
+            total = _pmf_loss(user, item, bias, (u_code, p_code), (w_code, n_code))
         else:
             n_code = _negatives(rng, train, positive_keys, u_code, n_negatives)
             total = _pairwise_loss(loss, l2, user, item, bias, u_code, p_code, n_code)
@@ -138,8 +153,16 @@ def torch_model(
             with torch.no_grad():
                 for weight in (user, item):
                     weight.div_(weight.norm(dim=1, keepdim=True).clamp(min=1.0))
-        if step % (n_steps // 5) == 0:
+        if step in at:
             yield f"{step} steps", _scores_as_factors(loss, user, item, bias)
+
+
+def _passes(rng: Any, n_rows: int, size: int) -> Iterator[Any]:
+    """Yield batches of rows, shuffled anew for each pass; a pass ends when less than a batch is left."""
+    while True:
+        order = rng.permutation(n_rows)
+        for start in range(0, n_rows - size, size):
+            yield order[start : start + size]
 
 
 def _negatives(rng: Any, train: Interactions, positive_keys: Any, user: Any, n: int) -> Any:
@@ -155,14 +178,14 @@ def _negatives(rng: Any, train: Interactions, positive_keys: Any, user: Any, n: 
     return item
 
 
-def _pmf_loss(user: Any, item: Any, bias: Any, u: Any, p: Any, n: Any) -> Any:
+def _pmf_loss(user: Any, item: Any, bias: Any, positive: Any, negative: Any) -> Any:
     import torch
 
-    def score(a: Any, b: Any) -> Any:
+    def score(pair: Any) -> Any:
+        a, b = (torch.from_numpy(code) for code in pair)
         return torch.sigmoid((user[a] * item[b]).sum(1) + bias[b])
 
-    wrong = (1 - score(torch.from_numpy(u), torch.from_numpy(p))).square().sum()
-    return 0.5 * (wrong + score(torch.from_numpy(np.repeat(u, 4)), torch.from_numpy(n)).square().sum())
+    return 0.5 * ((1 - score(positive)).square().sum() + score(negative).square().sum())
 
 
 def _pairwise_loss(loss: str, l2: float, user: Any, item: Any, bias: Any, u: Any, p: Any, n: Any) -> Any:

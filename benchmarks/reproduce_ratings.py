@@ -7,7 +7,7 @@
    100K; here Coat is completed in the same way.
 2. Estimates on Coat itself: the error of two predictors from held-out chosen ratings, against the error on
    randomly shown ones.
-3. Learning on Coat (their Table 2): matrix factorisation with and without propensity weights.
+Learning on Coat (their Table 2) is in reproduce_learning.py.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from ipseval.datasets import Study, load_coat
 ALPHA = 0.25
 SHARE_OBSERVED = 0.05
 N_DRAWS = 50
-# Table 2 of the paper, MAE and MSE on Coat's random ratings, as commonly quoted.
-PAPER_LEARNING = {"MF, unweighted": (0.920, 1.202), "MF-IPS": (0.860, 1.093)}
 
 
 # --- Known errors -------------------------------------------------------------------------------------------
@@ -205,64 +203,6 @@ def _ridge(row: Any, target: Any, weight: Any, features: Any, before: Any, penal
     return result
 
 
-def learn(study: Study, weighted: bool, n_folds: int = 4, seed: int = 0) -> dict[str, Any]:
-    """Return the errors on the random ratings of a model chosen by cross-validation with its own estimator.
-
-    The weighted model is chosen by the IPS estimate of MSE, the unweighted one by the plain one. Weights have
-    mean 1, so that λ means the same for both.
-    """
-    log = study.biased
-    chance = study.propensity.at(log.user, log.item)
-    weight = 1 / chance if weighted else np.ones(len(log))
-    weight = weight / weight.mean()
-    shape = (log.n_users, log.n_items)
-    fold = np.random.default_rng(seed).permutation(np.arange(len(log)) % n_folds)
-    best = (np.inf, 0, 0.0)
-    for n_factors in (0, 5, 10, 20):
-        for l2 in (1.0, 3.0, 10.0, 30.0):
-            loss = 0.0
-            for held in range(n_folds):
-                fit, out = fold != held, fold == held
-                scores = weighted_factors(
-                    log.user[fit], log.item[fit], log.value[fit], weight[fit], shape, n_factors, l2, seed=seed
-                )
-                error = (scores[log.user[out], log.item[out]] - log.value[out]) ** 2
-                loss += float((error * weight[out]).sum())
-            best = min(best, (loss, n_factors, l2))
-    _, n_factors, l2 = best
-    scores = weighted_factors(log.user, log.item, log.value, weight, shape, n_factors, l2, seed=seed)
-    scores = np.clip(scores, 1, 5)
-    error = scores[study.random.user, study.random.item] - study.random.value
-    by_user = np.bincount(study.random.user, weights=np.abs(error)) / np.bincount(study.random.user)
-    return {
-        "d": n_factors, "λ": l2, "mae": float(np.abs(error).mean()), "mse": float((error**2).mean()),
-        "se": float(by_user.std(ddof=1) / np.sqrt(by_user.size)),
-    }  # fmt: skip
-
-
-def learning_runs(study: Study, seeds: range = range(3)) -> pd.DataFrame:
-    """Return the errors of both models over seeds of folds and starting values."""
-    return pd.DataFrame(
-        {"model": name, "seed": seed, **learn(study, name == "MF-IPS", seed=seed)}
-        for name in PAPER_LEARNING
-        for seed in seeds
-    )
-
-
-def learning_table(runs: pd.DataFrame) -> str:
-    rows = []
-    for name, part in runs.groupby("model", sort=False):
-        mae, mse = PAPER_LEARNING[name]
-        chosen = ", ".join(
-            sorted({f"d = {d}, λ = {l2:g}" for d, l2 in zip(part["d"], part["λ"], strict=True)})
-        )
-        rows.append(
-            [name, f"{mae:.3f}", f"{part['mae'].mean():.3f} ± {part['mae'].std():.3f}", f"{mse:.3f}",
-             f"{part['mse'].mean():.3f} ± {part['mse'].std():.3f}", chosen]
-        )  # fmt: skip
-    return markdown(["", "MAE: paper", "ours", "MSE: paper", "ours", "chosen"], rows)
-
-
 def tables(study: Study) -> dict[str, str]:
     """Return the tables of the page."""
     truth = complete_ratings(study)
@@ -270,7 +210,6 @@ def tables(study: Study) -> dict[str, str]:
         "ratings-known": known_table(known_errors(truth)),
         "ratings-alpha": alpha_table(by_alpha(truth)),
         "ratings-coat": coat_errors(study),
-        "ratings-learning": learning_table(learning_runs(study)),
     }
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import argparse
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from reproduce_tables import markdown, write_tables
 
 from ipseval import expected_sampled, order_agreement
-from ipseval.sampled_metrics import corrected_metric, std_sampled
-from ipseval.sampled_metrics._study import sampling_curve
-from ipseval.sampled_metrics._targets import single_target
+from ipseval.sampled_metrics import corrected_metric, sampling_curve, std_sampled
 
 N = 10_000
 M = 99
@@ -51,9 +50,14 @@ CORRECTIONS = {
 }
 
 
+def at_rank(ranks: Any, metric: str, n: int = N) -> Any:
+    """Return the metric of the full ranking at each rank: all n − 1 other items are drawn, each once."""
+    return expected_sampled(ranks, n, n - 1, metric, False)
+
+
 def exact(ranks: list[int], metric: str, n: int = N) -> float:
     """Return the metric of the full ranking, averaged over instances with one relevant item each."""
-    return float(single_target(metric).values(np.asarray(ranks, float), float(n)).mean())
+    return float(at_rank(ranks, metric, n).mean())
 
 
 def run_std(ranks: list[int], table: object, *, n: int = N, m: int = M, replacement: bool = True) -> float:
@@ -138,8 +142,7 @@ def rank_curves(m: int = M, n: int = N) -> pd.DataFrame:
     ranks = np.unique(np.round(np.geomspace(1, n, 120)).astype(int))
     frames = []
     for label, metric in METRICS.items():
-        values = single_target(metric).values(ranks.astype(float), float(n))
-        frame = pd.DataFrame({"metric": label, "rank": ranks, "exact": values})
+        frame = pd.DataFrame({"metric": label, "rank": ranks, "exact": at_rank(ranks, metric, n)})
         frame["sampled"] = expected_sampled(ranks, n, m, metric)
         frames.append(frame)
     return pd.concat(frames, ignore_index=True)
@@ -170,7 +173,7 @@ def corrected_table(m: int = M, n: int = N) -> pd.DataFrame:
 def bias_and_std(metric: str, m: int = M, n: int = N) -> pd.DataFrame:
     """Return bias and standard deviation of each correction over the exact rank, for one positive."""
     ranks = np.unique(np.round(np.geomspace(1, n, 100)).astype(int))
-    truth = single_target(metric).values(ranks.astype(float), float(n))
+    truth = at_rank(ranks, metric, n)
     frames = []
     for name, (method, g) in {"none": ("none", 1.0), **CORRECTIONS}.items():
         table = (

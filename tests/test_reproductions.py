@@ -11,15 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import Interactions, Split, rank_positives
-from ipseval.datasets import Study
-from ipseval.errors import IdentificationWarning
+from ipseval import Interactions, Split, baselines, rank_positives
+from ipseval.datasets import Study, load_yahoo_r3
+from ipseval.errors import IdentificationWarning, InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks" / "reproductions").glob("*.ipynb"))
 sys.path.append(str(ROOT / "benchmarks"))
 
 import reproduce_citeulike as yang  # noqa: E402  (found through the path set above)
+import reproduce_coat as yang5  # noqa: E402
 import reproduce_models as models  # noqa: E402
 import reproduce_ratings as schnabel  # noqa: E402
 import reproduce_sampled as kr  # noqa: E402
@@ -147,6 +148,72 @@ def test_drawn_negatives_are_never_training_items(small):
     item = models._negatives(np.random.default_rng(0), train, np.sort(train.pair_key), user, 2)
     assert not np.isin(user[:, None] * 8 + item, train.pair_key).any()
     assert set(np.unique(item[user == 0])) == {2, 3, 4, 5, 6, 7}
+
+
+R3 = {part: f"ydata-ymusic-rating-study-v1_0-{part}.txt" for part in ("train", "test")}
+
+
+def songs(n_users: int = 60, n_items: int = 240) -> dict[str, list[tuple[int, int, int]]]:
+    """Return made-up ratings as in Yahoo! R3: ids from 1, half of the users also rate random songs."""
+    rng = np.random.default_rng(7)
+    liking = rng.normal(3 + np.linspace(1, -1, n_items), 1.2, size=(n_users, n_items))
+    stars = np.clip(np.rint(liking), 1, 5).astype(int)
+    chosen = rng.random(stars.shape) < 0.12 * 2.0 ** (stars - 3)
+    shown = np.zeros_like(chosen)
+    for user in range(n_users // 2):
+        shown[user, rng.choice(n_items, 10, replace=False)] = True
+    return {
+        part: [(int(u) + 1, int(i) + 1, int(stars[u, i])) for u, i in np.argwhere(mask)]
+        for part, mask in (("train", chosen), ("test", shown))
+    }
+
+
+@pytest.fixture(name="r3_folder")
+def yahoo_files(tmp_path) -> Path:
+    for part, rows in songs().items():
+        (tmp_path / R3[part]).write_text("".join(f"{u}\t{i}\t{r}\n" for u, i, r in rows), "utf-8")
+    return tmp_path
+
+
+def from_memory() -> Study:
+    logs = [
+        Interactions.from_frame(
+            pd.DataFrame(songs()[part], columns=["user", "item", "rating"]),
+            value="rating", users=np.arange(1, 61), items=np.arange(1, 241),
+        )
+        for part in ("train", "test")
+    ]  # fmt: skip
+    return Study("made up", *logs, threshold=4)
+
+
+def test_section_five_runs_on_files_in_the_layout_of_yahoo_r3(r3_folder, monkeypatch, capsys):
+    closed_form = {
+        "popularity": baselines.popularity,
+        "pure SVD": lambda train: baselines.pure_svd(train, n_factors=5),
+    }
+    monkeypatch.setattr(yang5, "MODELS", closed_form)
+    yang5.main(["--yahoo-r3", str(r3_folder), "--any-size"])
+    printed = capsys.readouterr().out
+    # The same ratings handed over in memory are the oracle of what the files were read as.
+    expected = yang5.tables(from_memory())
+    assert printed == "\n\n".join(f"{name}\n{one}" for name, one in expected.items()) + "\n"
+    assert "nan" not in printed.lower()
+    assert "| γ = 2.5 |" in printed
+    assert "published" not in printed  # propensities come with Coat only
+
+
+def test_section_five_trains_its_own_recommenders_on_yahoo_r3_files(r3_folder):
+    pytest.importorskip("torch", reason="U-CML, A-CML and PMF are PyTorch modules")
+    pytest.importorskip("cornac", reason="BPR is cornac's")
+    study = load_yahoo_r3(r3_folder, verify=False)
+    result = yang5.run(study, n_splits=1, n_resamples=0)
+    assert set(result.frame["model"]) == {"BPR", "PMF", "U-CML", "A-CML"}
+    assert np.isfinite(result.frame[["reference", "estimate"]].to_numpy()).all()
+
+
+def test_files_that_are_not_the_published_ones_are_refused_unless_asked_for(r3_folder):
+    with pytest.raises(InputError, match="311,704 biased ratings"):
+        yang5.main(["--yahoo-r3", str(r3_folder)])
 
 
 def test_predictors_of_schnabel_follow_their_definitions():
