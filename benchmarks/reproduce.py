@@ -1,9 +1,9 @@
 """Run the reproductions: train what is not in the cache, execute the notebooks, fill docs/reproductions.md.
 
-    pip install "ipseval[plot,recommenders,fast]" torch scikit-surprise nbclient ipykernel
+    pip install "ipseval[plot,recommenders,fast]" torch scikit-surprise nbclient ipykernel recbole
     python benchmarks/reproduce.py --data PATH [--only sampled|citeulike|coat|ratings|protocols]
 
-What takes long is kept in .cache/reproductions: half an hour of one core when it is empty, then minutes.
+What takes long is kept in .cache/reproductions: from empty 45 minutes of one core, then a few.
 """
 
 from __future__ import annotations
