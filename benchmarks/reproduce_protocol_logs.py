@@ -45,15 +45,6 @@ def domain(skew: float, new: float, seed: int) -> Interactions:
     return replace(log, timestamp=np.floor(365 * np.where(fades, soon, anytime)).astype(np.int64))
 
 
-def core(log: Interactions) -> Interactions:
-    """Return the 5-core as a log of its own: what was filtered out must not compete as a candidate."""
-    kept = k_core(log, 5)
-    columns = {"user": kept.user_ids[kept.user], "item": kept.item_ids[kept.item]}
-    if kept.timestamp is None:
-        return Interactions.from_frame(pd.DataFrame(columns))
-    return Interactions.from_frame(pd.DataFrame(columns | {"time": kept.timestamp}), timestamp="time")
-
-
 def logs(folder: Path) -> dict[str, Interactions]:
     """Return the 5-cores of the simulated domains, Coat's chosen ratings and users of citeulike-a."""
     made = {name: domain(*shape, seed=10 * number) for number, (name, shape) in enumerate(DOMAINS.items())}
@@ -61,7 +52,7 @@ def logs(folder: Path) -> dict[str, Interactions]:
     users = np.random.default_rng(0).choice(articles.n_users, CITEULIKE_USERS, replace=False)
     made["Coat"] = load_coat(folder / "coat").biased
     made["citeulike-a"] = articles.select(np.isin(articles.user, users))
-    return {name: core(log) for name, log in made.items()}
+    return {name: replace(k_core(log, 5), value=None) for name, log in made.items()}
 
 
 def open_bandit_core(folder: Path) -> pd.DataFrame:

@@ -26,12 +26,6 @@ def log(pairs: list[tuple[int, int]], n_users: int, n_items: int) -> Interaction
     return Interactions(user, item, np.arange(n_users), np.arange(n_items))
 
 
-def test_core_is_a_log_of_its_own_so_that_what_was_filtered_does_not_compete():
-    pairs = [(u, i) for u in range(5) for i in range(5)] + [(5, 0), (0, 7)]
-    kept = protocol_logs.core(log(pairs, 6, 8))
-    assert (len(kept), kept.n_users, kept.n_items) == (25, 5, 5)
-
-
 def test_popularity_of_items_drifts_in_the_domains_where_it_should():
     def agreement_of_halves(name: str) -> float:
         made = protocol_logs.domain(*protocol_logs.DOMAINS[name], seed=0)
