@@ -219,8 +219,9 @@ class Counter:
         n_pieces = -(-width // LANES)
         length = n_pieces * 8 * -(-width // (8 * n_pieces))
         if self._mask.shape[1] != length or self._mask.shape[0] < n_rows:
-            self._mask = np.zeros((n_rows, length), dtype=bool)  # beyond `width` it stays False
+            self._mask = np.empty((n_rows, length), dtype=bool)
         mask = self._mask[:n_rows]
+        mask[:, width:] = False
         compare(tile, bound, out=mask[:, :width])
         lanes = np.add.reduce(mask.view(np.uint64).reshape(n_rows, n_pieces, -1), axis=2).view(np.uint8)
         count: IntArray = np.add.reduce(lanes, axis=1, dtype=np.int64)
