@@ -213,7 +213,8 @@ class Evaluation:
 
         estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
         n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
-        weighted, flag, cautions.
+        weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
+        share_equal (if all P were equal), flag (from the last four), cautions.
         """
         rows = [
             {"estimator": label, **asdict(one), "flag": one.flag, "cautions": "; ".join(one.cautions)}

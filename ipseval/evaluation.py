@@ -23,7 +23,7 @@ from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, NRelevantLike, estimate, weighted_sample
-from ipseval.inference import INTERVAL_METHODS, IntervalMethod, apply_low_ess, weight_diagnostics
+from ipseval.inference import INTERVAL_METHODS, IntervalMethod, apply_low_ess, diagnostics_by_estimator
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives
@@ -161,9 +161,7 @@ def evaluate_ranks(
     check_same_positives(ranks)
     samples = {name: weighted_sample(ranked, propensity, n_relevant, ties) for name, ranked in ranks.items()}
     first = next(iter(samples.values()))
-    weights = {
-        one.label: weight_diagnostics(first, weighted=one.weighted, propensity=propensity) for one in chosen
-    }
+    weights = diagnostics_by_estimator(first, chosen, propensity=propensity)
     warn_about_few_positives(first, chosen)
     warn_about_sampling(first.ranked, chosen_metrics)
     withheld = apply_low_ess(weights, on_low_ess)

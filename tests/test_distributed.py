@@ -91,7 +91,9 @@ def assert_same(distributed, evaluation) -> None:
         np.testing.assert_allclose(ours[column], theirs[column], rtol=1e-12, atol=1e-12)
     for label, weights in evaluation.weights.items():
         found = asdict(distributed.weights[label])
-        for name, value in asdict(weights).items():
+        assert found.pop("weighting") == weights.weighting
+        for name in found:
+            value = getattr(weights, name)
             np.testing.assert_allclose(found[name], value, rtol=1e-9, err_msg=f"{label} {name}")
     if len(evaluation.models) > 1:
         ours, theirs = distributed.compare(), evaluation.compare()

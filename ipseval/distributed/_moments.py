@@ -10,6 +10,7 @@ import pandas as pd
 
 from ipseval._types import FloatArray, IntArray
 from ipseval.estimators import UserSums
+from ipseval.inference._weights import WeightSums
 
 BlockKey: TypeAlias = tuple[str, str]  # (metric, estimator)
 WIDTH = 3  # N_u, D_u, V_u
@@ -123,6 +124,8 @@ class Moments:
         Model given as lists -> length of its longest list.
     per_user : tuple of frames
         Each user's own values, only where they were asked for.
+    own_weights : dict
+        Weighted estimator -> sums of its own weights; empty without positives.
     """
 
     blocks: dict[BlockKey, Block]
@@ -131,6 +134,7 @@ class Moments:
     n_without_propensity: int = 0
     list_lengths: dict[str, int] = field(default_factory=dict)
     per_user: tuple[pd.DataFrame, ...] = ()
+    own_weights: dict[str, WeightSums] = field(default_factory=dict)
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of the users of both."""
@@ -146,12 +150,19 @@ class Moments:
             self.n_without_propensity + other.n_without_propensity,
             {name: max(self.list_lengths.get(name, 0), other.list_lengths.get(name, 0)) for name in names},
             self.per_user + other.per_user,
+            _merged(self.own_weights, other.own_weights),
         )
 
     @property
     def n_positives(self) -> int:
         """Positives that entered."""
         return int(np.arange(self.positives_per_user.size) @ self.positives_per_user)
+
+
+def _merged(one: dict[str, WeightSums], other: dict[str, WeightSums]) -> dict[str, WeightSums]:
+    if not (one and other):
+        return one or other
+    return {label: sums.merge(other[label]) for label, sums in one.items()}
 
 
 def merge_all(parts: list[Moments]) -> Moments:

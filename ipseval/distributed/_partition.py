@@ -13,6 +13,7 @@ from ipseval._types import AnyArray, FloatArray, TieChoice
 from ipseval.distributed._moments import Block, Moments
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample, UserSums, weighted_sample
+from ipseval.inference._weights import WeightSums
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -111,6 +112,11 @@ def _moments(samples: list[Sample], names: list[str], lengths: dict[str, int], p
         first.n_without_propensity,
         lengths,
         tuple(frames),
+        {
+            one.label: WeightSums.of(one, first, first.with_equal_propensities())
+            for one in plan.estimators
+            if one.weighted
+        },
     )
 
 

@@ -87,7 +87,11 @@ class DistributedEvaluation:
     @cached_property
     def weights(self) -> dict[str, WeightDiagnostics]:
         """Estimator label -> diagnostics of its weights."""
-        return {one.label: self._weights(weighted=one.weighted) for one in self.plan.estimators}
+        found = {one.label: self._weights(weighted=one.weighted) for one in self.plan.estimators}
+        for one in self.plan.estimators:
+            if one.label in self.moments.own_weights:
+                found[one.label] = found[one.label].of_estimator(one, self.moments.own_weights[one.label])
+        return found
 
     def compare(
         self,

@@ -69,6 +69,13 @@ class Sample:
         """Return Σw over each user's positives, (n_users_with_positives,)."""
         return readonly(self.ranked.sum_by_user(self.weights))
 
+    def with_equal_propensities(self) -> Sample:
+        """Return the same positives with P = 1, all else the same."""
+        ones = np.ones(len(self.ranked))
+        return Sample(
+            self.ranked, ones, self.is_probability, self.n_relevant, self.n_relevant_kind, self.ties
+        )
+
     def prepare(
         self, metrics: Iterable[Metric], weightings: Iterable[bool], n_threads: int | None = None
     ) -> None:
@@ -196,7 +203,11 @@ class UserSums:
 
 
 class Estimator(Protocol):
-    """A way to weight and average the values of users."""
+    """A way to weight and average the values of users.
+
+    An estimator may also say by `weighting`, in words, and `positive_weights(sample)`, (n_pos,), up to a
+    factor, how much each positive weighs in its estimates; without them that is taken to be 1/P.
+    """
 
     @property
     def label(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ class Ips:
 
     label: str = "ips"
     weighted: bool = True
+    weighting: ClassVar[str] = "1/P over s_u, where it is given"
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise unless there is what the estimate needs; known before anything is ranked.
@@ -60,6 +62,14 @@ class Ips:
         if known is not None:
             population[known == 0] = np.nan
         return UserSums.of(np.arange(ranked.n_population), population)
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w/s_u of each positive; w where s_u is not given, as for sum metrics."""
+        if sample.n_relevant_kind == "absent":
+            return sample.weights
+        known, ranked = sample.n_relevant, sample.ranked
+        relevant = sample.user_weight if known is None else known[ranked.users]
+        return np.asarray(sample.weights / relevant[ranked.segment])
 
 
 def _empty(sample: Sample, metric: Metric) -> FloatArray:

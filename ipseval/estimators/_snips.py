@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,11 @@ class Snips:
 
     label: str = "snips"
     weighted: bool = True
+    weighting: ClassVar[str] = "1/P over its user's Σ1/P"
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w/Σ_u w of each positive."""
+        return np.asarray(sample.weights / sample.user_weight[sample.ranked.segment])
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = the user's self-normalised value, D_u = 1."""
@@ -42,6 +48,11 @@ class SnipsGlobal:
 
     label: str = "snips-global"
     weighted: bool = True
+    weighting: ClassVar[str] = "1/P over |S*_u|"
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w/|S*_u| of each positive; for sum metrics it is w."""
+        return np.asarray(sample.weights / sample.ranked.counts[sample.ranked.segment])
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = w̄_u v_u, D_u = w̄_u, w̄_u the mean weight of the user's positives."""
@@ -95,6 +106,7 @@ class ShrunkSnips:
 
     shrinkage: float = 0.0
     weighted: bool = True
+    weighting: ClassVar[str] = "1/P over its user's shrunk normaliser"
 
     def __post_init__(self) -> None:
         check_fraction("shrinkage", self.shrinkage, low_open=False, high_open=False)
@@ -113,10 +125,19 @@ class ShrunkSnips:
         values = sample.user_values(metric, weighted=True)
         mean_weight = weight / counts
         overall = float(mean_weight.mean())
-        normaliser: FloatArray = self.shrinkage * weight + (1 - self.shrinkage) * counts * overall
+        normaliser = self._normaliser(sample)
         shrunk = values * weight / normaliser
         slope = float(np.nanmean(-shrunk * (1 - self.shrinkage) * counts / normaliser))
         return UserSums.of(sample.ranked.users, shrunk + slope * (mean_weight - overall))
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w of each positive over the shrunk normaliser of its user."""
+        return np.asarray(sample.weights / self._normaliser(sample)[sample.ranked.segment])
+
+    def _normaliser(self, sample: Sample) -> FloatArray:
+        weight, counts = sample.user_weight, sample.ranked.counts
+        overall = float((weight / counts).mean())
+        return np.asarray(self.shrinkage * weight + (1 - self.shrinkage) * counts * overall)
 
 
 def observed_volume(sample: Sample, metric: Metric) -> UserSums:

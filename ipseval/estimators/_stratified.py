@@ -46,16 +46,24 @@ class Stratified:
         """Label with the kind of shares."""
         return "stratified-observed" if self.observed_shares else "stratified"
 
+    @property
+    def weighting(self) -> str:
+        """How much a positive weighs."""
+        return "1" if self.observed_shares else "the mean 1/P of its stratum"
+
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = Σ w̃ c, D_u = Σ w̃ with stratum weights w̃ (1 with observed shares)."""
         if metric.kind != "mean":
             raise InputError(f"{self.label} is defined for metrics of mean type; {metric.label} is not one.")
-        weights = np.ones(len(sample.ranked)) if self.observed_shares else self._weights(sample)
+        weights = self.positive_weights(sample)
         total = sample.ranked.sum_by_user(weights)
         values = metric.user_values(sample.ranked, weights, ties=sample.ties)
         return UserSums.of(sample.ranked.users, values * total, total)
 
-    def _weights(self, sample: Sample) -> FloatArray:
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w̃ of each positive: the mean of 1/P in its stratum, or 1 with observed shares."""
+        if self.observed_shares:
+            return np.ones(len(sample.ranked))
         assert sample.propensity is not None
         inner = np.quantile(sample.propensity, np.linspace(0, 1, self.n_strata + 1)[1:-1])
         stratum = np.searchsorted(np.unique(inner), sample.propensity, side="left")

@@ -21,6 +21,7 @@ from ipseval.inference._sequences import confidence_sequence
 from ipseval.inference._weights import (
     WeightDiagnostics,
     apply_low_ess,
+    diagnostics_by_estimator,
     effective_sample_size,
     weight_diagnostics,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "bounds",
     "compare",
     "confidence_sequence",
+    "diagnostics_by_estimator",
     "effective_sample_size",
     "minimum_detectable_difference",
     "normal_interval",

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ipseval._types import FloatArray
 from ipseval.errors import PositivityWarning, PropensityError
-from ipseval.estimators import Sample
+from ipseval.estimators import Estimator, Sample
 from ipseval.inference._pareto import pareto_k
 from ipseval.propensity import Propensity
 
-# A weighted average is flagged when its weights are worth less than this.
+# A weighted average is flagged when its own weights are worth less than this; the rule is in the notes below.
 LOW_ESS_SHARE = 0.1
 LOW_ESS = 50.0
+LOW_ESS_SMALL_DATA = 0.5
 HIGH_SHARE = 0.1
+HIGH_SHARE_SMALL_DATA = 5.0
 # From here on a reader is told, without more being done.
 RARE_POPULARITY = 2
 HIGH_RARE_SHARE = 0.5
@@ -51,6 +54,23 @@ class WeightDiagnostics:
         Σ(w − w_clip)/Σw, the share of the weight that clipping cut, in [0, 1); 0 without clipping.
     weighted : bool
         False: all weights are 1.
+    weighting : str
+        What a positive weighs in the estimates, in words: an estimator that averages users divides 1/P, and
+        one that normalises within a user takes what is common to its positives out.
+    ess_own, share_own : float
+        `ess` and `max_weight_share` of those weights; NaN stands for those of 1/P.
+    ess_equal, share_equal : float
+        The same if all propensities were equal; NaN stands for `n_positives`, and 1 over it.
+
+    Notes
+    -----
+    `flag` compares the estimator's own weights with what equal propensities would give it. It is raised
+
+    * when `ess_own` < min(50, `ess_equal`/2): few effective positives;
+    * when `ess_own` < `ess_equal`/10: uneven weights;
+    * when `share_own` > 10 % and > 5 `share_equal`: one positive carries the estimate.
+
+    Equal propensities never raise it, however few positives there are.
     """
 
     ess: float
@@ -63,19 +83,60 @@ class WeightDiagnostics:
     pareto_k: float = float("nan")
     clipped_share: float = 0.0
     weighted: bool = True
+    weighting: str = "1/P"
+    ess_own: float = float("nan")
+    share_own: float = float("nan")
+    ess_equal: float = float("nan")
+    share_equal: float = float("nan")
+
+    def __post_init__(self) -> None:
+        stands_for = {
+            "ess_own": self.ess,
+            "share_own": self.max_weight_share,
+            "ess_equal": float(self.n_positives),
+            "share_equal": 1 / self.n_positives if self.n_positives else float("nan"),
+        }
+        for name, value in stands_for.items():
+            if math.isnan(getattr(self, name)):
+                object.__setattr__(self, name, value)
+
+    def of_estimator(self, estimator: Estimator, sums: WeightSums) -> WeightDiagnostics:
+        """Return these diagnostics with what the estimator's own weights add."""
+        return replace(
+            self,
+            weighting=getattr(estimator, "weighting", "1/P"),
+            ess_own=sums.own[0] ** 2 / sums.own[1],
+            share_own=sums.own[2] / sums.own[0],
+            ess_equal=sums.equal[0] ** 2 / sums.equal[1],
+            share_equal=sums.equal[2] / sums.equal[0],
+        )
 
     @property
     def flag(self) -> str:
         """Why estimates with these weights should not be trusted, in words; empty when nothing is wrong."""
         if not self.weighted:
             return ""
-        if self.ess < min(LOW_ESS, self.n_positives):
-            return f"few effective positives: the weights are worth {self.ess:.0f} of {self.n_positives:,}"
-        if self.ess < LOW_ESS_SHARE * self.n_positives:
-            return f"uneven weights: worth {self.ess:.0f} of {self.n_positives:,} positives"
-        if self.max_weight_share > HIGH_SHARE:
-            return f"one positive carries {self.max_weight_share:.0%} of the weight"
+        if self.ess_own < min(LOW_ESS, LOW_ESS_SMALL_DATA * self.ess_equal):
+            return f"few effective positives: the weights ({self.weighting}) are {self.worth}"
+        if self.ess_own < LOW_ESS_SHARE * self.ess_equal:
+            return f"uneven weights ({self.weighting}): {self.worth}"
+        if self.share_own > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * self.share_equal):
+            return f"one positive carries {self.share_own:.0%} of the weight ({self.weighting})"
         return ""
+
+    @property
+    def worth(self) -> str:
+        """What the estimator's own weights are worth, in words."""
+        averaged = round(self.ess_equal) != self.n_positives
+        equal = f" (with equal P: {self.ess_equal:,.0f})" if averaged else ""
+        return f"worth {self.ess_own:,.0f} of {self.n_positives:,} positives{equal}"
+
+    @property
+    def remark(self) -> str:
+        """What the weights are worth where that is not `ess`, in words; otherwise empty."""
+        if not self.weighted or math.isclose(self.ess_own, self.ess, rel_tol=1e-9):
+            return ""
+        return f"weights {self.weighting}: {self.worth}; 1/P alone: {self.ess:,.0f}"
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -117,6 +178,53 @@ def weight_diagnostics(
         clipped_share=_clipped_share(sample, propensity) if weighted else 0.0,
         weighted=weighted,
     )
+
+
+@dataclass(frozen=True)
+class WeightSums:
+    """(Σv, Σv², max v) of an estimator's own weights v, and of those with equal propensities."""
+
+    own: tuple[float, float, float]
+    equal: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
+        """Return the sums; `equal` is the sample with equal propensities."""
+        return cls(_sums(own_weights(estimator, sample)), _sums(own_weights(estimator, equal)))
+
+    def merge(self, other: WeightSums) -> WeightSums:
+        """Return the sums over the positives of both."""
+        return WeightSums(_merged(self.own, other.own), _merged(self.equal, other.equal))
+
+
+def _sums(weights: FloatArray) -> tuple[float, float, float]:
+    return float(weights.sum()), float(weights @ weights), float(weights.max())
+
+
+def _merged(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float, float]:
+    return one[0] + other[0], one[1] + other[1], max(one[2], other[2])
+
+
+def own_weights(estimator: Estimator, sample: Sample) -> FloatArray:
+    """Return what each positive weighs in the estimator, up to a factor; 1/P where it does not say."""
+    weights = getattr(estimator, "positive_weights", None)
+    return sample.weights if weights is None else weights(sample)
+
+
+def diagnostics_by_estimator(
+    sample: Sample, estimators: Sequence[Estimator], *, propensity: Propensity | None = None
+) -> dict[str, WeightDiagnostics]:
+    """Return estimator label -> diagnostics of its weights; what estimators share is computed once."""
+    common: dict[bool, WeightDiagnostics] = {}
+    found = {}
+    equal = sample.with_equal_propensities()
+    for one in estimators:
+        if one.weighted not in common:
+            common[one.weighted] = weight_diagnostics(sample, weighted=one.weighted, propensity=propensity)
+        found[one.label] = common[one.weighted]
+        if one.weighted and hasattr(one, "positive_weights"):
+            found[one.label] = found[one.label].of_estimator(one, WeightSums.of(one, sample, equal))
+    return found
 
 
 def effective_sample_size(weights: FloatArray) -> float:

@@ -163,10 +163,11 @@ def _render(template: str, evaluation: Evaluation, correction: Correction, **val
 
 def _weights(evaluation: Evaluation) -> list[list[str]]:
     """Return the table of weight diagnostics, its header first."""
-    header = ["estimator", "positives", "effective sample size", "the same over items", "largest share"]
-    rows = [[*header, "share of rare items", "remark"]]
+    header = ["estimator", "positives", "effective sample size", "the same over items"]
+    rows = [[*header, "as the estimator weighs", "largest share", "share of rare items", "remark"]]
     for label, one in evaluation.weights.items():
-        counts = [f"{one.n_positives:,}", f"{one.ess:,.1f}", f"{one.ess_items:,.1f}"]
+        own = f"{one.ess_own:,.1f}" if one.weighted else "–"
+        counts = [f"{one.n_positives:,}", f"{one.ess:,.1f}", f"{one.ess_items:,.1f}", own]
         rare = "–" if np.isnan(one.rare_share) else f"{one.rare_share:.1%}"
         remark = "; ".join(filter(None, (one.flag, *one.cautions)))
         rows.append([label, *counts, f"{one.max_weight_share:.2%}", rare, remark])

@@ -122,6 +122,8 @@ def footnotes(evaluation: Evaluation, *, correction: Correction = "holm", level:
         weights = evaluation.weights[label]
         if weights.flag:
             notes.append(f"{label}: NOT TO BE TRUSTED: {weights.flag}.")
+        if weights.remark:
+            notes.append(f"{label}: {weights.remark}.")
         for text in (*texts, *weights.cautions):
             said.setdefault(text, []).append(label)
     notes += [f"{', '.join(labels)}: {text}." for text, labels in said.items()]

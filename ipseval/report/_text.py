@@ -94,9 +94,11 @@ def _footer(evaluation: Evaluation) -> str:
         for claim, metrics in by_claim.items():
             on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
             lines.append(f"{label}{on}: {claim}")
-        flag = evaluation.weights[label].flag
-        if flag:
-            lines.append(f"  NOT TO BE TRUSTED: {flag}")
+        weights = evaluation.weights[label]
+        if weights.flag:
+            lines.append(f"  NOT TO BE TRUSTED: {weights.flag}")
+        if weights.remark:
+            lines.append(f"  {weights.remark}")
         said = dict.fromkeys(evaluation.intervals[key].note for key in estimates)
         lines += [f"  interval: {note}" for note in said if note]
         notes = dict.fromkeys(note for one in estimates.values() for note in one.notes)

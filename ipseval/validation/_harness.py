@@ -15,7 +15,7 @@ from ipseval._types import FloatArray, IntArray, RngLike, TieChoice
 from ipseval.datasets import Study, StudyPositives
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimate, Estimator, Sample, estimate, resolve_estimator, weighted_sample
-from ipseval.inference import weight_diagnostics
+from ipseval.inference import diagnostics_by_estimator, weight_diagnostics
 from ipseval.inference._linear import contributions, linear_form
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
@@ -254,6 +254,7 @@ class _Collected:
         reference: Mapping[tuple[str, str, str], Estimate],
     ) -> None:
         diagnostics = weight_diagnostics(next(iter(samples.values())), weighted=True)
+        by_estimator = diagnostics_by_estimator(next(iter(samples.values())), self.estimators)
         keys = [(one, kind) for one in self.metrics for kind in self.estimators]
         values = {
             (name, m.label): contributions(m, one) for name, one in samples.items() for m in self.metrics
@@ -280,7 +281,7 @@ class _Collected:
                         "n_without_propensity": samples[name].n_without_propensity,
                         "ess": diagnostics.ess,
                         "max_weight_share": diagnostics.max_weight_share,
-                        "flag": diagnostics.flag,
+                        "flag": by_estimator[kind.label].flag,
                     }
                 )
         # One product for all of them: many small ones would spend their time on starting threads.
