@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ipseval.adapters import rank_positives as rank_positives
     from ipseval.agreement import order_agreement as order_agreement
     from ipseval.errors import DataWarning as DataWarning
     from ipseval.errors import IdentificationWarning as IdentificationWarning
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ipseval.propensity import fit_popularity_exponent as fit_popularity_exponent
     from ipseval.ranking import RankedPositives as RankedPositives
     from ipseval.ranking import SampledCandidates as SampledCandidates
-    from ipseval.ranking import rank_positives as rank_positives
     from ipseval.ratings import evaluate_ratings as evaluate_ratings
     from ipseval.sampled_metrics import correct_sampled as correct_sampled
     from ipseval.sampled_metrics import corrected_metric as corrected_metric
@@ -61,6 +61,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOME = {
+    "rank_positives": "adapters",
     "order_agreement": "agreement",
     "DataWarning": "errors",
     "IdentificationWarning": "errors",
@@ -88,7 +89,6 @@ _HOME = {
     "fit_popularity_exponent": "propensity",
     "RankedPositives": "ranking",
     "SampledCandidates": "ranking",
-    "rank_positives": "ranking",
     "evaluate_ratings": "ratings",
     "correct_sampled": "sampled_metrics",
     "corrected_metric": "sampled_metrics",

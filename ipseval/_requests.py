@@ -22,7 +22,7 @@ FEW_POSITIVES = 5
 
 def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
     """Return the metrics that labels or objects name, each once."""
-    return _distinct([metric(one) for one in _listed(metrics, "metrics")], "metrics")
+    return _distinct([metric(one) for one in as_list(metrics, "metrics")], "metrics")
 
 
 def requested_estimators(
@@ -31,7 +31,7 @@ def requested_estimators(
     """Return the estimators that labels or objects name; those that need a propensity must have one."""
     if estimators is None:
         estimators = ("aoa",) if propensity is None else ("aoa", "snips", "snips-global")
-    chosen = _distinct([resolve_estimator(one) for one in _listed(estimators, "estimators")], "estimators")
+    chosen = _distinct([resolve_estimator(one) for one in as_list(estimators, "estimators")], "estimators")
     weighted = [one.label for one in chosen if one.weighted]
     if weighted and propensity is None:
         raise PropensityError(
@@ -110,15 +110,6 @@ def check_models(models: Any, what: str, value: str) -> None:
         )
 
 
-def check_split(split: Any) -> None:
-    """Raise `InputError` unless `split` is a Split."""
-    if not isinstance(split, Split):
-        raise InputError(
-            f"split must be a Split; got {type(split).__name__}. Make one with split_random(log), or with "
-            "Split.from_frames(train, test) from parts of your own."
-        )
-
-
 def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
     """Raise `InputError` when ranks that were made before are not of test positives of this split."""
     if not _same_ids(ranked, split):
@@ -180,7 +171,8 @@ def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
         )
 
 
-def _listed(values: Any, name: str) -> list[Any]:
+def as_list(values: Any, name: str) -> list[Any]:
+    """Return labels or objects as a list; one alone needs no list around it."""
     if not isinstance(values, Iterable) and not hasattr(values, "label"):
         raise InputError(f"{name} must be labels or objects; got {type(values).__name__}.")
     listed = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)

@@ -13,21 +13,21 @@ from ipseval._requests import (
     check_ips,
     check_models,
     check_same_positives,
-    check_split,
     requested_estimators,
     requested_metrics,
     warn_about_few_positives,
     warn_about_sampling,
 )
 from ipseval._types import RngLike, TieChoice
-from ipseval.adapters import adapt
+from ipseval.adapters import rank_positives
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, NRelevantLike, estimate, weighted_sample
 from ipseval.inference import INTERVAL_METHODS, IntervalMethod, apply_low_ess, diagnostics_by_estimator
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
+from ipseval.splits._base import check_split
 
 __all__ = ["FRAME_COLUMNS", "Evaluation", "PropensityModel", "evaluate", "evaluate_ranks"]
 
@@ -119,10 +119,7 @@ def evaluate(
         "block_size": block_size,
         "engine": engine,
     }
-    ranks = {
-        name: rank_positives(adapt(model, split, name=name), split, name=name, **options)
-        for name, model in models.items()
-    }
+    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
     return evaluate_ranks(
         ranks,
         propensity=fitted,

@@ -53,6 +53,11 @@ class ModelScores:
             object.__setattr__(self, "n_users", len(self.factors[0]))
             object.__setattr__(self, "n_items", len(self.factors[1]))
 
+    def __repr__(self) -> str:
+        users, items = ("?" if n is None else f"{n:,}" for n in (self.n_users, self.n_items))
+        kind = "factors" if self.factors is not None else "scores"
+        return f"ModelScores({self.source}: {kind} of {users} users and {items} items)"
+
     def with_ids(self, users: Any | None, items: Any | None) -> ModelScores:
         """Return the same scores with the ids of the rows as stated by the caller."""
         if self.reads_training:

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ipseval._types import FloatArray
+from ipseval.adapters import rank_positives
 from ipseval.interactions import Interactions
 from ipseval.metrics import metric
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 
 
@@ -30,7 +31,7 @@ def truth(
 
     Parameters
     ----------
-    models : mapping of name to scorer
+    models : mapping of name to scorer, or to a trained model of a library
     metrics : iterable of labels or Metric objects
     split : Split
         Its training items are neither candidates nor counted as relevant; its test part is not read.

@@ -17,6 +17,15 @@ from ipseval.interactions import Duplicates, Interactions, encode
 Overlap = Literal["raise", "drop"]
 
 
+def check_split(split: Any) -> None:
+    """Raise `InputError` unless `split` is a Split."""
+    if not isinstance(split, Split):
+        raise InputError(
+            f"split must be a Split; got {type(split).__name__}. Make one with split_random(log), or with "
+            "Split.from_frames(train, test) from parts of your own."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """Training and test interactions (and optional validation) over the same ids.

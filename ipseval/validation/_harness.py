@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_fraction, check_positive_int
+from ipseval._checks import as_generator, check_fraction, check_positive_int
 from ipseval._types import FloatArray, IntArray, RngLike, TieChoice
+from ipseval.adapters import adapt
 from ipseval.datasets import Study, StudyPositives
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimate, Estimator, Sample, estimate, resolve_estimator, weighted_sample
@@ -100,7 +101,7 @@ def validate(
     check_positive_int("n_folds", n_folds, minimum=2)
     chosen = [metric(one) if isinstance(one, str) else one for one in metrics]
     _check_metrics(chosen)
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     positives = study.positives(threshold)
     collected = _Collected(
         chosen,
@@ -182,6 +183,7 @@ class _Collected:
         self, number: int, split: Split, truth: _Truth, scorers: Mapping[str, Any], fold: IntArray
     ) -> None:
         """Rank every model once on the union of both sets of positives, then evaluate each propensity."""
+        scorers = {name: adapt(scorer, split, name=name) for name, scorer in scorers.items()}
         self.dropped.append(truth.n_dropped)
         keys = np.union1d(split.test.pair_key, truth.positives.pair_key)
         both = replace(

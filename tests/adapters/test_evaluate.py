@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import ipseval
 from ipseval.adapters import to_csr, with_ids
 from ipseval.baselines import pure_svd
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
+from ipseval.sampled_metrics import sampling_study
+from ipseval.simulation._truth import truth
 
 
 def test_evaluate_takes_a_model_with_ids(small):
@@ -74,10 +80,56 @@ def test_an_error_of_an_object_that_was_called_keeps_its_type_and_gets_a_note_th
     assert "ipseval.adapters.adapt(model, split)" in caught.value.__notes__[0]
 
 
-def test_an_error_of_a_plain_function_is_left_as_it_is(small):
+def test_an_error_of_a_plain_function_gets_no_note_on_adapt(small):
     with pytest.raises(ZeroDivisionError) as caught:
         rank_positives(lambda users: 1 / 0, small)
-    assert not hasattr(caught.value, "__notes__")
+    assert caught.value.__notes__ == ["raised while the model was ranked"]
+
+
+def as_a_library_model(split):
+    """A stand-in for implicit's class: found by the module of its class, and no scorer by itself."""
+    rng = np.random.default_rng(0)
+    kind = type("MatrixFactorization", (), {"__module__": "implicit.cpu.als"})
+    model = kind()
+    model.user_factors = rng.random((split.n_users, 4))
+    model.item_factors = rng.random((split.n_items, 4))
+    return model
+
+
+def test_the_public_rank_positives_takes_what_evaluate_takes(small):
+    model = as_a_library_model(small)
+    expected = rank_positives((model.user_factors, model.item_factors), small)
+    for found in (
+        ipseval.rank_positives(model, small, name="als"),
+        ipseval.rank_positives(model=model, split=small),
+        evaluate({"als": model}, small, metrics=["auc"]).samples["als"].ranked,
+    ):
+        assert found.n_above.tolist() == expected.n_above.tolist()
+
+
+def test_the_public_rank_positives_has_the_signature_and_text_of_the_one_for_scorers():
+    assert inspect.signature(ipseval.rank_positives) == inspect.signature(rank_positives)
+    assert ipseval.rank_positives.__doc__ == rank_positives.__doc__
+    assert pickle.loads(pickle.dumps(ipseval.rank_positives)) is ipseval.rank_positives
+
+
+def test_studies_and_worlds_take_library_models(small, tmp_path):
+    worse = np.random.default_rng(1).random((small.n_users, small.n_items))
+    models = {"als": as_a_library_model(small), "worse": worse}
+    study = sampling_study(models, small, n_sampled=[5], metrics=["auc"], methods=["none"], n_repeats=1)
+    assert study.frame["model"].tolist() == ["als", "worse"]
+    known = truth(models, ["auc"], small, small.test)
+    assert known["ideal"].between(0, 1).all()
+    log = ipseval.Interactions.from_frame(
+        pd.concat([small.train.to_frame(), small.test.to_frame()]), users=small.user_ids, items=small.item_ids
+    )
+    fits = {"als": lambda train: as_a_library_model(small), "worse": lambda train: worse}
+    protocols = [ipseval.study.Protocol(k_core=None)]
+    found = ipseval.study_protocols(
+        fits, {"small": log}, protocols, path=tmp_path, metrics="auc", estimators="aoa", n_resamples=20
+    )
+    assert set(found.frame["model"]) == {"als", "worse"}
+    assert found.metrics == ["auc"]
 
 
 @pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")
