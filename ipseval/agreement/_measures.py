@@ -22,6 +22,9 @@ class RowOrders:
     tied: AnyArray
     sign: AnyArray
 
+    def __repr__(self) -> str:
+        return f"RowOrders({self.above.shape[0]:,} rows of {self.above.shape[1]:,} recommenders)"
+
     @classmethod
     def of(cls, values: FloatArray) -> RowOrders:
         """Return the orders of the rows of `values`; one row may also be given as a vector."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import counted
 from ipseval._types import FloatArray, IntArray
 from ipseval.estimators import UserSums
 from ipseval.inference._weights import WeightSums
@@ -38,6 +39,9 @@ class Block:
     mean: FloatArray
     scatter: FloatArray
     n_undefined: int = 0
+
+    def __repr__(self) -> str:
+        return f"Block({counted(self.n, 'user')}, {counted(self.mean.size // WIDTH, 'model')})"
 
     @classmethod
     def of(cls, sums: list[UserSums]) -> Block:
@@ -135,6 +139,10 @@ class Moments:
     list_lengths: dict[str, int] = field(default_factory=dict)
     per_user: tuple[pd.DataFrame, ...] = ()
     own_weights: dict[str, WeightSums] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        n_users = int(self.positives_per_user[1:].sum())
+        return f"Moments({counted(self.n_positives, 'positive')} of {counted(n_users, 'user')})"
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of the users of both."""

@@ -47,6 +47,10 @@ class DistributedEvaluation:
     plan: Plan
     confidence_level: float = 0.95
 
+    def __repr__(self) -> str:
+        shown = self.frame[["model", "metric", "estimator", "estimate", "std_error", "note"]]
+        return f"DistributedEvaluation of {self.moments!r}\n{shown.to_string(index=False)}"
+
     @cached_property
     def frame(self) -> pd.DataFrame:
         """One row per model, metric and estimator: the columns of `Evaluation.frame`."""

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ipseval._checks import check_choice, check_positive_int
+from ipseval._checks import as_generator, check_choice, check_positive_int, counted
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
@@ -51,6 +51,12 @@ class Bootstrap:
     values: FloatArray
     replicates: FloatArray
     acceleration: FloatArray
+
+    def __repr__(self) -> str:
+        n_resamples, n_estimates = self.replicates.shape
+        return (
+            f"Bootstrap({counted(n_estimates, 'estimate')}, {counted(n_resamples, 'resample')} of the users)"
+        )
 
     @cached_property
     def _column(self) -> dict[Key, int]:
@@ -130,7 +136,7 @@ def bootstrap(
     check_positive_int("n_threads", n_threads)
     users = _population(sums)
     stacked = _Stacked.of(sums, users)
-    seed = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+    seed = as_generator(rng).integers(2**63, size=2).tolist()
 
     def totals(block: tuple[int, int]) -> FloatArray:
         number, size = block

@@ -55,6 +55,10 @@ class Sensitivity:
     _curves: Curves = field(repr=False)
     _values: dict[Key, FloatArray] = field(repr=False)
 
+    def __repr__(self) -> str:
+        grid = f"{len(self.gamma):,} values of γ from {self.gamma[0]:g} to {self.gamma[-1]:g}"
+        return f"Sensitivity({len(self._values):,} estimates at {grid}; .frame, .tipping_points())"
+
     def tipping_points(self) -> pd.DataFrame:
         """Return, for every pair of recommenders, the γ at which their order changes, and a sentence.
 

@@ -44,6 +44,11 @@ class KnownPropensity:
         if (self.item is None) == (self.pair is None):
             raise PropensityError("KnownPropensity takes either item= (one per item) or pair= (a frame).")
 
+    def __repr__(self) -> str:
+        given, what = (self.item, "items") if self.item is not None else (self.pair, "pairs")
+        scale = "" if self.is_probability else ", up to a factor"
+        return f"KnownPropensity({len(given):,} {what}{scale})"  # type: ignore[arg-type]  # any sized input
+
     def fit(self, ids: HasIds) -> Propensity:
         """Return the propensity in the id space of a split (or anything with user_ids and item_ids)."""
         n_items = int(ids.item_ids.size)

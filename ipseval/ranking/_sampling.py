@@ -46,6 +46,11 @@ class Sampling:
             if array is not None:
                 object.__setattr__(self, name, readonly(array))
 
+    def __repr__(self) -> str:
+        law = f"{'uniform' if self.uniform else 'weighted'}, {'with' if self.replacement else 'without'}"
+        size = f"{self.n_sampled:,} competitors of each of {self.n_candidates.size:,} positives"
+        return f"Sampling({size}, {law} replacement, from {self.pool!r})"
+
     @property
     def rank_estimate(self) -> FloatArray | None:
         """1 + above + tied/2, unbiased for the exact mean rank, (n_pos,); None for uniform draws."""

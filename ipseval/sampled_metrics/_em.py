@@ -30,6 +30,10 @@ class RankDistribution:
     weight: FloatArray  # (n_nodes,)
     density: FloatArray  # (n_steps + 1, n_nodes)
 
+    def __repr__(self) -> str:
+        n_steps, n_nodes = self.density.shape
+        return f"RankDistribution({n_nodes:,} nodes, {n_steps - 1:,} steps)"
+
     def weights(self, step: int = -1) -> FloatArray:
         """Return the probability of each node after a step, (n_nodes,)."""
         return np.asarray(self.weight * self.density[step], dtype=np.float64)

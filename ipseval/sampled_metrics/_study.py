@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_positive_int
+from ipseval._checks import as_generator, check_positive_int, counted
 from ipseval._types import AnyArray, FloatArray, RngLike
+from ipseval.adapters import adapt
 from ipseval.agreement import order_agreement
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
@@ -65,7 +66,7 @@ def sampling_curve(
     if len(ranks) < 2:
         raise InputError(f"at least two recommenders are needed for an order; got {len(ranks)}.")
     target = single_target(metric)
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     check_positive_int("n_repeats", n_repeats)
     given = {name: check_ranks(one, n_candidates, 1, True)[0] for name, one in ranks.items()}
     exact = {name: float(target.values(one, float(n_candidates)).mean()) for name, one in given.items()}
@@ -140,6 +141,11 @@ class SamplingStudy:
 
     frame: pd.DataFrame
 
+    def __repr__(self) -> str:
+        n_models, n_repeats = self.frame["model"].nunique(), self.frame["repeat"].nunique()
+        size = f"{counted(n_models, 'recommender')}, {counted(n_repeats, 'repeat')}"
+        return f"SamplingStudy({size}; agreement with full ranking)\n{self.agreement.to_string(index=False)}"
+
     @property
     def agreement(self) -> pd.DataFrame:
         """One row per metric, distribution, m and method, averaged over the repeats.
@@ -190,7 +196,8 @@ def sampling_study(
     Parameters
     ----------
     models : mapping
-        Name → scorer, see `rank_positives`. An array is scored once; a callable again for every draw.
+        Name → scorer or a library's trained model, see `rank_positives`. An array is scored once; a callable
+        again for every draw.
     split : Split
     n_sampled : ints
         The numbers m of competitors.
@@ -217,13 +224,14 @@ def sampling_study(
     schemes = {"uniform": "uniform"} if distributions is None else dict(distributions)
     rows = []
     for name, model in models.items():
-        full = rank_positives(model, split, name=name)
+        scorer = adapt(model, split, name=name)
+        full = rank_positives(scorer, split, name=name)
         exact = {target.label: full_ranking_value(full, target) for target in targets}
         for (scheme, distribution), m, repeat in product(schemes.items(), n_sampled, range(n_repeats)):
             candidates = SampledCandidates(
                 m, distribution=distribution, per=per, replacement=replacement, rng=rng + repeat
             )
-            ranked = rank_positives(model, split, candidates=candidates, name=name)
+            ranked = rank_positives(scorer, split, candidates=candidates, name=name)
             uniform = ranked.sampling is not None and ranked.sampling.uniform
             chosen: list[Method] = ["none", "importance"]
             if uniform:

@@ -1,0 +1,90 @@
+"""What public values look like when they are printed: a line or a small table, never their arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.adapters import ModelScores, with_ids
+from ipseval.agreement import RowOrders
+from ipseval.inference import bootstrap
+from ipseval.sampled_metrics import sampling_study
+from tests.inference.worlds import random_ranks
+
+RANKS, POPULARITY = random_ranks(0)
+N_ITEMS = POPULARITY.size
+
+
+def evaluation():
+    propensity = ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=POPULARITY)
+    return ipseval.evaluate_ranks(
+        RANKS, propensity=propensity, metrics=["atop", "recall@5"], on_low_ess="ignore"
+    )
+
+
+def study():
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame({"user": np.repeat(np.arange(20), 3), "item": rng.permutation(60) % 15})
+    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs, duplicates="drop"), rng=0)
+    models = {name: rng.random((split.n_users, split.n_items)) for name in ("a", "b")}
+    return sampling_study(models, split, n_sampled=[5], metrics=["recall@2"], methods=["none"], n_repeats=2)
+
+
+CASES = {
+    "bootstrap": (
+        lambda: bootstrap({key: one.sums for key, one in evaluation().estimates.items()}, n_resamples=50),
+        "Bootstrap(18 estimates, 50 resamples of the users)",
+    ),
+    "sensitivity": (
+        lambda: evaluation().sensitivity([0.0, 1.0]),
+        "Sensitivity(18 estimates at 2 values of γ from 0 to 1; .frame, .tipping_points())",
+    ),
+    "known per item": (
+        lambda: ipseval.KnownPropensity(item=np.full(1000, 0.5)),
+        "KnownPropensity(1,000 items)",
+    ),
+    "known per pair": (
+        lambda: ipseval.KnownPropensity(
+            pair=pd.DataFrame({"user": [0], "item": [0], "propensity": [0.5]}), is_probability=False
+        ),
+        "KnownPropensity(1 pairs, up to a factor)",
+    ),
+    "scores of a model": (
+        lambda: ModelScores("implicit.als", factors=(np.ones((5, 2)), np.ones((1500, 2)), None)),
+        "ModelScores(implicit.als: factors of 5 users and 1,500 items)",
+    ),
+    "a model with ids": (
+        lambda: with_ids(np.ones((500, 500)), users=np.arange(500)),
+        "WithIds(ndarray; ids of users)",
+    ),
+    "orders": (lambda: RowOrders.of(np.ones((100, 3))), "RowOrders(100 rows of 3 recommenders)"),
+    "sampling": (
+        lambda: (
+            ipseval.rank_positives(
+                np.random.default_rng(0).random((60, N_ITEMS)),
+                ipseval.Split.from_frames(
+                    pd.DataFrame({"user": np.arange(60), "item": 0}),
+                    pd.DataFrame({"user": np.arange(60), "item": 1}),
+                    items=np.arange(N_ITEMS),
+                ),
+                candidates=ipseval.SampledCandidates(5, rng=0),
+            ).sampling
+        ),
+        "Sampling(5 competitors of each of 60 positives, uniform, with replacement, from 'candidates')",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_value_is_printed_as_one_line(case):
+    make, expected = CASES[case]
+    assert repr(make()) == expected
+
+
+def test_a_study_of_sampling_is_printed_as_its_table_of_agreement():
+    lines = repr(study()).splitlines()
+    assert lines[0] == "SamplingStudy(2 recommenders, 2 repeats; agreement with full ranking)"
+    assert lines[1].split()[:4] == ["metric", "distribution", "n_sampled", "method"]
+    assert len(lines) == 3
