@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._types import AnyArray, FloatArray
+from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.errors import InputError, UnknownNameError
 
 
@@ -59,6 +59,59 @@ def check_positive_int(name: str, value: object, *, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) < minimum:
         raise InputError(f"{name} must be an integer >= {minimum}; got {value!r}.")
     return int(value)
+
+
+def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bool = True) -> float:
+    """Return `value` as a finite float above `low` (or equal to it), or raise `InputError`."""
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.complexfloating)):
+        number = float(value)
+        if math.isfinite(number) and (number > low or (number == low and not low_open)):
+            return number
+    bound = "" if low == -math.inf else f" {'>' if low_open else '>='} {low:g}"
+    raise InputError(f"{name} must be a finite number{bound}; got {value!r}.")
+
+
+def as_generator(rng: RngLike) -> np.random.Generator:
+    """Return the generator of a seed; a generator is returned as it is.
+
+    Raises
+    ------
+    InputError
+        For what is no seed.
+    """
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"rng must be an integer >= 0, a numpy Generator or None; got {rng!r:.80}."
+        ) from None
+
+
+def refuse_masked(array: Any, name: str) -> None:
+    """Raise `InputError` for a masked array, whose mask NumPy's functions drop without a word."""
+    if np.ma.isMaskedArray(array):
+        raise InputError(f"{name} is a masked array; give what is masked a score: array.filled(-np.inf).")
+
+
+def check_same_labels(**values: Any) -> None:
+    """Raise `InputError` when pandas Series that are read side by side have different labels.
+
+    A Series that is only numbered 0, 1, 2, … is in the order of the ids already.
+    """
+    labelled = {
+        name: one
+        for name, one in values.items()
+        if isinstance(one, pd.Series)
+        and not (isinstance(one.index, pd.RangeIndex) and one.index[:1].equals(pd.RangeIndex(1)))
+    }
+    for name, one in list(labelled.items())[1:]:
+        first, other = next(iter(labelled.items()))
+        if not one.index.equals(other.index):
+            raise InputError(
+                f"{first} and {name} are read side by side, but their labels differ "
+                f"({examples(other.index)} and {examples(one.index)}). Bring them in one order: "
+                f"{name}.reindex({first}.index, fill_value=0)."
+            )
 
 
 def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_choice
+from ipseval._checks import as_float_vector, check_choice
 from ipseval._types import AnyArray, RngLike
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
@@ -311,7 +311,7 @@ class Evaluation:
 
     def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
         """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
-        factors = [float(one) for one in np.atleast_1d(np.asarray(factor, dtype=np.float64))]
+        factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
         return bounds(self.samples, *self.definitions, factors=factors)
 
     def tipping_factors(self) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 from scipy.sparse.linalg import svds
 
-from ipseval._checks import check_positive_int
+from ipseval._checks import as_generator, check_positive_int
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -52,7 +52,7 @@ def random(train: Interactions, *, rng: RngLike = 0) -> ScoreFunction:
     rng : int, Generator or None
         Gives the key of the generator; it is read once, when this function is called.
     """
-    key = int(np.random.default_rng(rng).integers(2**63))
+    key = int(as_generator(rng).integers(2**63))
     n_items = train.n_items
 
     def scores(users: IntArray) -> FloatArray:

@@ -189,6 +189,11 @@ def check_interactions(log: Any, name: str, instead: str = "Interactions.from_fr
 
 def encode(values: AnyArray, universe: Any | None, name: str) -> tuple[IntArray, AnyArray]:
     """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values."""
+    values = _in_utc(values)
+    kind = pd.api.types.infer_dtype(values, skipna=False) if values.dtype == object else ""
+    # Before anything is hashed: 1, 1.0 and True are one and the same to a hash table.
+    if kind.startswith("mixed") and len({type(value) for value in values}) > 1:
+        raise _mixed(values, name)
     if universe is None:
         try:
             codes, ids = pd.factorize(values, sort=True)
@@ -212,7 +217,7 @@ def encode(values: AnyArray, universe: Any | None, name: str) -> tuple[IntArray,
 
 def to_id_array(ids: Any, name: str) -> AnyArray:
     """Return ids as a one-dimensional array after checking that none is missing or repeated."""
-    array = np.asarray(ids)
+    array = _in_utc(np.asarray(ids))
     if array.dtype.kind in "US":
         array = array.astype(object)
     if array.ndim != 1 or array.size == 0:
@@ -223,6 +228,13 @@ def to_id_array(ids: Any, name: str) -> AnyArray:
     if n_repeated:
         raise InputError(f"{name} repeats {n_repeated} ids; each id may occur once.")
     return array
+
+
+def _in_utc(ids: AnyArray) -> AnyArray:
+    """Return dates with a time zone as dates in UTC without one, as columns of a frame are read."""
+    if ids.dtype == object and ids.size and getattr(ids.flat[0], "tzinfo", None) is not None:
+        return pd.to_datetime(ids, utc=True).tz_localize(None).to_numpy()
+    return ids
 
 
 def _mixed(values: AnyArray, name: str) -> InputError:

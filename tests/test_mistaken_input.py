@@ -184,6 +184,119 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.evaluate_ratings({"m": SCORES}, RATINGS, propensity=known(np.ones(3))),
         r"propensity must be a Propensity; got KnownPropensity.*fit\(ratings\)",
     ),
+    "frame instead of a split to rank on": (
+        lambda: ipseval.rank_positives(SCORES, TEST),
+        r"split must be a Split; got DataFrame.*split_random",
+    ),
+    "frame instead of a split, below the adapters": (
+        lambda: ipseval.ranking.rank_positives(SCORES, TEST),
+        r"split must be a Split; got DataFrame.*split_random",
+    ),
+    "all items allowed in a word": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, allowed_items="all"),
+        r"allowed_items must be a sequence of ids or a mask.*got 'all'. None allows all items",
+    ),
+    "one allowed item without a list": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, allowed_items=2),
+        r"allowed_items must be a sequence of ids or a mask.*got 2",
+    ),
+    "codes that are no whole numbers": (
+        lambda: ipseval.RankedPositives([0.0, 1.0], [0, 0], [0, 0], [0, 0], [3, 3], [0, 1], [0, 1, 2]),
+        r"user must hold whole numbers; got dtype float64",
+    ),
+    "masked user factors": (
+        lambda: run((np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1)))),
+        r"als: user factors is a masked array.*filled\(-np.inf\)",
+    ),
+    "masked item bias": (
+        lambda: run((np.ones((3, 1)), np.ones((3, 1)), np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]))),
+        r"als: item bias is a masked array",
+    ),
+    "function that gives masked scores": (
+        lambda: run(lambda users: np.ma.array(SCORES[users], mask=SCORES[users] > 5)),
+        r"als is a masked array",
+    ),
+    "masked factors with ids": (
+        lambda: ipseval.adapters.adapt(
+            ipseval.adapters.with_ids(
+                (np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1))), users=[0, 1, 2]
+            ),
+            SPLIT,
+        ),
+        r"is a masked array",
+    ),
+    "nullable scores with a hole": (
+        lambda: run(pd.DataFrame(SCORES, dtype="Float64").mask(SCORES == 1)),
+        r"als.*NaN",
+    ),
+    "scores that are text": (
+        lambda: run(pd.DataFrame(SCORES).astype(str)),
+        r"als must hold real numbers; got dtype",
+    ),
+    "counts of other items": (
+        lambda: ipseval.fit_gamma(
+            pd.Series([1, 2, 4], index=["a", "b", "c"]), pd.Series([1, 2, 4], index=["a", "b", "d"]), 9
+        ),
+        r"popularity and recommended are read side by side.*'c'.*'d'.*recommended.reindex\(popularity.index",
+    ),
+    "exposures of other items": (
+        lambda: ipseval.fit_gamma_from_exposure(
+            [1, 2, 4], pd.Series([5, 5, 5], index=[0, 1, 2]), pd.Series([1, 2, 4], index=[0, 1, 3])
+        ),
+        r"n_exposed and n_positive are read side by side",
+    ),
+    "levels of other items": (
+        lambda: ipseval.propensity.frequency_by_popularity(
+            pd.Series([1, 2], index=["a", "b"]), pd.Series([1, 2], index=["a", "c"])
+        ),
+        r"popularity and recommended are read side by side",
+    ),
+    "ids that are equal but of different types": (
+        lambda: ipseval.Interactions.from_frame(
+            pd.DataFrame({"user": pd.Series([True, 1], dtype=object), "item": [1, 2]})
+        ),
+        r"column 'user' mixes ids of types bool, int",
+    ),
+    "whole and broken numbers as ids": (
+        lambda: ipseval.Interactions.from_frame(
+            pd.DataFrame({"user": [1, 2], "item": pd.Series([1, 1.0], dtype=object)})
+        ),
+        r"column 'item' mixes ids of types float, int",
+    ),
+    "ids of mixed types under a universe": (
+        lambda: ipseval.Interactions.from_frame(
+            pd.DataFrame({"user": pd.Series([True, 1], dtype=object), "item": [1, 2]}), users=[1]
+        ),
+        r"column 'user' mixes ids of types bool, int",
+    ),
+    "seed that is text": (
+        lambda: ipseval.split_random(
+            ipseval.Interactions.from_frame(frame([0, 0], [0, 1])), test_fraction=0.5, rng="a"
+        ),
+        r"rng must be an integer >= 0, a numpy Generator or None; got 'a'",
+    ),
+    "seed below 0": (
+        lambda: ipseval.SampledCandidates(2, rng=-1),
+        r"rng must be an integer >= 0.*got -1",
+    ),
+    "seed of a bootstrap": (lambda: run(interval="bca", rng=0.5), r"rng must be an integer >= 0.*got 0.5"),
+    "floor that is text": (
+        lambda: known(np.ones(3)).fit(SPLIT).clip(floor="a"),
+        r"floor must be a finite number; got 'a'",
+    ),
+    "smoothing that is text": (
+        lambda: ipseval.PowerLawPropensity(gamma=0, smoothing="a"),
+        r"smoothing must be a finite number > 0; got 'a'",
+    ),
+    "bounds by a word": (lambda: run().bounds("a"), r"factor must be a sequence of numbers"),
+    "cutoff that is text": (
+        lambda: ipseval.equivalent_cutoff("a", 100, 10),
+        r"k must be a number or an array of numbers; got 'a'",
+    ),
+    "candidates that are text": (
+        lambda: ipseval.equivalent_cutoff(1, "a", 10),
+        r"n_candidates must be a number or an array of numbers; got 'a'",
+    ),
     "no resamples": (
         lambda: run(interval="bca", n_resamples=0),
         r"n_resamples must be an integer >= 1; got 0",

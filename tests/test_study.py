@@ -300,7 +300,6 @@ BAD_CALLS = {
     "the same twice": ({"protocols": [Protocol(), Protocol()]}, "protocols repeat RO_RS, 5-core, full"),
     "no seed": ({"rng": None}, "rng must be an integer >= 0"),
     "a negative seed": ({"rng": -1}, "rng must be an integer >= 0"),
-    "one label": ({"metrics": "auc"}, r"Write \['auc'\]"),
     "no metrics": ({"metrics": []}, "metrics is empty"),
     "unknown estimator": ({"estimators": ["snip"]}, "Did you mean 'snips'"),
     "weights without gamma": ({"gammas": []}, "snips, snips-global need gammas"),

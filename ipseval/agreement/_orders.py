@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import check_positive_int, examples
+from ipseval._checks import as_generator, check_positive_int, examples
 from ipseval._types import FloatArray, RngLike
 from ipseval.agreement._measures import RowOrders, measures
 from ipseval.agreement._result import OrderAgreement, percentiles, with_intervals
@@ -88,7 +88,7 @@ def order_agreement(
             f"a has {first.shape[1]:,} users and b has {second.shape[1]:,}; give both over the same users "
             "in the same order, NaN where a user has no value, or pass paired=False."
         )
-    replicates = _resampled_means(first, second, paired, n_resamples, np.random.default_rng(rng))
+    replicates = _resampled_means(first, second, paired, n_resamples, as_generator(rng))
     n_users = min(first.shape[1], second.shape[1])
     draws = measures(RowOrders.of(replicates[0]), RowOrders.of(replicates[1]), result.overlap)
     return with_intervals(result, draws, unit="users", n_units=n_users, level=confidence_level)
@@ -130,7 +130,7 @@ def mean_agreement(
     ]
     intervals = {}
     if n > 1:
-        draw = np.random.default_rng(rng).integers(0, n, (check_positive_int("n_resamples", n_resamples), n))
+        draw = as_generator(rng).integers(0, n, (check_positive_int("n_resamples", n_resamples), n))
         for column, name in enumerate(names):
             intervals[name] = percentiles(_mean_known(table[:, column][draw]), confidence_level)
     if n < 5:

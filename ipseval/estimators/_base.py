@@ -52,6 +52,12 @@ class Sample:
     n_without_propensity: int = 0
     _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        for name in ("propensity", "n_relevant"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, readonly(array))
+
     def __repr__(self) -> str:
         scale = "no propensity"
         if self.propensity is not None:

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import check_positive_int
+from ipseval._checks import as_generator, check_positive_int
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator, Sample, UserSums, estimate
@@ -98,7 +98,7 @@ def bootstrap_refit(
     keys = [(name, m.label, e.label) for name in samples for m in metrics for e in estimators]
     originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]
     parts, rest = stacks(samples, metrics)
-    seed = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+    seed = as_generator(rng).integers(2**63, size=2).tolist()
     n_users = first.ranked.n_population
     rows = []
     for number, size in blocks(n_resamples, n_users):

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, examples
+from ipseval._checks import check_choice, check_fraction, check_real, examples
 from ipseval._types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import PropensityError
 
@@ -133,13 +133,14 @@ class Propensity:
         PropensityError
             When `floor` is not positive and finite, or above 1 for a probability.
         """
-        check_range(np.asarray([floor], dtype=np.float64), is_probability=self.is_probability, name="floor")
+        floor = check_real("floor", floor)
+        check_range(np.asarray([floor]), is_probability=self.is_probability, name="floor")
         return replace(
             self,
             item=None if self.item is None else np.maximum(self.item, floor),
             pair=None if self.pair is None else np.maximum(self.pair, floor),
             model=f"{self.model}, clipped at {floor:g}",
-            floor=float(floor),
+            floor=floor,
             unclipped=self.unclipped or self,
         )
 

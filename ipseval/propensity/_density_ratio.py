@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
 from ipseval._types import RngLike
 from ipseval.errors import InputError
 from ipseval.propensity._base import Propensity
@@ -134,7 +134,7 @@ class TemperedDensityRatioPropensity:
 
     def fit(self, split: Split) -> Propensity:
         """Return the propensity of every pair of `split.test`, up to a factor."""
-        generator = np.random.default_rng(self.rng)
+        generator = as_generator(self.rng)
         users = np.unique(split.test.user)
         user = np.repeat(users, self.n_uniform)
         item = generator.integers(split.n_items, size=user.size)

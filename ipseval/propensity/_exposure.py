@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import check_choice, check_counts, check_positive_int, examples
+from ipseval._checks import check_choice, check_counts, check_positive_int, check_same_labels, examples
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -254,6 +254,7 @@ def fit_gamma_from_exposure(
     (True, 0.5)
     """
     check_choice("family", family, ("poisson", "binomial"))
+    check_same_labels(popularity=popularity, n_exposed=n_exposed, n_positive=n_positive, held_out=held_out)
     counts = check_counts("popularity", popularity)
     shown = check_counts("n_exposed", n_exposed, size=counts.size)
     liked = check_counts("n_positive", n_positive, size=counts.size)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ipseval._checks import check_choice, check_counts, check_fraction, check_positive_int
+from ipseval._checks import check_choice, check_counts, check_fraction, check_positive_int, check_same_labels
 from ipseval._types import BoolArray, FloatArray
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity._count_models import fit_glm, fit_line, fit_negative_binomial, group_rows
@@ -90,6 +90,7 @@ def fit_gamma(
     """
     check_choice("method", method, METHODS)
     check_choice("source", source, ("logger", "evaluated", "unknown"))
+    check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
     shown = _as_counts(recommended, n_lists, counts.size)
     rows = select_items(counts, drop_top=drop_top)

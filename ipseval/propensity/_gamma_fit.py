@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
 from ipseval._types import FloatArray, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.propensity._count_models import refit_levels
@@ -39,7 +39,7 @@ class ListLevels:
         self, method: str, start: FloatArray, dispersion: float, n_resamples: int, rng: RngLike
     ) -> FloatArray:
         """Return γ of each resample of the lists, (n_resamples,)."""
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         n_lists = self.counts.shape[0]
         slopes = []
         # 64 resamples at a time keep the memory at 64 × (n_lists + n_levels) numbers.

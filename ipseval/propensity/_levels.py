@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_counts
+from ipseval._checks import check_counts, check_same_labels
 from ipseval.errors import InputError
 from ipseval.propensity._gamma_fit import GammaFit
 from ipseval.propensity._popularity_exponent import PopularityExponent
@@ -53,6 +53,7 @@ def frequency_by_popularity(
     ----------
     Yang et al., RecSys 2018, doi 10.1145/3240323.3240355, section 4.3.
     """
+    check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
     lists = check_counts("recommended", recommended)
     if lists.size != counts.size:

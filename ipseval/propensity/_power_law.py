@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import check_choice, check_counts
+from ipseval._checks import check_choice, check_counts, check_real
 from ipseval._types import FloatArray
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.interactions import Interactions, check_interactions
@@ -78,7 +78,9 @@ class PowerLawPropensity:
         self._check_exponent()
         if isinstance(self.scale, str):
             check_choice("scale", self.scale, ("max", "calibrated"))
-        elif self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
+        elif self.scale is not None and not (
+            isinstance(self.scale, (int, float, np.number)) and np.isfinite(self.scale) and self.scale > 0
+        ):
             raise InputError(
                 f"scale must be None, 'max' or 'calibrated', or a number > 0; got {self.scale!r}."
             )
@@ -87,8 +89,7 @@ class PowerLawPropensity:
                 "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
                 "fit_gamma_from_exposure(…, n_users=…)."
             )
-        if not self.smoothing > 0:
-            raise InputError(f"smoothing must be > 0; got {self.smoothing!r}.")
+        check_real("smoothing", self.smoothing, low=0.0)
 
     def _check_exponent(self) -> None:
         n_sources = (self.recommendations is not None) + (self.exposure is not None)

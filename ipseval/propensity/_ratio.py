@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ipseval._checks import check_fraction
+from ipseval._checks import as_generator, check_fraction
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import DataWarning, InputError, PositivityWarning
 from ipseval.interactions import Interactions
@@ -126,7 +126,7 @@ def fit_ratio(
     `in_sample` (n_users,) marks the users that are split into folds; the others have no part in any fit.
     """
     fold = np.full(split.n_users, -1, dtype=np.int64)
-    members = np.random.default_rng(rng).permutation(np.flatnonzero(in_sample))
+    members = as_generator(rng).permutation(np.flatnonzero(in_sample))
     fold[members] = np.arange(members.size) % n_folds
     test = split.test
     make = features or profile_features

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_positive_int
+from ipseval._checks import as_generator, check_positive_int
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -119,7 +119,7 @@ def count_recommendations(
         return RecommendationCounts.from_lists(model[:, :k], train.n_items)
     if _is_frame(model):
         return _count_frame(model, train, k)
-    return _count_scorer(_block_function(model, train), train, k, np.random.default_rng(rng))
+    return _count_scorer(_block_function(model, train), train, k, as_generator(rng))
 
 
 def _is_frame(model: Any) -> bool:

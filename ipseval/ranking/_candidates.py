@@ -75,6 +75,11 @@ def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
     InputError
         For unknown ids, or an empty set.
     """
+    if isinstance(allowed_items, (str, bytes)) or np.ndim(allowed_items) != 1:
+        raise InputError(
+            f"allowed_items must be a sequence of ids or a mask (n_items,); got {allowed_items!r:.80}. "
+            "None allows all items."
+        )
     given = np.asarray(allowed_items)
     if given.dtype == bool:
         if given.shape != (split.n_items,):
@@ -83,7 +88,7 @@ def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
             )
         codes = np.flatnonzero(given)
     else:
-        values = given.astype(object) if given.dtype.kind in "US" else given.reshape(-1)
+        values = given.astype(object) if given.dtype.kind in "US" else given
         codes = np.unique(encode(values, split.item_ids, "allowed_items")[0])
     if not codes.size:
         raise InputError("allowed_items is empty; at least one item must be allowed.")
@@ -128,7 +133,7 @@ def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
         f"{n_dropped:,} of {keep.size:,} test positives {why} (first: {examples(pair)}) and are left out: "
         "what does not compete has no rank. A candidate set must not depend on what was observed.",
         DataWarning,
-        stacklevel=4,
+        stacklevel=6,  # the caller of ipseval.rank_positives
     )
     return replace(
         targets,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from ipseval._types import IntArray
-from ipseval.errors import InputError
+from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
 from ipseval.ranking._factors import Factors
@@ -19,6 +21,7 @@ from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampled import SampledCandidates, rank_sampled
 from ipseval.ranking._scorers import FactorScorer, Scorer, as_scorer
 from ipseval.splits import Split
+from ipseval.splits._base import check_split
 
 
 def rank_positives(
@@ -49,7 +52,8 @@ def rank_positives(
         * a (user_factors, item_factors[, item_bias]) tuple, the fastest, in single or double precision;
         * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
         * a top-K frame with columns user, item and rank or score: ranks beyond K are censored;
-        * RankedPositives, which are returned as they are.
+        * RankedPositives, which are returned as they are;
+        * given to `ipseval.rank_positives`, a trained model of a library that `ipseval.adapters` knows.
         Scores are real numbers, higher is better, and keep their order and their ties whatever their type;
         -inf and inf are scores, NaN is an error.
     split : Split
@@ -88,7 +92,27 @@ def rank_positives(
     >>> ranked.n_above, ranked.n_tied
     (array([1, 1]), array([1, 1]))
     """
+    check_split(split)
     resources = Resources.of(n_threads, max_memory, block_size, progress, name)
+    with _named(name):
+        return _ranked(model, split, candidates, allowed_items, engine, resources)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Add the name of the model to an error that its own code raises; ours name it themselves."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, IpsevalError):
+            error.add_note(f"raised while {name} was ranked")
+        raise
+
+
+def _ranked(
+    model: Any, split: Split, candidates: Any, allowed_items: Any | None, engine: Any, resources: Resources
+) -> RankedPositives:
+    name = resources.name
     everything = isinstance(candidates, str) and candidates == "all" and allowed_items is None
     if isinstance(model, RankedPositives):
         if not everything:

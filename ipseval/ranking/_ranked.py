@@ -69,6 +69,14 @@ class RankedPositives:
     sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
+        for name in ("user", "item", "n_above", "n_tied", "n_candidates"):
+            codes = np.asarray(getattr(self, name))
+            if codes.dtype.kind not in "iu" and codes.size:
+                raise InputError(f"{name} must hold whole numbers; got dtype {codes.dtype}.")
+            object.__setattr__(self, name, codes)
+        for name in ("user_ids", "item_ids", "gain", "candidates_by_user"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.asarray(getattr(self, name)))
         size = self.user.size
         for name in ("item", "n_above", "n_tied", "n_candidates", "gain"):
             array = getattr(self, name)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import as_float_vector, check_choice, check_finite, check_positive_int
+from ipseval._checks import as_float_vector, as_generator, check_choice, check_finite, check_positive_int
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.ranking._draws import Drawer
@@ -81,7 +81,7 @@ class SampledCandidates:
         check_choice("pool", self.pool, POOLS)
         if isinstance(self.distribution, str):
             check_choice("distribution", self.distribution, ("uniform", "popularity"))
-        object.__setattr__(self, "key", int(np.random.default_rng(self.rng).integers(2**63)))
+        object.__setattr__(self, "key", int(as_generator(self.rng).integers(2**63)))
 
     def __repr__(self) -> str:
         return f"SampledCandidates({self.description})"
@@ -218,7 +218,7 @@ def _warn(candidates: SampledCandidates, targets: Targets, weights: FloatArray |
             "count those that stand above a positive. Give every item a positive probability, for example "
             "popularity + 1.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=6,  # the caller of ipseval.rank_positives
         )
     if candidates.pool == "candidates":
         return
@@ -233,5 +233,5 @@ def _warn(candidates: SampledCandidates, targets: Targets, weights: FloatArray |
         f"pool={candidates.pool!r}: {effect}, so who competes depends on which positives were observed, and "
         "every estimator, IPS and SNIPS included, is biased for that reason. Use pool='candidates'.",
         IdentificationWarning,
-        stacklevel=4,
+        stacklevel=6,  # the caller of ipseval.rank_positives
     )

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples
+from ipseval._checks import examples, refuse_masked
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.splits import Split
 
 ADAPT = (
     "A trained model of another library, or a list that it exported, becomes a scorer by "
-    "ipseval.adapters.adapt(model, split); evaluate does that by itself."
+    "ipseval.adapters.adapt(model, split); ipseval.evaluate and ipseval.rank_positives do that by themselves."
 )
 
 
@@ -87,7 +87,7 @@ class CallableScorer:
     def block(self, users: IntArray) -> AnyArray:
         """Return what the function gives, after a check of its shape."""
         try:
-            scores = np.asarray(self.function(users))
+            given = self.function(users)
         except Exception as error:
             if not isroutine(self.function):  # an object that can be called: a module of torch, say
                 error.add_note(
@@ -95,6 +95,8 @@ class CallableScorer:
                     f"codes. {ADAPT}"
                 )
             raise
+        refuse_masked(given, self.name)
+        scores = np.asarray(given)
         if scores.shape != (users.size, self.n_items):
             raise InputError(
                 f"{self.name}: the scorer function returned shape {scores.shape} for {users.size} users; "
@@ -135,6 +137,8 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
 
 
 def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
+    for part, what in zip(model, ("user factors", "item factors", "item bias"), strict=False):
+        refuse_masked(part, f"{name}: {what}")
     user_factors = np.asarray(model[0])
     if user_factors.ndim == 0:  # not the item factors: a data set of a library may be slow to turn into one
         kinds = ", ".join(type(part).__name__ for part in model)
@@ -168,8 +172,7 @@ def _check_shape(array: Any, expected: tuple[int, ...], name: str) -> None:
 
 
 def _numeric(array: Any, name: str) -> Any:
-    if np.ma.isMaskedArray(array):
-        raise InputError(f"{name} is a masked array; give what is masked a score: array.filled(-np.inf).")
+    refuse_masked(array, name)
     if array.dtype.kind not in "fiu":
         raise InputError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     return array
@@ -189,5 +192,18 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
                 f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
                 f"({examples(ids[missing])}; its labels start with {examples(labels)}). {ADAPT}"
             )
-    values: AnyArray = _numeric(frame.loc[split.user_ids, split.item_ids].to_numpy(), name)
+    chosen = frame.loc[split.user_ids, split.item_ids]
+    values: AnyArray = _numeric(chosen.to_numpy(_number_type(chosen)), name)
     return values
+
+
+def _number_type(frame: pd.DataFrame) -> Any:
+    """Return the type for columns that pandas would turn into objects: nullable ones, or Arrow's.
+
+    A missing score becomes NaN, and is refused as such.
+    """
+    kinds = [getattr(kind, "numpy_dtype", kind) for kind in dict.fromkeys(frame.dtypes)]
+    if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in kinds):
+        return None
+    common = np.result_type(*kinds)
+    return np.float64 if common.kind in "iu" and frame.isna().to_numpy().any() else common

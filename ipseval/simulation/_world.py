@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_counts, check_fraction, check_positive_int
+from ipseval._checks import as_generator, check_counts, check_fraction, check_positive_int
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.datasets import Study
 from ipseval.errors import InputError
@@ -109,7 +109,7 @@ class World:
             check_positive_int(name, getattr(self, name), minimum=minimum)
         check_fraction("max_propensity", self.max_propensity, high_open=False)
         self._check_strengths()
-        rng = np.random.default_rng(self.rng)
+        rng = as_generator(self.rng)
         appeal = -self.popularity_skew * np.log(rng.permutation(self.n_items) + 1.0)
         factors = [_unit_rows(rng.standard_normal((n, self.n_factors))) for n in (self.n_users, self.n_items)]
         spread = self.relevant_spread
@@ -216,7 +216,7 @@ class World:
         InputError
             When `scale` · P exceeds 1 somewhere.
         """
-        return self.relevant.select(self._observed(np.random.default_rng(rng), scale))
+        return self.relevant.select(self._observed(as_generator(rng), scale))
 
     def split(self, rng: RngLike = None, *, train_scale: float = 1.0, test_scale: float = 1.0) -> Split:
         """Return a training log and a test log that was observed independently of it.
@@ -227,7 +227,7 @@ class World:
         the training log* is exactly `test_scale` · P_ui, and what is estimated is the average over S_u minus
         the training items: `World.truth` of this split.
         """
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         in_train = self._observed(generator, train_scale)
         in_test = self._observed(generator, test_scale) & ~in_train
         return Split(
@@ -252,7 +252,7 @@ class World:
         if size > self.n_items:
             raise InputError(f"n_per_user must be at most n_items = {self.n_items}; got {size}.")
         sizes = np.full(self.n_users, size)
-        user, item = draw_distinct(sizes, np.zeros(self.n_items), np.random.default_rng(rng))
+        user, item = draw_distinct(sizes, np.zeros(self.n_items), as_generator(rng))
         order = np.argsort(user * np.int64(self.n_items) + item)
         ids = (self.relevant.user_ids, self.relevant.item_ids)
         return self.with_ratings(Interactions(user[order], item[order], *ids))
@@ -263,7 +263,7 @@ class World:
         The biased log holds relevant pairs only (ratings 4 and 5). Its propensity is that of the whole log;
         that of a held-out part is `study.propensity.held_out(test_fraction=…, counted_on="log")`.
         """
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         return Study(
             "simulated world",
             self.with_ratings(self.observe(generator, scale=scale)),
@@ -301,7 +301,7 @@ class World:
         if length > self.n_items:
             raise InputError(f"length must be at most n_items = {self.n_items}; got {length}.")
         lists = self.n_users if n_lists is None else check_positive_int("n_lists", n_lists)
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         log_weight = self.gamma * np.log(counts) + noise * generator.standard_normal(self.n_items)
         row, item = draw_distinct(np.full(lists, length), log_weight, generator)
         ids = self.relevant.user_ids if lists == self.n_users else np.arange(lists)
@@ -314,7 +314,7 @@ class World:
         "taste": the true appeal and affinity; "noisy": factors with noise; "niche": affinity alone;
         "popular": training popularity; "appeal": true item appeal; "random". All are factor tuples.
         """
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         scaled = self.affinity * self.user_factors
         noise = [0.5 * generator.standard_normal(a.shape) for a in (self.user_factors, self.item_factors)]
         none = np.zeros((self.n_users, 1)), np.zeros((self.n_items, 1))

@@ -15,6 +15,9 @@ from ipseval.interactions import Interactions
 from ipseval.splits._base import Split
 from ipseval.splits._order import share_of, timestamps
 
+# Whole numbers from here on are nanoseconds: as seconds or microseconds they would lie beyond the year 5000.
+NANOSECONDS = 10**17
+
 
 def split_global_time(
     log: Interactions,
@@ -72,13 +75,13 @@ def split_global_time(
     for name, rows in parts.items():
         if not rows.any():
             raise InputError(
-                f"the {name} part is empty: the {len(log):,} timestamps run from {time.min()} to "
-                f"{time.max()} with {_n_distinct(time):,} distinct values, and the test part starts at "
-                f"{start}. Choose other shares, or start times in the unit of the timestamps (dates are "
-                "nanoseconds since 1970)."
+                f"the {name} part is empty: the {len(log):,} timestamps run from {_said(time.min())} to "
+                f"{_said(time.max())} with {_n_distinct(time):,} distinct values, and the test part starts "
+                f"at {_said(start)}. Choose other shares, or start times in the unit of the timestamps "
+                "(dates are nanoseconds since 1970)."
             )
-    description = f"global time, test from {start}" + (
-        f", validation from {middle}" if with_validation else ""
+    description = f"global time, test from {_said(start)}" + (
+        f", validation from {_said(middle)}" if with_validation else ""
     )
     return Split(
         log.select(parts["training"]),
@@ -105,6 +108,14 @@ def _as_time(value: Any, name: str) -> Any:
         return int(pd.Timestamp(value).as_unit("ns").value)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number or a date; got {value!r}.") from None
+
+
+def _said(time: Any) -> str:
+    """Return a time as text; dates are stored as nanoseconds since 1970, and shown as dates."""
+    if not isinstance(time, (int, np.integer)) or abs(int(time)) < NANOSECONDS:
+        return str(time)
+    shown = pd.Timestamp(int(time), unit="ns")
+    return str(shown.date() if shown == shown.normalize() else shown)
 
 
 def _n_distinct(time: AnyArray) -> int:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int, counted
+from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int, counted
 from ipseval._types import AnyArray, BoolArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
@@ -57,7 +57,7 @@ def split_random(
     """
     check_interactions(log, "log")
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
-    position = position_within_user(log, np.random.default_rng(rng).random(len(log)))
+    position = position_within_user(log, as_generator(rng).random(len(log)))
     description = "random per user, " + _describe_shares(test_fraction, validation_fraction)
     return _cut(log, position, n_test, n_validation, bool(validation_fraction), description)
 
@@ -146,7 +146,7 @@ def split_leave_one_out(
     n_test = long_enough.astype(np.int64)
     description = f"leave-one-out, {order} order, {n_validation} validation"
     if order == "random":
-        position = position_within_user(log, np.random.default_rng(rng).random(len(log)))
+        position = position_within_user(log, as_generator(rng).random(len(log)))
         return _cut(log, position, n_test, n_test * n_validation, n_validation > 0, description)
     if rng is not None:
         raise InputError("rng has no effect with order='temporal'; leave it out.")

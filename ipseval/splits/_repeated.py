@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from ipseval._checks import check_positive_int
+from ipseval._checks import as_generator, check_positive_int
 from ipseval._types import RngLike
 from ipseval.interactions import Interactions
 from ipseval.splits._base import Split
@@ -44,7 +42,7 @@ def repeated_splits(
     [3, 3, 3]
     """
     n_repeats = check_positive_int("n_repeats", n_repeats)
-    children = np.random.default_rng(rng).spawn(n_repeats)
+    children = as_generator(rng).spawn(n_repeats)
 
     def generate() -> Iterator[Split]:
         for number, child in enumerate(children, start=1):

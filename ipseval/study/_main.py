@@ -11,10 +11,10 @@ import pandas as pd
 from tqdm import TqdmWarning
 
 from ipseval._checks import check_fraction, check_positive_int
+from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import resolve_estimator
 from ipseval.interactions import Interactions
-from ipseval.metrics import metric
 from ipseval.study._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
 from ipseval.study._protocol import Protocol, protocol_grid
 from ipseval.study._run import FitFunction, Plan, Ranked, check_inputs, run
@@ -28,7 +28,7 @@ def study_protocols(
     protocols: Sequence[Protocol] | None = None,
     *,
     path: str | os.PathLike[str],
-    metrics: Iterable[str] = ("auc", "recall@10", "ndcg@10"),
+    metrics: str | Iterable[str] = ("auc", "recall@10", "ndcg@10"),
     estimators: Iterable[str] = ("aoa", "snips", "snips-global"),
     gammas: Iterable[float] = (0.0, 1.0),
     k: Iterable[int] | None = None,
@@ -142,20 +142,15 @@ def _options(
     n_resamples: int,
     rng: int,
 ) -> Options:
-    for name, labels in (("metrics", metrics), ("estimators", estimators)):
-        if isinstance(labels, str):
-            raise InputError(f"{name} must be a list of labels; got {labels!r}. Write [{labels!r}].")
+    asked = [resolve_estimator(one) for one in as_list(estimators, "estimators")]
     chosen = Options(
-        tuple(metric(label).label for label in metrics),
-        tuple(resolve_estimator(label).label for label in estimators),
+        tuple(one.label for one in requested_metrics(metrics)),
+        tuple(one.label for one in asked),
         tuple(float(gamma) for gamma in gammas),
         check_positive_int("n_resamples", n_resamples),
         rng,
     )
-    for name in ("metrics", "estimators"):
-        if not getattr(chosen, name):
-            raise InputError(f"{name} is empty; name at least one.")
-    weighted = [label for label in chosen.estimators if resolve_estimator(label).weighted]
+    weighted = [one.label for one in asked if one.weighted]
     if weighted and not chosen.gammas:
         raise InputError(f"{', '.join(weighted)} need gammas, for example gammas=[0.0, 1.0].")
     return chosen

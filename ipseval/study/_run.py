@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipseval._requests import check_models
+from ipseval.adapters import rank_positives
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking import RankedPositives
 from ipseval.splits import Split, k_core
 from ipseval.study._fingerprint import digest, fingerprint, log_fingerprint
 from ipseval.study._protocol import Protocol
