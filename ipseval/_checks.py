@@ -93,6 +93,18 @@ def refuse_masked(array: Any, name: str) -> None:
         raise InputError(f"{name} is a masked array; give what is masked a score: array.filled(-np.inf).")
 
 
+def number_type(frame: pd.DataFrame) -> Any:
+    """Return the type for columns that pandas would turn into objects: nullable ones, or Arrow's.
+
+    A missing score becomes NaN, and is refused as such.
+    """
+    kinds = [getattr(kind, "numpy_dtype", kind) for kind in dict.fromkeys(frame.dtypes)]
+    if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in kinds):
+        return None
+    common = np.result_type(*kinds)
+    return np.float64 if common.kind in "iu" and frame.isna().to_numpy().any() else common
+
+
 def check_same_labels(**values: Any) -> None:
     """Raise `InputError` when pandas Series that are read side by side have different labels.
 

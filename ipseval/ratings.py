@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_choice, check_finite, check_fraction, counted
+from ipseval._checks import check_choice, check_finite, check_fraction, counted, number_type, refuse_masked
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import UserSums
@@ -150,6 +150,7 @@ class _RatedPairs:
         ratings = self.ratings
         if isinstance(predictions, pd.DataFrame):
             predictions = _by_labels(predictions, ratings, name)
+        refuse_masked(predictions, f"{name}: predictions")
         array = np.asarray(predictions)
         if array.shape == (ratings.n_users, ratings.n_items):
             array = array[ratings.user, ratings.item]
@@ -174,7 +175,8 @@ def _by_labels(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArra
     """Return the values of a users × items frame in the order of the ids; NaN for what it does not hold."""
     if not (frame.index.is_unique and frame.columns.is_unique):
         raise InputError(f"{name}: row or column labels of the predictions repeat; each id may occur once.")
-    return frame.reindex(index=ratings.user_ids, columns=ratings.item_ids).to_numpy()
+    chosen = frame.reindex(index=ratings.user_ids, columns=ratings.item_ids)
+    return chosen.to_numpy(number_type(chosen))
 
 
 def _sample(

@@ -18,6 +18,16 @@ def test_nullable_and_arrow_scores_rank_as_plain_numbers_do(dtype):
     assert ipseval.rank_positives(pd.DataFrame(SCORES).astype(dtype), SPLIT).n_above.tolist() == expected
 
 
+@pytest.mark.parametrize("dtype", ["Float64", "Int64"])
+def test_nullable_predictions_of_ratings_are_read_as_plain_numbers(dtype):
+    ratings = ipseval.Interactions.from_frame(TRAIN.assign(value=[1, 2, 3]), value="value")
+    found = [
+        ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES).astype(kind)}, ratings, metrics=["mae"])
+        for kind in (float, dtype)
+    ]
+    pd.testing.assert_frame_equal(*found)
+
+
 def test_whole_numbers_that_doubles_cannot_tell_apart_keep_their_order():
     # 2^53 and 2^53 + 1 are one number in double precision.
     big = np.array([[0, 2**53, 2**53 + 1]] * 3)

@@ -60,6 +60,52 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
     assert found.failed == 0
 
 
+def run_page(page: str, skipping: tuple[str, ...] = ()) -> dict[str, object]:
+    """Run the Python blocks of a page in order, in one namespace, without those that hold such a word."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if not any(word in block for word in skipping):
+            exec(compile(block, page, "exec"), names)
+    return names
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch):
+    """A working folder where a page may write."""
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("page", "made"),
+    [
+        ("index.md", "evaluation"),
+        ("propensity.md", "propensity"),
+        ("protocols.md", "study"),
+        ("sampled.md", "ranked"),
+        ("uncertainty.md", "rule"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the log covers:ipseval.PositivityWarning")  # what that page is about
+def test_the_blocks_of_a_page_run_one_after_the_other(page, made, empty_folder, capsys):
+    assert made in run_page(page)
+    assert "Traceback" not in capsys.readouterr().out
+    if page == "index.md":
+        assert (empty_folder / "report.html").exists()
+
+
+@pytest.mark.filterwarnings("ignore")  # Dask's own
+def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
+    dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'ipseval[dask]'")
+    with dask.config.set(scheduler="synchronous"):
+        result = run_page("distributed.md", skipping=("LocalCluster", "SparkSession"))["result"]
+    assert result.frame["model"].unique().tolist() == ["taste", "popular"]
+    assert result.frame["estimate"].notna().all()
+
+
 def test_every_page_is_in_the_menu():
     menu = set(re.findall(r"[\w/-]+\.(?:md|ipynb)", (DOCS.parent / "mkdocs.yml").read_text()))
     pages = {str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")}

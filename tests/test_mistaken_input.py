@@ -176,6 +176,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES, index=["a", "b", "c"])}, RATINGS),
         r"m: predictions of rated pairs must be finite; 3 of 3",
     ),
+    "masked predictions of ratings": (
+        lambda: ipseval.evaluate_ratings({"m": np.ma.array(SCORES, mask=SCORES > 5)}, RATINGS),
+        r"m: predictions is a masked array",
+    ),
     "ratings as a frame": (
         lambda: ipseval.evaluate_ratings({"m": SCORES}, TRAIN),
         r"ratings must be Interactions; got DataFrame",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples, refuse_masked
+from ipseval._checks import examples, number_type, refuse_masked
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.splits import Split
@@ -193,17 +193,5 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
                 f"({examples(ids[missing])}; its labels start with {examples(labels)}). {ADAPT}"
             )
     chosen = frame.loc[split.user_ids, split.item_ids]
-    values: AnyArray = _numeric(chosen.to_numpy(_number_type(chosen)), name)
+    values: AnyArray = _numeric(chosen.to_numpy(number_type(chosen)), name)
     return values
-
-
-def _number_type(frame: pd.DataFrame) -> Any:
-    """Return the type for columns that pandas would turn into objects: nullable ones, or Arrow's.
-
-    A missing score becomes NaN, and is refused as such.
-    """
-    kinds = [getattr(kind, "numpy_dtype", kind) for kind in dict.fromkeys(frame.dtypes)]
-    if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in kinds):
-        return None
-    common = np.result_type(*kinds)
-    return np.float64 if common.kind in "iu" and frame.isna().to_numpy().any() else common
