@@ -91,3 +91,9 @@ def test_propensities_of_a_sample_cannot_be_written_to():
     for name in ("propensity", "n_relevant", "weights"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(sample, name)[0] = 1.0
+
+
+def test_a_warning_of_ranking_points_at_the_line_that_called():
+    with pytest.warns(ipseval.DataWarning, match="not among the allowed items") as caught:
+        ipseval.rank_positives(SCORES, SPLIT, allowed_items=[SPLIT.item_ids[SPLIT.test.item[0]]])
+    assert [one.filename for one in caught] == [__file__]

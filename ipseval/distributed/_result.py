@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import counted
 from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.distributed._moments import Block, Moments
 from ipseval.distributed._partition import Plan
 from ipseval.errors import InputError
+from ipseval.estimators._estimate import notes
 from ipseval.evaluation import FRAME_COLUMNS
 from ipseval.inference import (
     Correction,
@@ -68,7 +68,7 @@ class DistributedEvaluation:
                         is_probability=self._is_probability,
                         n_relevant=self._n_relevant_kind,
                     )
-                    notes = [*self._notes(estimator.label, block), weights.flag, *weights.cautions]
+                    said = [*self._notes(estimator.label, block), weights.flag, *weights.cautions]
                     rows.append(
                         (
                             model,
@@ -83,7 +83,7 @@ class DistributedEvaluation:
                             weights.ess,
                             weights.max_weight_share,
                             str(stated),
-                            "; ".join(filter(None, notes)),
+                            "; ".join(filter(None, said)),
                         )
                     )
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
@@ -171,22 +171,15 @@ class DistributedEvaluation:
         )
 
     def _notes(self, estimator: str, block: Block) -> list[str]:
-        notes, counts = [], self.moments.positives_per_user
-        if estimator == "snips" and counts.size == 2:
-            notes.append("snips is identical to aoa here: every user has one positive")
-        if block.n_undefined:
-            notes.append(f"{counted(block.n_undefined, 'user')} left out: the metric is undefined for them")
-        if self.moments.n_without_propensity:
-            notes.append(
-                f"{counted(self.moments.n_without_propensity, 'positive')} without a propensity left out"
-            )
-        if estimator == "ips" and self._n_relevant_kind == "estimated":
-            notes.append("s_u estimated by Σ1/P of each user")
-        if np.isnan(block.value(0)):
-            notes.append("undefined: no user has a defined value")
-        elif block.n == 1:
-            notes.append("one user: no standard error")
-        return notes
+        return notes(
+            estimator,
+            one_positive_each=self.moments.positives_per_user.size == 2,
+            n_undefined=block.n_undefined,
+            n_without_propensity=self.moments.n_without_propensity,
+            n_relevant_kind=self._n_relevant_kind,
+            n_users=block.n,
+            defined=not np.isnan(block.value(0)),
+        )
 
 
 def _share(totals: FloatArray, chosen: BoolArray) -> float:

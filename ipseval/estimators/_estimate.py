@@ -12,6 +12,7 @@ from ipseval._types import FloatArray, readonly
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator, Sample, UserSums
 from ipseval.metrics import Claim, CompatMetric, Metric, claim
+from ipseval.metrics._claims import NRelevant
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +95,39 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
 
 
 def _notes(sample: Sample, estimator: Estimator, sums: UserSums) -> list[str]:
-    notes = []
-    if estimator.label == "snips" and (sample.ranked.counts == 1).all():
-        notes.append("snips is identical to aoa here: every user has one positive")
-    if sums.n_undefined:
-        notes.append(f"{counted(sums.n_undefined, 'user')} left out: the metric is undefined for them")
-    if sample.n_without_propensity:
-        notes.append(f"{counted(sample.n_without_propensity, 'positive')} without a propensity left out")
-    if estimator.label == "ips" and sample.n_relevant_kind == "estimated":
-        notes.append("s_u estimated by Σ1/P of each user")
-    if sums.n_users == 0 or sums.denominator.sum() == 0:
-        notes.append("undefined: no user has a defined value")
-    elif sums.n_users == 1:
-        notes.append("one user: no standard error")
-    return notes
+    return notes(
+        estimator.label,
+        one_positive_each=bool((sample.ranked.counts == 1).all()),
+        n_undefined=sums.n_undefined,
+        n_without_propensity=sample.n_without_propensity,
+        n_relevant_kind=sample.n_relevant_kind,
+        n_users=sums.n_users,
+        defined=sums.n_users > 0 and sums.denominator.sum() != 0,
+    )
+
+
+def notes(
+    estimator: str,
+    *,
+    one_positive_each: bool,
+    n_undefined: int,
+    n_without_propensity: int,
+    n_relevant_kind: NRelevant,
+    n_users: int,
+    defined: bool,
+) -> list[str]:
+    """Return what a reader of an estimate must know, in sentences."""
+    said = []
+    if estimator == "snips" and one_positive_each:
+        said.append("snips is identical to aoa here: every user has one positive")
+    if n_undefined:
+        said.append(f"{counted(n_undefined, 'user')} left out: the metric is undefined for them")
+    if n_without_propensity:
+        said.append(f"{counted(n_without_propensity, 'positive')} without a propensity left out")
+    if estimator == "ips" and n_relevant_kind == "estimated":
+        said.append("s_u estimated by Σ1/P of each user")
+    if not defined:
+        said.append("undefined: no user has a defined value")
+    elif n_users == 1:
+        said.append("one user: no standard error")
+    return said

@@ -37,50 +37,9 @@ def rank_positives(
     block_size: int | None = None,
     engine: Literal["numpy", "numba"] | None = None,
 ) -> RankedPositives:
-    """Return the exact rank of every test positive among the catalogue minus the user's training items.
+    """Return the exact rank of every test positive by a scorer.
 
-    Every candidate is compared with every positive, unless `candidates` says otherwise; users × items are
-    never held.
-    The result is the same integer for integer with either engine, any number of threads and any block size.
-    For factors the score is Σ_k u_k v_k (+ bias), added in order in double precision, on every machine.
-
-    Parameters
-    ----------
-    model : scorer
-        * An (n_users, n_items) array or memmap in the order of `split.user_ids`, `split.item_ids`, or a
-          DataFrame with ids as labels, or a scipy.sparse matrix, in which an entry that is not stored is 0;
-        * a (user_factors, item_factors[, item_bias]) tuple, the fastest, in single or double precision;
-        * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
-        * a top-K frame with columns user, item and rank or score: ranks beyond K are censored;
-        * RankedPositives, which are returned as they are;
-        * given to `ipseval.rank_positives`, a trained model of a library that `ipseval.adapters` knows.
-        Scores are real numbers, higher is better, and keep their order and their ties whatever their type;
-        -inf and inf are scores, NaN is an error.
-    split : Split
-        `split.test` is ranked; `split.train` is excluded from the candidates.
-    name : str
-        Used in error messages and beside the progress bar.
-    candidates : "all", SampledCandidates or data frame
-        `SampledCandidates(m, ...)`: m drawn candidates compete, see there. A frame with columns user and item
-        gives each user candidates of its own.
-    allowed_items : ids or boolean mask (n_items,), optional
-        Only these items compete. Test positives outside are left out, counted, and named in a warning.
-    n_threads : int, optional
-        Default: all cores this process may use. BLAS is held at one thread each while factors are ranked.
-    progress : bool, optional
-        A bar after two seconds. Default: only on a terminal.
-    max_memory : int or str, optional
-        Bound on the buffers, in bytes or as "200 MB"; default 128 MB. Inputs and results are not counted.
-    block_size : int, optional
-        Users handled together; default: what fits the caches and `max_memory`.
-    engine : {"numpy", "numba"}, optional
-        Default: Numba where it is installed and the work is large enough to be worth loading it.
-
-    Raises
-    ------
-    InputError
-        For NaN scores (with their number), a shape that does not match, an unsupported type, a memory limit
-        below the scores of one user.
+    Parameters and result are those of `ipseval.rank_positives`, which takes trained models of libraries too.
 
     Examples
     --------
