@@ -213,3 +213,14 @@ def test_factors_that_do_not_fit_get_an_error():
         in_partitions(frames, {"one": factors}, 3, users=[1, 2], **options)
     with pytest.raises(InputError, match="non-empty dict"):
         in_partitions(frames, {}, 3, **options)
+
+
+def test_a_distributed_evaluation_is_printed_as_its_table():
+    frames = example(4)
+    options = {"metrics": ("recall@5",), "estimators": ("aoa",)}
+    found = in_partitions(frames, {"first": frames["first"]}, 6, **options)
+    head, columns, row = repr(found).splitlines()
+    counts = found.moments.n_positives, found.frame["n_users"].item()
+    assert head == f"DistributedEvaluation of Moments({counts[0]} positives of {counts[1]} users)"
+    assert columns.split() == ["model", "metric", "estimator", "estimate", "std_error", "note"]
+    assert row.split()[:3] == ["first", "recall@5", "aoa"]
