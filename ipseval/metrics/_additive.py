@@ -135,11 +135,9 @@ class Atop(Labelled):
     def user_values(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
-        """Return Σwc/Σw of each user with positives: (n − r̄)/(n − 1), r̄ the weighted mean of its ranks."""
-        rank = ranked.mean_by_user(kept(ranked, (self, ties), lambda: self._rank(ranked, ties)), weights)
-        n = ranked.n_candidates[ranked.starts].astype(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, (n - rank) / (n - 1), np.nan)
+        """Return Σwc/Σw of each user with positives."""
+        contributions = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
+        return ranked.mean_by_user(contributions, weights)
 
     def _rank(self, ranked: RankedPositives, ties: TieChoice) -> FloatArray:
         check_depth(self, ranked)

@@ -47,12 +47,6 @@ class _ItemMean(Atop):
         """Return the number of each positive's item."""
         return self.of_item[ranked.item]
 
-    def user_values(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
-    ) -> FloatArray:
-        """Return the weighted mean over each user's positives; that of atop goes by the ranks."""
-        return ranked.mean_by_user(self.contributions(ranked), weights)
-
 
 @dataclass(frozen=True, eq=False)
 class SplitBalance:
