@@ -198,7 +198,7 @@ class WeightSums:
 
 
 def _sums(weights: FloatArray) -> tuple[float, float, float]:
-    return float(weights.sum()), float(weights @ weights), float(weights.max())
+    return float(weights.sum()), float(np.einsum("i,i->", weights, weights)), float(weights.max())
 
 
 def _merged(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float, float]:
