@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -21,8 +22,14 @@ from ipseval._requests import (
 from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import rank_positives
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, NRelevantLike, estimate, weighted_sample
-from ipseval.inference import INTERVAL_METHODS, IntervalMethod, apply_low_ess, diagnostics_by_estimator
+from ipseval.estimators import Estimator, NRelevantLike, Sample, estimate, weighted_sample
+from ipseval.inference import (
+    INTERVAL_METHODS,
+    IntervalMethod,
+    WeightDiagnostics,
+    apply_low_ess,
+    diagnostics_by_estimator,
+)
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
@@ -158,13 +165,12 @@ def evaluate_ranks(
     check_same_positives(ranks)
     samples = {name: weighted_sample(ranked, propensity, n_relevant, ties) for name, ranked in ranks.items()}
     first = next(iter(samples.values()))
-    weights = diagnostics_by_estimator(first, chosen, propensity=propensity)
+    weights = _weights_and_values(samples, chosen_metrics, chosen, propensity, n_threads)
     warn_about_few_positives(first, chosen)
     warn_about_sampling(first.ranked, chosen_metrics)
     withheld = apply_low_ess(weights, on_low_ess)
     estimates = {}
     for name, sample in samples.items():
-        sample.prepare(chosen_metrics, {one.weighted for one in chosen}, n_threads)
         for one_metric in chosen_metrics:
             for one in chosen:
                 made = estimate(sample, one_metric, one)
@@ -182,6 +188,24 @@ def evaluate_ranks(
         definitions=(chosen_metrics, chosen),
     )
     return evaluation.with_intervals(interval, n_resamples=n_resamples, rng=rng)
+
+
+def _weights_and_values(
+    samples: Mapping[str, Sample],
+    metrics: Iterable[Metric],
+    estimators: list[Estimator],
+    propensity: Propensity | None,
+    n_threads: int | None,
+) -> dict[str, WeightDiagnostics]:
+    """Return the diagnostics of the weights, made while threads prepare the values of the users."""
+    first = next(iter(samples.values()))
+    with ThreadPoolExecutor(1) as beside:
+        weights = beside.submit(diagnostics_by_estimator, first, estimators, propensity=propensity)
+        if n_threads == 1:
+            weights.result()
+        for sample in samples.values():
+            sample.prepare(metrics, {one.weighted for one in estimators}, n_threads)
+        return weights.result()
 
 
 def _check_work(models: Mapping[str, Any], split: Split) -> None:
