@@ -353,7 +353,7 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
 def test_text_page_and_plot_show_the_summary(study, tmp_path):
     result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
     text = repr(result)
-    assert "2 recommenders, 1 split(s), 300 users" in text
+    assert "2 recommenders, 1 split, 300 users" in text
     assert "recall@5 (MAE of aoa" in text
     result.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()

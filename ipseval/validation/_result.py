@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import counted
 from ipseval._types import FloatArray
 from ipseval.inference import normal_interval
 from ipseval.validation._criteria import CRITERIA
@@ -190,7 +191,7 @@ class Validation:
 
     def _headline(self) -> str:
         return (
-            f"{self.name}: {self.n_models} recommenders, {self.n_splits} split(s), {self.n_users:,} users; "
+            f"{self.name}: {counted(self.n_models, 'recommender')}, {counted(self.n_splits, 'split')}, {self.n_users:,} users; "
             f"{self.n_random_dropped:.0f} random-exposure positives are training pairs and left out.\n"
             f"reduction: share of the plain average's error that is gone, with {self.confidence_level:.0%} "
             f"interval ({self.n_resamples} resamples of users); tau_b: order against random exposure."
