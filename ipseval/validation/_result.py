@@ -191,7 +191,8 @@ class Validation:
 
     def _headline(self) -> str:
         return (
-            f"{self.name}: {counted(self.n_models, 'recommender')}, {counted(self.n_splits, 'split')}, {self.n_users:,} users; "
+            f"{self.name}: {counted(self.n_models, 'recommender')}, {counted(self.n_splits, 'split')}, "
+            f"{counted(self.n_users, 'user')}; "
             f"{self.n_random_dropped:.0f} random-exposure positives are training pairs and left out.\n"
             f"reduction: share of the plain average's error that is gone, with {self.confidence_level:.0%} "
             f"interval ({self.n_resamples} resamples of users); tau_b: order against random exposure."
