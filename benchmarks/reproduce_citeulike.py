@@ -64,16 +64,8 @@ class YangAuc(Atop):
     label: str = field(default="auc (Yang)", init=False)
 
     def contributions(self, ranked: RankedPositives, *, ties: Any = "default") -> Any:
-        return _with_itself(super().contributions(ranked, ties=ties), ranked.n_candidates)
-
-    def user_values(self, ranked: RankedPositives, weights: Any = None, *, ties: Any = "default") -> Any:
-        sizes = ranked.n_candidates[ranked.starts]  # one pool for all positives of a user
-        return _with_itself(super().user_values(ranked, weights, ties=ties), sizes)
-
-
-def _with_itself(below: Any, n: Any) -> Any:
-    """Return 1 − Z/n from the share (n − 1 − Z)/(n − 1) of other candidates below."""
-    return 1 - (1 - below) * (n - 1) / n
+        below, n = super().contributions(ranked, ties=ties), ranked.n_candidates
+        return 1 - (1 - below) * (n - 1) / n  # 1 − Z/n from (n − 1 − Z)/(n − 1)
 
 
 METRICS = (YangAuc(), "recall@5", "mean_dcg", "mean_dcg@5")
