@@ -1,6 +1,6 @@
 """Run the reproductions: train what is not in the cache, execute the notebooks, fill docs/reproductions.md.
 
-    pip install "ipseval[plot,recommenders,fast]" torch scikit-surprise nbclient ipykernel recbole
+    pip install "ipseval[reproductions]"
     python benchmarks/reproduce.py --data PATH [--only sampled|citeulike|coat|ratings|protocols]
 
 What takes long is kept in .cache/reproductions: from empty 45 minutes of one core, then a few.
