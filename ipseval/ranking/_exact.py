@@ -62,7 +62,7 @@ def _named(name: str) -> Iterator[None]:
     """Add the name of the model to an error that its own code raises; ours name it themselves."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # a model may raise anything; it is passed on with its name
         if not isinstance(error, IpsevalError):
             error.add_note(f"raised while {name} was ranked")
         raise

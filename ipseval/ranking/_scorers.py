@@ -88,7 +88,7 @@ class CallableScorer:
         """Return what the function gives, after a check of its shape."""
         try:
             given = self.function(users)
-        except Exception as error:
+        except Exception as error:  # a caller's function may raise anything; it is passed on
             if not isroutine(self.function):  # an object that can be called: a module of torch, say
                 error.add_note(
                     f"{self.name} is a {type(self.function).__name__} and was called with an array of user "
