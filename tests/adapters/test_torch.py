@@ -145,9 +145,10 @@ def test_a_module_with_fewer_users_gets_an_error_that_shows_the_size_of_the_spli
 def test_ranking_a_module_directly_says_how_to_adapt_it(coat):
     with pytest.raises(TypeError) as caught:
         rank_positives(trained_net(coat), coat, name="mine")
-    (note,) = caught.value.__notes__
+    note, place = caught.value.__notes__
     assert note.startswith("mine is a Net and was called with an array of user codes.")
     assert "ipseval.adapters.adapt(model, split)" in note
+    assert place == "raised while mine was ranked"
 
 
 @pytest.mark.parametrize(
