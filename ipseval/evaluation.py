@@ -160,6 +160,8 @@ def evaluate_ranks(
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
     _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
+    if n_threads is not None:
+        check_positive_int("n_threads", n_threads)
     chosen_metrics = requested_metrics(metrics)
     chosen = requested_estimators(estimators, propensity)
     check_same_positives(ranks)

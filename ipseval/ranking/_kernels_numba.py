@@ -266,7 +266,8 @@ def _aligned(n_rows: int, shape: Shape) -> AnyArray:
 
 
 def _whole(size: int) -> int:
-    return -(-size // ROWS) * ROWS
+    """Return the next multiple of ROWS, at least ROWS: factors without dimensions have one of zeros."""
+    return max(-(-size // ROWS), 1) * ROWS
 
 
 @_compile

@@ -46,5 +46,5 @@ def check_nan(n_nan: int, n_scores: int, name: str) -> None:
     if n_nan:
         raise InputError(
             f"{name}: {n_nan:,} of {n_scores:,} scores are NaN; a NaN has no place in a ranking. "
-            " Use -inf for items that should come last."
+            "Use -inf for items that should come last."
         )

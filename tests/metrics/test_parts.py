@@ -106,3 +106,9 @@ def test_metrics_that_read_all_users_are_left_out(monkeypatch: pytest.MonkeyPatc
     sample = Sample(many_users(np.random.default_rng(5)))
     sample.prepare([Centred()], [False])
     assert abs(sample.user_values(Centred(), weighted=False).mean()) < 1e-15
+
+
+def test_a_number_of_threads_below_one_is_refused():
+    ranked = many_users(np.random.default_rng(6), n_users=3)
+    with pytest.raises(InputError, match="n_threads must be an integer >= 1; got -1"):
+        ipseval.evaluate_ranks({"m": ranked}, n_threads=-1)

@@ -104,3 +104,13 @@ def test_a_catalogue_of_several_tiles_is_ranked_as_its_scores_are(engine, n_posi
     stored = rank_positives(np.asarray(user * 0.5 @ item.T), world.split, engine=engine)
     np.testing.assert_array_equal(stored.n_above, ranked.n_above)
     np.testing.assert_array_equal(stored.n_tied, ranked.n_tied)
+
+
+@engines
+def test_factors_without_dimensions_are_ranked_by_their_biases(engine):
+    world = world_of(2, 3, {(0, 0), (1, 1)}, {(0, 1), (1, 0)})
+    nothing = (np.zeros((2, 0)), np.zeros((3, 0)))
+    tied = rank_positives(nothing, world.split, engine=engine)
+    assert (tied.n_above.tolist(), tied.n_tied.tolist()) == ([0, 0], [1, 1])
+    ranked = rank_positives((*nothing, np.array([1.0, 2.0, 3.0])), world.split, engine=engine)
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1, 1], [0, 0])
