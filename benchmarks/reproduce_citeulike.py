@@ -11,7 +11,6 @@ also of AOA.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from reproduce_models import MODELS, citeulike_split, load_factors
-from reproduce_tables import markdown, write_tables
+from reproduce_tables import command, markdown
 
 from ipseval import Interactions, Split, baselines, fit_gamma, split_random
 from ipseval.datasets import load_citeulike_a
@@ -328,17 +327,5 @@ def training_table(about: Mapping[str, Any]) -> str:
     return markdown(["", "chosen", "recall@50, validation", "all snapshots", "s"], rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
-    options = parser.parse_args()
-    made = tables(options.data / "citeulike-a")
-    if options.write:
-        write_tables(made)
-    else:
-        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, tables)

@@ -9,7 +9,6 @@ of reproduce_models.py; within a draw all face the same items.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 from reproduce_models import CACHE, MODELS, citeulike_split, load_factors
 from reproduce_sampled import order
-from reproduce_tables import markdown, write_tables
+from reproduce_tables import command, markdown
 
 from ipseval import SampledCandidates, Split, correct_sampled, evaluate_ranks, rank_positives
 
@@ -139,17 +138,5 @@ def tables(folder: Path) -> dict[str, str]:
     return {"kr-trained": value_table(runs), "kr-trained-corrected": correction_table(runs)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with citeulike-a/")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
-    options = parser.parse_args()
-    made = tables(options.data / "citeulike-a")
-    if options.write:
-        write_tables(made)
-    else:
-        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, tables)

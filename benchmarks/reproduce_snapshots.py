@@ -12,7 +12,6 @@ same negatives (its sampler is seeded once, before it forks them).
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 import pandas as pd
 from reproduce_citeulike import GAMMAS, LABELS, PAPER, rank_all, table
 from reproduce_models import CACHE, SEED, citeulike_split, torch_model
-from reproduce_tables import markdown, write_tables
+from reproduce_tables import command, markdown
 
 from ipseval import SampledCandidates, Split, evaluate_ranks, rank_positives
 from ipseval.errors import IdentificationWarning
@@ -153,17 +152,5 @@ def tables(folder: Path) -> dict[str, str]:
     return {"yang-snapshots": steps_table(loops), "yang-rules": rules_table(loops)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with citeulike-a/")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
-    options = parser.parse_args()
-    made = tables(options.data / "citeulike-a")
-    if options.write:
-        write_tables(made)
-    else:
-        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, tables)

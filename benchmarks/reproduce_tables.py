@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import ipseval
@@ -37,6 +38,19 @@ def write_tables(tables: Mapping[str, str], page: Path = PAGE) -> None:
             )
         text = place.sub(lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text)
     page.write_text(text, "utf-8")
+
+
+def command(description: str, tables: Callable[[Path], Mapping[str, str]]) -> None:
+    """Make the tables of citeulike-a in the folder that the command line names; print or write them."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder with citeulike-a/")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
+    options = parser.parse_args()
+    made = tables(options.data / "citeulike-a")
+    if options.write:
+        write_tables(made)
+    else:
+        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
 
 
 def versions(*packages: str) -> str:
