@@ -303,7 +303,11 @@ def test_importing_the_package_prints_and_warns_nothing():
 
 
 def checked_files() -> list[Path]:
-    return [path for folder in ("ipseval", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    return [
+        path
+        for folder in ("ipseval", "tests", "benchmarks", "reproductions")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
 
 
 def test_no_file_is_too_long():

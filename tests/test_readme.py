@@ -31,7 +31,7 @@ def test_the_example_prints_what_stands_below_it():
 @pytest.mark.usefixtures("shared_data")
 def test_the_table_on_coat_is_what_its_command_prints(shared_data):
     data = shared_data("coat").parent
-    output = printed("benchmarks/first_results.py", "--data", str(data), "--only", "coat")
+    output = printed("reproductions/first_results.py", "--data", str(data), "--only", "coat")
     assert blocks("text")[1].rstrip() in output
 
 

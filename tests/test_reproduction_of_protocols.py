@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,12 +12,8 @@ import pytest
 
 from ipseval import Interactions, Split
 from ipseval.adapters import adapt
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
-import reproduce_protocol_logs as protocol_logs
-import reproduce_protocols as zhao
-import reproduce_recbole as recbole_models
+from reproductions import protocol_logs, recbole_models
+from reproductions import protocols as zhao
 
 
 def log(pairs: list[tuple[int, int]], n_users: int, n_items: int) -> Interactions:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,14 @@ import pytest
 from ipseval import Interactions, Split, baselines, rank_positives
 from ipseval.datasets import Study, load_yahoo_r3
 from ipseval.errors import IdentificationWarning, InputError
+from reproductions import citeulike as yang
+from reproductions import coat as yang5
+from reproductions import models, tables
+from reproductions import ratings as schnabel
+from reproductions import sampled as kr
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks" / "reproductions").glob("*.ipynb"))
-sys.path.append(str(ROOT / "benchmarks"))
-
-import reproduce_citeulike as yang  # noqa: E402  (found through the path set above)
-import reproduce_coat as yang5  # noqa: E402
-import reproduce_models as models  # noqa: E402
-import reproduce_ratings as schnabel  # noqa: E402
-import reproduce_sampled as kr  # noqa: E402
-import reproduce_tables  # noqa: E402
 
 
 def log(pairs: list[tuple[int, int]], n_users: int, n_items: int) -> Interactions:
@@ -285,10 +281,10 @@ def test_completed_matrix_has_the_distribution_of_the_random_ratings():
 def test_tables_go_to_their_places_and_nowhere_else(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- a -->\nold\n<!-- /a -->\nafter\n", "utf-8")
-    reproduce_tables.write_tables({"a": r"| new \1 |"}, page)
+    tables.write_tables({"a": r"| new \1 |"}, page)
     assert page.read_text("utf-8") == "before\n<!-- a -->\n| new \\1 |\n<!-- /a -->\nafter\n"
     with pytest.raises(SystemExit, match="no place for 'b'"):
-        reproduce_tables.write_tables({"b": ""}, page)
+        tables.write_tables({"b": ""}, page)
 
 
 def test_every_place_on_the_page_is_filled():

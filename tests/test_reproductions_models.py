@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from ipseval import Interactions, Split
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
-import reproduce_learning as learning
-import reproduce_models as models
-import reproduce_sampled_trained as trained
-import reproduce_snapshots as snapshots
+from reproductions import learning, models, snapshots
+from reproductions import sampled_trained as trained
 
 
 def log(pairs: list[tuple[int, int]], n_users: int, n_items: int, value: list[float] | None = None):

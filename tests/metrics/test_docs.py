@@ -41,7 +41,7 @@ def test_the_examples_run_and_print_what_their_comments_say(capsys: pytest.Captu
 @pytest.mark.slow
 def test_the_table_of_rating_errors_is_what_its_command_prints(shared_data):
     data = shared_data("coat").parent
-    command = [sys.executable, "-W", "ignore", "benchmarks/ratings_coat.py", "--data", str(data)]
+    command = [sys.executable, "-W", "ignore", "reproductions/ratings_coat.py", "--data", str(data)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for line in done.stdout.strip().splitlines():
         assert line in PAGE

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from reproduce_tables import markdown
 from scipy.stats import spearmanr
 
 from ipseval import (
@@ -20,6 +19,7 @@ from ipseval import (
 )
 from ipseval.datasets import load_citeulike_a, load_coat
 from ipseval.simulation import World
+from reproductions.tables import markdown
 
 # Zipf exponent of the items' appeal, and the share of items that come out during the year.
 DOMAINS = {"steady": (0.6, 0.0), "slow": (0.6, 0.1), "trend": (0.8, 1.0), "hits": (1.2, 1.0)}

@@ -1,7 +1,7 @@
 """Run the reproductions: train what is not in the cache, execute the notebooks, fill docs/reproductions.md.
 
     pip install "ipseval[reproductions]"
-    python benchmarks/reproduce.py --data PATH [--only sampled|citeulike|coat|ratings|protocols]
+    python -m reproductions --data PATH [--only sampled|citeulike|coat|ratings|protocols]
 
 What takes long is kept in .cache/reproductions: from empty 45 minutes of one core, then a few.
 """
@@ -21,15 +21,15 @@ HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parent / "notebooks" / "reproductions"
 # Piece -> (scripts that fill the page, notebook, whether it reads data).
 PIECES = {
-    "sampled": (("reproduce_sampled.py",), "21_sampled_metrics.ipynb", False),
+    "sampled": (("sampled",), "21_sampled_metrics.ipynb", False),
     "citeulike": (
-        ("reproduce_citeulike.py", "reproduce_snapshots.py", "reproduce_sampled_trained.py"),
+        ("citeulike", "snapshots", "sampled_trained"),
         "22_citeulike.ipynb",
         True,
     ),
-    "coat": (("reproduce_coat.py",), "23_random_exposure.ipynb", True),
-    "ratings": (("reproduce_ratings.py", "reproduce_learning.py"), "24_ratings.ipynb", True),
-    "protocols": (("reproduce_protocols.py",), "25_protocols.ipynb", True),
+    "coat": (("coat",), "23_random_exposure.ipynb", True),
+    "ratings": (("ratings", "learning"), "24_ratings.ipynb", True),
+    "protocols": (("protocols",), "25_protocols.ipynb", True),
 }
 
 
@@ -74,9 +74,13 @@ def main() -> None:
         scripts, notebook, needs_data = PIECES[name]
         start = time.perf_counter()
         if not options.notebooks_only:
-            data = ["--data", str(options.data)] if needs_data else []
+            data = ["--data", str(options.data.resolve())] if needs_data else []
             for script in scripts:
-                subprocess.run([sys.executable, str(HERE / script), *data, "--write"], check=True)
+                subprocess.run(
+                    [sys.executable, "-m", f"reproductions.{script}", *data, "--write"],
+                    check=True,
+                    cwd=HERE.parent,
+                )
         execute(NOTEBOOKS / notebook)
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
 

@@ -1,6 +1,6 @@
 """Bias of every γ fit, and coverage of the bootstrap over lists, in worlds of known γ.
 
-Run: python benchmarks/gamma_simulation.py [repetitions of the table] [repetitions of the coverage]
+Run: python -m reproductions.gamma_simulation [repetitions of the table] [repetitions of the coverage]
 
 Lists hold the 50 items with the highest γ·log n* + item effect + Gumbel noise (Plackett–Luce without
 replacement); n* = ⌊1/(1 − U)⌋, at most 1000. Table: 5000 items, 3000 lists. Coverage: 2000 items, 1000 lists.

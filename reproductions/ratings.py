@@ -1,13 +1,13 @@
 """Schnabel et al. (ICML 2016, arXiv 1602.05352): errors of predictors when users choose what they rate.
 
-    python benchmarks/reproduce_ratings.py --data PATH [--write]
+    python -m reproductions.ratings --data PATH [--write]
 
 1. Estimates of known errors (their Table 1 and Figure 2): five made-up predictors on a complete rating
    matrix, ratings revealed with probability k (4 and 5 stars) or kα^(4−r). The paper completes MovieLens
    100K; here Coat is completed in the same way.
 2. Estimates on Coat itself: the error of two predictors from held-out chosen ratings, against the error on
    randomly shown ones.
-Learning on Coat (their Table 2) is in reproduce_learning.py.
+Learning on Coat (their Table 2) is in reproductions/learning.py.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from ratings_coat import N_SPLITS, one_split
-from reproduce_tables import markdown, write_tables
 
 from ipseval import Interactions, KnownPropensity, evaluate_ratings
 from ipseval.datasets import Study, load_coat
+from reproductions.ratings_coat import N_SPLITS, one_split
+from reproductions.tables import markdown, write_tables
 
 ALPHA = 0.25
 SHARE_OBSERVED = 0.05

@@ -1,6 +1,6 @@
 """Coat: how much of AOA's error each propensity removes, against random exposure.
 
-Run: python benchmarks/density_ratio_coat.py PATH [splits]
+Run: python -m reproductions.density_ratio_coat PATH [splits]
 PATH is the folder with train.ascii and test.ascii. Positives: rating >= 4; 20 % of the biased positives are
 held out at random per user; the reference is AOA on the random-exposure positives that are not in training.
 First table: calibration and reference use the same exposures (the density ratio is cross-fitted over users).

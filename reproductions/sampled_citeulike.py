@@ -1,6 +1,6 @@
 """Order of five baselines on citeulike-a under sampled candidates, with and without correction.
 
-    python benchmarks/sampled_citeulike.py --data PATH
+    python -m reproductions.sampled_citeulike --data PATH
 
 PATH is the folder that holds `citeulike-a/` (see data/README.md). Prints the tables of docs/sampled.md:
 agreement with full ranking (OR@1, SRC, IPC) of uncorrected and corrected metrics, drawn uniformly and by

@@ -1,6 +1,6 @@
 """Which PMF did Yang et al. (RecSys 2018) report? Their training loop on citeulike-a, replayed.
 
-    python benchmarks/reproduce_snapshots.py --data PATH [--write]
+    python -m reproductions.snapshots --data PATH [--write]
 
 The authors' script trains PMF for 50,001 steps (Adam at openrec's rate of .001, batches of 8,000 with a fifth
 of positives, no penalty), saves it every 5,000 steps and prints AUC, Recall@10…100 and NDCG@10…100 of the
@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from reproduce_citeulike import GAMMAS, LABELS, PAPER, rank_all, table
-from reproduce_models import CACHE, SEED, citeulike_split, torch_model
-from reproduce_tables import command, markdown
 
 from ipseval import SampledCandidates, Split, evaluate_ranks, rank_positives
 from ipseval.errors import IdentificationWarning
+from reproductions.citeulike import GAMMAS, LABELS, PAPER, rank_all, table
+from reproductions.models import CACHE, SEED, citeulike_split, torch_model
+from reproductions.tables import command, markdown
 
 EVERY = 5_000  # the authors' display_itr: they saw and saved nothing in between
 FINE = (1_000, 2_000, 3_000, 4_000, 6_000, 7_000, 8_000, 9_000)

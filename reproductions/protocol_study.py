@@ -1,8 +1,8 @@
 """Does the order of recommenders survive another protocol? Tables in the form of Zhao et al. (CIKM 2020).
 
-Run: ``python benchmarks/protocol_study.py OUT [--data FOLDER] [--small]``. OUT gets the ranks (a run that was
-interrupted goes on where it stopped), report.md, estimates.csv and agreement_*.csv. FOLDER holds `coat` and
-`citeulike-a`; both have no timestamps, so protocols in time run on the three simulated domains only:
+Run: ``python -m reproductions.protocol_study OUT [--data FOLDER] [--small]``. OUT gets the ranks (a run
+that was interrupted goes on where it stopped), report.md, estimates.csv and agreement_*.csv. FOLDER holds
+`coat` and `citeulike-a`. Both have no timestamps, so protocols in time run on the three simulated domains:
 "steady" (no drift in time), "trend" (items come out one after the other and interest fades) and "hits" (the
 same, with steeper popularity).
 """

@@ -1,10 +1,10 @@
 """Krichene & Rendle (KDD 2020, doi:10.1145/3394486.3403226) on trained recommenders: BPR, PMF, U-CML, A-CML.
 
-    python benchmarks/reproduce_sampled_trained.py --data PATH [--write]
+    python -m reproductions.sampled_trained --data PATH [--write]
 
 The paper's experiment on MovieLens 1M, repeated on citeulike-a: one held-out item for each user, ranked among
 all items and among 99 drawn ones, uncorrected and by each correction, over many draws. Recommenders are those
-of reproduce_models.py; within a draw all face the same items.
+of reproductions/models.py; within a draw all face the same items.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from reproduce_models import CACHE, MODELS, citeulike_split, load_factors
-from reproduce_sampled import order
-from reproduce_tables import command, markdown
 
 from ipseval import SampledCandidates, Split, correct_sampled, evaluate_ranks, rank_positives
+from reproductions.models import CACHE, MODELS, citeulike_split, load_factors
+from reproductions.sampled import order
+from reproductions.tables import command, markdown
 
 M = 99
 N_DRAWS = 50

@@ -1,6 +1,6 @@
 """Make the tables of docs/validation.md.
 
-    python benchmarks/validation.py --data PATH --write docs/validation.md
+    python -m reproductions.validation --data PATH --write docs/validation.md
 
 needs implicit and cornac (pip install ipseval[recommenders]) and the data sets described in data/README.md.
 Each table goes between `<!-- name -->` and `<!-- /name -->`; without --write everything is printed.
@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from recommenders import TRAINERS
 
 from ipseval import baselines
 from ipseval.datasets import CARDS, BanditLog, BanditStudy, load_coat, load_open_bandit
@@ -37,6 +36,7 @@ from ipseval.validation import (
     validate_bandit,
 )
 from ipseval.validation._run import METRICS
+from reproductions.recommenders import TRAINERS
 
 MODELS = {
     "popularity": baselines.popularity,

@@ -1,6 +1,6 @@
 """Krichene & Rendle (KDD 2020, doi:10.1145/3394486.3403226): what sampling does to a metric.
 
-    python benchmarks/reproduce_sampled.py          (seconds; prints the tables of docs/reproductions.md)
+    python -m reproductions.sampled          (seconds; prints the tables of docs/reproductions.md)
 
 Nothing is simulated but the last column: every expectation and standard deviation is an exact sum over the
 law of the sampled rank.
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from reproduce_tables import markdown, write_tables
 
 from ipseval import expected_sampled, order_agreement
 from ipseval.sampled_metrics import corrected_metric, sampling_curve, std_sampled
+from reproductions.tables import markdown, write_tables
 
 N = 10_000
 M = 99

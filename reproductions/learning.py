@@ -1,6 +1,6 @@
 """Schnabel et al. (ICML 2016, arXiv 1602.05352), Table 2 on Coat: learning with propensities.
 
-    python benchmarks/reproduce_learning.py --data PATH [--write]
+    python -m reproductions.learning --data PATH [--write]
 
 The model is c + a_u + b_i + v_u·w_i. Its rank and penalty λ are chosen by cross-validation on the chosen
 ratings, its errors are those on all randomly shown ratings, scores cut to 1–5. λ is in units of a rating of
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from reproduce_models import CACHE
-from reproduce_ratings import weighted_factors
-from reproduce_tables import markdown, write_tables
 from scipy.optimize import minimize
 
 from ipseval import Interactions
 from ipseval.datasets import Study, load_coat
+from reproductions.models import CACHE
+from reproductions.ratings import weighted_factors
+from reproductions.tables import markdown, write_tables
 
 COARSE = (1.0, 3.0, 10.0, 30.0)
 RANKS = (0, 5, 20)

@@ -1,7 +1,7 @@
 """Yang et al. (RecSys 2018, doi:10.1145/3240323.3240355), section 4, on citeulike-a.
 
-    python benchmarks/reproduce_models.py --data PATH          (trains, once)
-    python benchmarks/reproduce_citeulike.py --data PATH [--write]
+    python -m reproductions.models --data PATH          (trains, once)
+    python -m reproductions.citeulike --data PATH [--write]
 
 The candidate pool "as in the paper" is that of the authors' code: 200 items drawn without replacement from
 those that are neither training nor test items of the user, and all test positives of the user. Ranks count
@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from reproduce_models import MODELS, citeulike_split, load_factors
-from reproduce_tables import command, markdown
 
 from ipseval import Interactions, Split, baselines, fit_gamma, split_random
 from ipseval.datasets import load_citeulike_a
@@ -29,6 +27,8 @@ from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import Atop
 from ipseval.propensity import PowerLawPropensity, count_recommendations
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
+from reproductions.models import MODELS, citeulike_split, load_factors
+from reproductions.tables import command, markdown
 
 GAMMAS = (1.55, 1.69, 1.89)  # smallest, mean and largest over the four recommenders of the paper
 NEGATIVE_SEED = 10

@@ -1,6 +1,6 @@
 """γ on citeulike-a: four methods on the top-50 lists of several recommenders, beside Yang et al.
 
-Run: python benchmarks/gamma_citeulike.py PATH [seed]
+Run: python -m reproductions.gamma_citeulike PATH [seed]
 PATH is the folder with users.dat. Needs cornac and implicit (extra `recommenders`); about three minutes.
 
 The split is random per user, 70:15:15. Yang et al. (RecSys 2018, doi 10.1145/3240323.3240355) give the

@@ -1,6 +1,6 @@
 """Errors of two rating predictors on Coat: estimates from chosen ratings against randomly shown ones.
 
-    python benchmarks/ratings_coat.py --data PATH
+    python -m reproductions.ratings_coat --data PATH
 
 PATH is the folder that holds `coat/` (see data/README.md). A fifth of the chosen ratings is held out, ten
 times; the predictors are fitted to the rest. Truth is the error on the ratings of randomly shown items. Pairs

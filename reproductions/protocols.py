@@ -1,6 +1,6 @@
 """Zhao et al. (CIKM 2020, arXiv 2010.04484): how splitting and sampling change the order of recommenders.
 
-    python benchmarks/reproduce_protocols.py --data PATH [--write]
+    python -m reproductions.protocols --data PATH [--write]
 
 Random or temporal order × ratio or leave-one-out (RO/TO × RS/LS), and sampled candidates against the full
 catalogue, over the 5-core of each log: four simulated domains with timestamps, Coat's chosen ratings (every
@@ -26,10 +26,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import reproduce_recbole as recbole
-from reproduce_models import CACHE, _in_order
-from reproduce_protocol_logs import DOMAINS, log_table, logs
-from reproduce_tables import markdown, write_tables
 
 from ipseval import (
     Interactions,
@@ -44,6 +40,10 @@ from ipseval import (
     study_protocols,
 )
 from ipseval.study import ProtocolStudy
+from reproductions import recbole_models as recbole
+from reproductions.models import CACHE, _in_order
+from reproductions.protocol_logs import DOMAINS, log_table, logs
+from reproductions.tables import markdown, write_tables
 
 METRICS = ("precision@10", "recall@10", "ap", "auc")
 K = (1, 3)
@@ -341,6 +341,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     # Stored ranks are found again by the module of the fit function: the notebook looks for this one's.
-    import reproduce_protocols
+    from reproductions import protocols
 
-    reproduce_protocols.main()
+    protocols.main()

@@ -1,8 +1,8 @@
 """Make the tables of docs/validation.md on what random exposure says of the weights.
 
-    python benchmarks/validation_diagnostics.py --data PATH --write docs/validation.md
+    python -m reproductions.validation_diagnostics --data PATH --write docs/validation.md
 
-needs what benchmarks/validation.py needs; without --write everything is printed.
+needs what reproductions/validation.py needs; without --write everything is printed.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
 
 
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
-    from validation import MODELS
+    from reproductions.validation import MODELS
 
     result = run_validation("coat", folder / "coat", models=MODELS, n_resamples=0)
     yield "diagnostics-coat", markdown(rows_of(result), ["propensity", *HEADER])

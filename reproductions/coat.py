@@ -1,7 +1,7 @@
 """Yang et al. (RecSys 2018, doi:10.1145/3240323.3240355), section 5: is SNIPS closer to random exposure?
 
-    python benchmarks/reproduce_coat.py --data PATH [--write]
-    python benchmarks/reproduce_coat.py --yahoo-r3 FOLDER        (prints; the licence forbids redistribution)
+    python -m reproductions.coat --data PATH [--write]
+    python -m reproductions.coat --yahoo-r3 FOLDER        (prints; the licence forbids redistribution)
 
 The paper used Yahoo! R3, which must be requested; Coat has the same design. BPR, PMF, U-CML and A-CML are
 trained on 80 % of the biased positives (rating >= 4), five splits; the mean absolute error over the four
@@ -18,10 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from recommenders import cornac_bpr
-from reproduce_citeulike import YangAuc
-from reproduce_models import torch_model
-from reproduce_tables import markdown, write_tables
 
 from ipseval import Interactions, split_random
 from ipseval.datasets import Study, load_coat, load_yahoo_r3
@@ -29,6 +25,10 @@ from ipseval.evaluation import evaluate_ranks
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.validation import Validation, default_propensities, validate
+from reproductions.citeulike import YangAuc
+from reproductions.models import torch_model
+from reproductions.recommenders import cornac_bpr
+from reproductions.tables import markdown, write_tables
 
 N_SPLITS = 5
 PAPER_GAMMAS = (1.5, 2.0, 2.5, 3.0)

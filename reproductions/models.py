@@ -1,6 +1,6 @@
 """Train the recommenders of the reproductions once and keep their factors: BPR, PMF, U-CML, A-CML.
 
-    python benchmarks/reproduce_models.py --data PATH [--only NAME]
+    python -m reproductions.models --data PATH [--only NAME]
 
 BPR is cornac's. U-CML and A-CML, which no maintained library offers with both samplers, and PMF are the
 short PyTorch module below, with the losses of the authors' code (openrec). CML: squared distances, an item

@@ -1,6 +1,6 @@
 """Sampling and missing-not-at-random data corrected together, in a simulated world with known truth.
 
-    python benchmarks/sampled_joint.py
+    python -m reproductions.sampled_joint
 
 prints the tables of docs/sampled.md: recall@10 and ndcg@10 (of one relevant item at a time) of six
 recommenders by AOA and snips-global, uncorrected and corrected for sampling, against the truth; and the

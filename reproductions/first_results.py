@@ -1,6 +1,6 @@
 """Five baselines on Coat and citeulike-a, printed as in the README.
 
-    python benchmarks/first_results.py --data PATH [--only coat|citeulike-a]
+    python -m reproductions.first_results --data PATH [--only coat|citeulike-a]
 
 PATH is the folder that holds `coat/` and `citeulike-a/` (see data/README.md).
 """
