@@ -21,7 +21,7 @@ import pandas as pd
 from ipseval import baselines
 from ipseval.datasets import load_coat
 from ipseval.errors import DataWarning
-from ipseval.inference._conditional import conditional_score
+from ipseval.validation._conditional import conditional_score
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.ranking import rank_positives
 from ipseval.simulation import World

@@ -8,7 +8,7 @@ import pandas as pd
 from ipseval._checks import check_choice, check_fraction
 from ipseval._types import BoolArray, FloatArray
 from ipseval.datasets import BanditLog, BanditStudy
-from ipseval.inference._rates import difference_interval, weighted_rate_interval
+from ipseval.validation._rates import difference_interval, weighted_rate_interval
 
 BANDIT_ESTIMATORS = ("naive", "ips", "snips")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 
 from ipseval._types import BoolArray, FloatArray, IntArray
 
@@ -210,25 +210,12 @@ class _Information:
         def multiply(x: FloatArray) -> FloatArray:
             return np.asarray(np.bincount(self.i, self.v * self.centred(x[self.i])) + self.ridge * x)
 
-        return _conjugate_gradients(multiply, diagonal, right)
-
-
-def _conjugate_gradients(
-    multiply: Callable[[FloatArray], FloatArray], diagonal: FloatArray, right: FloatArray
-) -> FloatArray:
-    """Return the solution of a positive semi-definite system, preconditioned by its diagonal."""
-    x, residual = np.zeros_like(right), right.copy()
-    z = residual / diagonal
-    direction, size = z.copy(), float(residual @ z)
-    limit = CG_TOLERANCE**2 * size
-    for _ in range(MAX_CG):
-        if size <= limit:
-            break
-        image = multiply(direction)
-        length = size / float(direction @ image)
-        x += length * direction
-        residual -= length * image
-        z = residual / diagonal
-        size, before = float(residual @ z), size
-        direction = z + size / before * direction
-    return x
+        shape = (right.size, right.size)
+        x, _ = cg(
+            LinearOperator(shape, multiply, dtype=np.float64),
+            right,
+            rtol=CG_TOLERANCE,
+            maxiter=MAX_CG,
+            M=LinearOperator(shape, lambda r: r / diagonal, dtype=np.float64),
+        )
+        return np.asarray(x, dtype=np.float64)
