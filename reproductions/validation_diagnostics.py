@@ -21,13 +21,13 @@ import pandas as pd
 from ipseval import baselines
 from ipseval.datasets import load_coat
 from ipseval.errors import DataWarning
-from ipseval.validation._conditional import conditional_score
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.ranking import rank_positives
 from ipseval.simulation import World
 from ipseval.splits import Split, split_random
 from ipseval.validation import Validation, default_models, run_validation, validate
 from ipseval.validation._balance import normalised_rank
+from ipseval.validation._conditional import conditional_score
 from ipseval.validation._family import family_test
 
 CLOSED = {

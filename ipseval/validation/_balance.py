@@ -10,10 +10,10 @@ import pandas as pd
 
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.estimators import Estimator, Sample, UserSums, weighted_sample
-from ipseval.validation._conditional import ConditionalScore, conditional_score
 from ipseval.metrics._additive import Atop
 from ipseval.propensity import DensityRatioFit, Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.validation._conditional import ConditionalScore, conditional_score
 from ipseval.validation._family import family_test
 
 POPULARITY, SELECTION = "popularity", "selection"
