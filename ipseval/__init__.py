@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from ipseval.splits import split_leave_one_out as split_leave_one_out
     from ipseval.splits import split_random as split_random
     from ipseval.splits import split_temporal as split_temporal
-    from ipseval.study import protocol_grid as protocol_grid
-    from ipseval.study import study_protocols as study_protocols
     from ipseval.validation import validate as validate
 
 __version__ = "0.1.0"
@@ -101,8 +99,6 @@ _HOME = {
     "split_leave_one_out": "splits",
     "split_random": "splits",
     "split_temporal": "splits",
-    "protocol_grid": "study",
-    "study_protocols": "study",
     "validate": "validation",
 }
 _MODULES = (
@@ -117,9 +113,9 @@ _MODULES = (
     "metrics",
     "plots",
     "propensity",
+    "protocols",
     "sampled_metrics",
     "simulation",
-    "study",
     "testing",
     "validation",
 )

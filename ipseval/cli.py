@@ -168,7 +168,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _study(options: argparse.Namespace) -> int:
-    from ipseval.study import run_config
+    from ipseval.protocols import run_config
 
     print(run_config(options.config).to_markdown())
     return 0

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Interactions, split_random
-from ipseval.datasets import Study, load_coat, load_yahoo_r3
+from ipseval.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
 from ipseval.evaluation import evaluate_ranks
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity
 from ipseval.ranking import SampledCandidates, rank_positives
@@ -56,7 +56,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-def propensities(study: Study, *, smooth: bool = True) -> dict[str, Any]:
+def propensities(study: RandomExposureStudy, *, smooth: bool = True) -> dict[str, Any]:
     """Return the paper's weights and those that random exposure allows, as `validate` takes them."""
     unseen: Any = "smooth" if smooth else "drop"
     rules: dict[str, Any] = {"AOA": PowerLawPropensity(gamma=-1.0, unseen="smooth")}
@@ -71,7 +71,7 @@ def propensities(study: Study, *, smooth: bool = True) -> dict[str, Any]:
     return rules
 
 
-def run(study: Study, n_splits: int = N_SPLITS, n_resamples: int = 300) -> Validation:
+def run(study: RandomExposureStudy, n_splits: int = N_SPLITS, n_resamples: int = 300) -> Validation:
     """Return the validation of all weights, per-user SNIPS (the paper's) and snips-global."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -129,7 +129,7 @@ def plain_bias(result: Validation, model: str, metric: str) -> float:
     return float(mine["bias"].mean())
 
 
-def shares_table(study: Study, shares: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5)) -> str:
+def shares_table(study: RandomExposureStudy, shares: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5)) -> str:
     """Return the reduction by per-user SNIPS and snips-global for several held-out shares, γ = 1.5."""
     rows = []
     rule = {"γ = 1.5": PowerLawPropensity(gamma=1.5, unseen="smooth")}
@@ -157,7 +157,9 @@ def shares_table(study: Study, shares: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5)
 # --- The pools of the authors' code -------------------------------------------------------------------------
 
 
-def as_coded(study: Study, seed: int, n_negatives: int = 200, *, same_pool: bool = False) -> pd.DataFrame:
+def as_coded(
+    study: RandomExposureStudy, seed: int, n_negatives: int = 200, *, same_pool: bool = False
+) -> pd.DataFrame:
     """Return MAE of AOA and SNIPS with the candidate pools of the authors' code for this section.
 
     The biased positives compete with 200 sampled items and each other, the random-exposure positives with the
@@ -203,7 +205,7 @@ def rank_rated(model: Any, split: Any, rated: Interactions) -> Any:
     return rank_positives(model, split, candidates=frame)
 
 
-def as_coded_table(study: Study, seeds: range = range(N_SPLITS)) -> str:
+def as_coded_table(study: RandomExposureStudy, seeds: range = range(N_SPLITS)) -> str:
     """Return MAE over the four recommenders by γ: pools as coded, and one pool for both sides."""
     rows = []
     for label, same in (("pools as coded", False), ("the same pool for both", True)):
@@ -218,7 +220,7 @@ def as_coded_table(study: Study, seeds: range = range(N_SPLITS)) -> str:
     return markdown(header, rows)
 
 
-def choose(study: Study) -> pd.DataFrame:
+def choose(study: RandomExposureStudy) -> pd.DataFrame:
     """Return recall@10 on held-out biased positives for numbers of steps: how MODELS was set."""
     split = split_random(study.positives().biased, test_fraction=0.2, rng=1000)
     rows = []
@@ -233,7 +235,7 @@ def choose(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def tables(study: Study) -> dict[str, str]:
+def tables(study: RandomExposureStudy) -> dict[str, str]:
     """Return the tables of the page."""
     result = run(study)
     return {

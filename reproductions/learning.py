@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from ipseval import Interactions
-from ipseval.datasets import Study, load_coat
+from ipseval.datasets import RandomExposureStudy, load_coat
 from reproductions.models import CACHE
 from reproductions.ratings import weighted_factors
 from reproductions.tables import markdown, write_tables
@@ -77,14 +77,14 @@ def lbfgs_factors(
     return v @ w.T + a[:, None] + b + found[-1]
 
 
-def weights(study: Study, weighted: bool) -> Any:
+def weights(study: RandomExposureStudy, weighted: bool) -> Any:
     """Return 1/P of the chosen ratings, or ones, with mean 1."""
     log = study.biased
     weight = 1 / study.propensity.at(log.user, log.item) if weighted else np.ones(len(log))
     return weight / weight.mean()
 
 
-def random_errors(study: Study, scores: Any) -> tuple[float, float]:
+def random_errors(study: RandomExposureStudy, scores: Any) -> tuple[float, float]:
     """Return MAE and MSE of scores cut to 1–5 on the random ratings."""
     shown = study.random
     error = np.clip(scores, 1, 5)[shown.user, shown.item] - shown.value
@@ -92,8 +92,8 @@ def random_errors(study: Study, scores: Any) -> tuple[float, float]:
 
 
 def learn(
-    study: Study, weighted: bool, seed: int = 0, *, grid: Sequence[float] = GRID, rescale: bool = True,
-    n_folds: int = 4,
+    study: RandomExposureStudy, weighted: bool, seed: int = 0, *, grid: Sequence[float] = GRID,
+    rescale: bool = True, n_folds: int = 4,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the errors on the random ratings of a model chosen by cross-validation with its own estimator.
 
@@ -117,7 +117,7 @@ def learn(
     return {"d": n_factors, "λ": l2, "mae": mae, "mse": mse}
 
 
-def learning(study: Study, seeds: range = range(3)) -> pd.DataFrame:
+def learning(study: RandomExposureStudy, seeds: range = range(3)) -> pd.DataFrame:
     """Return the errors of both models over seeds of folds and starting values, for two ways to choose λ."""
     ways: dict[str, dict[str, Any]] = {
         "ours": {},
@@ -146,7 +146,7 @@ def learning_table(runs: pd.DataFrame) -> str:
     return markdown(["", "MAE", "MSE", "chosen in three runs"], rows)
 
 
-def by_penalty(study: Study, ranks: Sequence[int] = (0, 5, 20, 40)) -> pd.DataFrame:
+def by_penalty(study: RandomExposureStudy, ranks: Sequence[int] = (0, 5, 20, 40)) -> pd.DataFrame:
     """Return MAE and MSE on the random ratings by rank, λ and penalty of the offsets: what λ decides."""
     rows = []
     for name, free, d, l2 in product(PAPER_LEARNING, (False, True), ranks, GRID):
@@ -172,7 +172,7 @@ def penalty_table(frame: pd.DataFrame) -> str:
     return markdown(["MAE / MSE", *(f"λ = {l2:g}" for l2 in wide.columns)], rows)
 
 
-def by_optimiser(study: Study, n_factors: int = 20, l2: float = 5.6) -> pd.DataFrame:
+def by_optimiser(study: RandomExposureStudy, n_factors: int = 20, l2: float = 5.6) -> pd.DataFrame:
     """Return MAE and MSE for the optimiser, the scale of the start and the constant: what they change."""
     log = study.biased
     rows = []
@@ -207,7 +207,7 @@ TABLES = {
 }
 
 
-def tables(study: Study) -> dict[str, str]:
+def tables(study: RandomExposureStudy) -> dict[str, str]:
     """Return the tables of the page; the runs are kept in the cache."""
     made = {}
     for name, (run, show) in TABLES.items():

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+import ipseval
 from ipseval import baselines
 from ipseval.datasets import load_citeulike_a, load_coat
 from ipseval.interactions import Interactions
 from ipseval.ranking import SampledCandidates
 from ipseval.simulation import World
-from ipseval.study import protocol_grid, study_protocols
 
 MODELS = {
     "random": baselines.random,
@@ -78,10 +78,10 @@ def main() -> None:
         logs["Coat"] = load_coat(options.data / "coat").positives().biased
     if not options.small and (options.data / "citeulike-a").exists():
         logs["citeulike-a"] = load_citeulike_a(options.data / "citeulike-a")
-    study = study_protocols(
+    study = ipseval.protocols.study(
         MODELS,
         logs,
-        protocol_grid(holdout=["ratio", "leave-one-out", "global-time"], candidates=candidates()),
+        ipseval.protocols.grid(holdout=["ratio", "leave-one-out", "global-time"], candidates=candidates()),
         path=options.out,
         metrics=["precision@10", "recall@10", "ap", "auc"],
         k=[1, 3, 5],

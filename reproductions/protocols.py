@@ -34,12 +34,11 @@ from ipseval import (
     baselines,
     evaluate,
     order_agreement,
-    protocol_grid,
+    protocols,
     split_leave_one_out,
     split_random,
-    study_protocols,
 )
-from ipseval.study import ProtocolStudy
+from ipseval.protocols import ProtocolStudy
 from reproductions import recbole_models as recbole
 from reproductions.models import CACHE, _in_order
 from reproductions.protocol_logs import DOMAINS, log_table, logs
@@ -163,10 +162,12 @@ def run(folder: Path, rng: int = 0) -> ProtocolStudy:
         for law in ("uniform", "popularity")
         for n in (10, 50, 100)
     }
-    grid = protocol_grid(candidates=pools) if rng == 0 else protocol_grid(order=["random"], holdout=["ratio"])
+    grid = (
+        protocols.grid(candidates=pools) if rng == 0 else protocols.grid(order=["random"], holdout=["ratio"])
+    )
     with warnings.catch_warnings(), Stopwatch(STORE):
         warnings.simplefilter("ignore")  # logs without timestamps, DSSM's and cornac's own: said on the page
-        return study_protocols(
+        return protocols.study(
             models, logs(folder), grid, path=STORE, metrics=METRICS,
             estimators=("aoa",), gammas=(0.0,), k=K, n_resamples=300, rng=rng, progress=False,
         )  # fmt: skip

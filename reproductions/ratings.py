@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Interactions, KnownPropensity, evaluate_ratings
-from ipseval.datasets import Study, load_coat
+from ipseval.datasets import RandomExposureStudy, load_coat
 from reproductions.ratings_coat import N_SPLITS, one_split
 from reproductions.tables import markdown, write_tables
 
@@ -32,7 +32,7 @@ N_DRAWS = 50
 # --- Known errors -------------------------------------------------------------------------------------------
 
 
-def complete_ratings(study: Study, n_factors: int = 5, l2: float = 3.0) -> Any:
+def complete_ratings(study: RandomExposureStudy, n_factors: int = 5, l2: float = 3.0) -> Any:
     """Return a complete matrix of ratings 1–5 with the distribution of the randomly shown ratings.
 
     A factor model of all ratings fills the matrix; its values are then cut where the shares of 1, 2, … stars
@@ -155,7 +155,7 @@ def by_size(truth: Any, alpha: float = 0.05) -> pd.DataFrame:
 # --- Coat ---------------------------------------------------------------------------------------------------
 
 
-def coat_errors(study: Study) -> str:
+def coat_errors(study: RandomExposureStudy) -> str:
     """Return truth and estimates of two predictors, mean over the splits; and the mean absolute error."""
     runs = pd.concat([one_split(study, seed).assign(seed=seed) for seed in range(N_SPLITS)])
     rows = []
@@ -203,7 +203,7 @@ def _ridge(row: Any, target: Any, weight: Any, features: Any, before: Any, penal
     return result
 
 
-def tables(study: Study) -> dict[str, str]:
+def tables(study: RandomExposureStudy) -> dict[str, str]:
     """Return the tables of the page."""
     truth = complete_ratings(study)
     return {

@@ -75,7 +75,7 @@ def held_out_propensity(published: Propensity, share: float) -> Propensity:
     )
 
 
-def one_split(study: datasets.Study, seed: int) -> pd.DataFrame:
+def one_split(study: datasets.RandomExposureStudy, seed: int) -> pd.DataFrame:
     split = ipseval.split_random(study.biased, test_fraction=HELD_OUT, rng=seed)
     models = {"item mean": item_mean(split.train), "biased factors": biased_factors(split.train, seed)}
     assert study.propensity is not None

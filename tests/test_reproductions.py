@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ipseval import Interactions, Split, baselines, rank_positives
-from ipseval.datasets import Study, load_yahoo_r3
+from ipseval.datasets import RandomExposureStudy, load_yahoo_r3
 from ipseval.errors import IdentificationWarning, InputError
 from reproductions import citeulike as yang
 from reproductions import coat as yang5
@@ -171,7 +171,7 @@ def yahoo_files(tmp_path) -> Path:
     return tmp_path
 
 
-def from_memory() -> Study:
+def from_memory() -> RandomExposureStudy:
     logs = [
         Interactions.from_frame(
             pd.DataFrame(songs()[part], columns=["user", "item", "rating"]),
@@ -179,7 +179,7 @@ def from_memory() -> Study:
         )
         for part in ("train", "test")
     ]  # fmt: skip
-    return Study("made up", *logs, threshold=4)
+    return RandomExposureStudy("made up", *logs, threshold=4)
 
 
 def test_section_five_runs_on_files_in_the_layout_of_yahoo_r3(r3_folder, monkeypatch, capsys):
@@ -273,7 +273,7 @@ def test_completed_matrix_has_the_distribution_of_the_random_ratings():
         Interactions(user[one], item[one], np.arange(n_users), np.arange(n_items), value=stars[one])
         for one in (first, ~first)
     ]
-    truth = schnabel.complete_ratings(Study("made up", *parts, threshold=4))
+    truth = schnabel.complete_ratings(RandomExposureStudy("made up", *parts, threshold=4))
     for star in (1, 3, 5):
         assert (truth == star).mean() == pytest.approx((stars[~first] == star).mean(), abs=2 / truth.size)
 

@@ -17,7 +17,7 @@ from ipseval.evaluation import Evaluation, evaluate
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
 from ipseval.splits import Split, split_random
-from ipseval.testing import Result, assert_metric, assert_not_worse, compare_results, write_baseline
+from ipseval.testing import StoredResult, assert_metric, assert_not_worse, compare_results, write_baseline
 
 N_USERS, N_ITEMS = 150, 60
 RECALL = {"metric": "recall@5", "estimator": "aoa"}
@@ -97,7 +97,7 @@ def test_an_equal_recommender_passes_in_95_percent_of_200_resamples_and_a_worse_
 
 def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
     new = evaluated(noisy(TRUTH, 2))
-    (found,) = compare_results(Result.of(new), Result.read(baseline), **RECALL)
+    (found,) = compare_results(StoredResult.of(new), StoredResult.read(baseline), **RECALL)
     ours = new.per_user("model", "recall@5", "aoa")
     theirs = evaluated(noisy(TRUTH, 1)).per_user("model", "recall@5", "aoa")
     difference = ours - theirs
@@ -108,12 +108,14 @@ def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
 
 
 def test_without_the_users_file_the_comparison_is_unpaired_and_wider(baseline):
-    paired = compare_results(Result.of(evaluated(noisy(TRUTH, 2))), Result.read(baseline), **RECALL)[0]
+    paired = compare_results(
+        StoredResult.of(evaluated(noisy(TRUTH, 2))), StoredResult.read(baseline), **RECALL
+    )[0]
     baseline.with_name("model.users.npz").unlink()
-    new = Result.of(evaluated(noisy(TRUTH, 2)))
-    unpaired = compare_results(new, Result.read(baseline), **RECALL)[0]
+    new = StoredResult.of(evaluated(noisy(TRUTH, 2)))
+    unpaired = compare_results(new, StoredResult.read(baseline), **RECALL)[0]
     key = ("model", "recall@5", "aoa")
-    old_error = Result.read(baseline).entries[key].std_error
+    old_error = StoredResult.read(baseline).entries[key].std_error
     assert not unpaired.paired
     assert unpaired.std_error == pytest.approx(np.hypot(new.entries[key].std_error, old_error))
     assert unpaired.std_error > 1.2 * paired.std_error
@@ -123,16 +125,16 @@ def test_margin_and_rule_decide_by_the_interval(baseline):
     # Stored .50 ± .03, new .46 ± .04: unpaired SE .05, interval −.04 ± .098 = [−.138, .058].
     baseline.with_name("model.users.npz").unlink()
 
-    def stored(estimate: float, error: float) -> Result:
+    def stored(estimate: float, error: float) -> StoredResult:
         content = json.loads(baseline.read_text())
         for row in content["estimates"]:
             row.update(estimate=estimate, std_error=error)
         baseline.write_text(json.dumps(content))
-        return Result.read(baseline)
+        return StoredResult.read(baseline)
 
     old, new = stored(0.5, 0.03), stored(0.46, 0.04)
 
-    def passed(new: Result, **options) -> bool:
+    def passed(new: StoredResult, **options) -> bool:
         return compare_results(new, old, **RECALL, **options)[0].passed
 
     assert passed(new)
@@ -207,7 +209,7 @@ def test_files_that_are_no_result_get_an_error(write, text, tmp_path):
     if write is not None:
         path.write_text(write)
     with pytest.raises(InputError, match=text):
-        Result.read(path)
+        StoredResult.read(path)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_a_users_file_of_another_run_is_an_error(baseline, tmp_path):
     write_baseline(evaluated(noisy(TRUTH, 1), metrics=["recall@5"]), one_metric)
     one_metric.with_name("one.users.npz").rename(baseline.with_name("model.users.npz"))
     with pytest.raises(InputError, match=r"has 2 estimates and its \.users\.npz 1"):
-        Result.read(baseline)
+        StoredResult.read(baseline)
 
 
 def test_update_writes_the_baseline_and_the_next_run_passes(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from ipseval import baselines
 from ipseval.agreement import order_agreement
-from ipseval.datasets import Study, load_coat
+from ipseval.datasets import RandomExposureStudy, load_coat
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
 from ipseval.interactions import Interactions
@@ -341,9 +341,9 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
     log = Interactions(
         np.repeat([0, 1], 3), np.tile([0, 1, 2], 2), np.arange(2), np.arange(4), value=np.full(6, 5.0)
     )
-    study = Study("tiny", log, log, threshold=4)
+    study = RandomExposureStudy("tiny", log, log, threshold=4)
     split = Split(log.select(np.arange(6) % 3 < 2), log.select(np.arange(6) % 3 == 2))
-    only_train = Study("tiny", log, log.select(np.arange(6) % 3 < 2), threshold=4)
+    only_train = RandomExposureStudy("tiny", log, log.select(np.arange(6) % 3 < 2), threshold=4)
     models = {name: np.zeros((2, 4)) for name in "ab"}
     assert len(validate(models, study, propensities=EQUAL, metrics=["atop"], split=split).frame) == 4
     with pytest.raises(InputError, match="every random-exposure positive is a training pair"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ipseval.datasets import _amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _yahoo
 from ipseval.datasets._amazon import load_amazon_reviews
-from ipseval.datasets._base import DataCard, Study, StudyPositives
+from ipseval.datasets._base import DataCard, RandomExposureStudy, StudyPositives
 from ipseval.datasets._citeulike import load_citeulike_a
 from ipseval.datasets._coat import load_coat
 from ipseval.datasets._download import fetch_all
@@ -56,7 +56,7 @@ __all__ = [
     "BanditLog",
     "BanditStudy",
     "DataCard",
-    "Study",
+    "RandomExposureStudy",
     "StudyPositives",
     "download",
     "load_amazon_reviews",

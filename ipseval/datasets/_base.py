@@ -87,7 +87,7 @@ class StudyPositives:
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class RandomExposureStudy:
     """A biased log and a random-exposure log of the same users and items: what bias can be measured against.
 
     Attributes
@@ -124,8 +124,9 @@ class Study:
 
     def __repr__(self) -> str:
         return (
-            f"Study({self.name}: {len(self.biased):,} biased and {len(self.random):,} random ratings; "
-            f"{self.biased.n_users:,} users, {self.biased.n_items:,} items; positive from {self.threshold:g})"
+            f"RandomExposureStudy({self.name}: {len(self.biased):,} biased and {len(self.random):,} random "
+            f"ratings; {self.biased.n_users:,} users, {self.biased.n_items:,} items; "
+            f"positive from {self.threshold:g})"
         )
 
     @cached_property

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ipseval._types import FloatArray
-from ipseval.datasets._base import DataCard, Study, check_sizes
+from ipseval.datasets._base import DataCard, RandomExposureStudy, check_sizes
 from ipseval.datasets._files import check_sha256, has_file, read_text
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -33,7 +33,7 @@ CARD = DataCard(
 )
 
 
-def load_coat(path: str | Path, *, verify: bool = True) -> Study:
+def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     """Return Coat as a study: 6,960 chosen and 4,640 randomly shown ratings, 1–5, positive from 4.
 
     Each of 290 users rated 24 coats of their choice and 16 that were shown at random, out of 300; 366 pairs
@@ -75,7 +75,7 @@ def load_coat(path: str | Path, *, verify: bool = True) -> Study:
         check_sizes(CARD, {what: int(count) for what, count in counts.items()})
         for name, text in texts.items():
             check_sha256(text.encode(), name, CARD)
-    return Study(
+    return RandomExposureStudy(
         "coat",
         _log(train),
         _log(test),

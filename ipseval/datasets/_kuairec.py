@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval.datasets._base import DataCard, Study, check_sizes
+from ipseval.datasets._base import DataCard, RandomExposureStudy, check_sizes
 from ipseval.datasets._files import read_columns
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -34,7 +34,7 @@ CARD = DataCard(
 COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "float64"}
 
 
-def load_kuairec(path: str | Path, *, verify: bool = True) -> Study:
+def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     """Return KuaiRec as a study: the big matrix as biased log, the small one as fully observed truth.
 
     value = watch ratio (time watched / length), the largest where a pair occurs several times; positive from
@@ -76,7 +76,7 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> Study:
     biased, block = (
         Interactions.from_frame(frame, value="value", users=users, items=items) for frame in (big, small)
     )
-    return Study("kuairec", biased, block, threshold=2, card=CARD)
+    return RandomExposureStudy("kuairec", biased, block, threshold=2, card=CARD)
 
 
 def _read(path: str | Path, name: str, verify: bool) -> pd.DataFrame:

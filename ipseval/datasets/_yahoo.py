@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval.datasets._base import DataCard, Study, check_sizes
+from ipseval.datasets._base import DataCard, RandomExposureStudy, check_sizes
 from ipseval.datasets._files import read_columns
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -28,7 +28,7 @@ CARD = DataCard(
 )
 
 
-def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> Study:
+def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     """Return Yahoo! R3 as a study: 311,704 chosen and 54,000 random ratings, 1–5, positive from 4.
 
     15,400 users rated songs of their choice among 1,000; the first 5,400 of them also rated 10 songs drawn at
@@ -66,7 +66,7 @@ def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> Study:
     biased, random = (
         Interactions.from_frame(frame, value="rating", users=users, items=items) for frame in (train, test)
     )
-    return Study("yahoo-r3", biased, random, threshold=4, card=CARD)
+    return RandomExposureStudy("yahoo-r3", biased, random, threshold=4, card=CARD)
 
 
 def _read(path: str | Path, name: str) -> pd.DataFrame:

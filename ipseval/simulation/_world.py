@@ -13,7 +13,7 @@ import pandas as pd
 
 from ipseval._checks import as_generator, check_counts, check_fraction, check_positive_int
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
-from ipseval.datasets import Study
+from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.propensity import Propensity
@@ -257,14 +257,14 @@ class World:
         ids = (self.relevant.user_ids, self.relevant.item_ids)
         return self.with_ratings(Interactions(user[order], item[order], *ids))
 
-    def study(self, rng: RngLike = None, *, n_per_user: int = 16, scale: float = 1.0) -> Study:
+    def study(self, rng: RngLike = None, *, n_per_user: int = 16, scale: float = 1.0) -> RandomExposureStudy:
         """Return a biased log and a random-exposure sample as a study, for `ipseval.validate`.
 
         The biased log holds relevant pairs only (ratings 4 and 5). Its propensity is that of the whole log;
         that of a held-out part is `study.propensity.held_out(test_fraction=…, counted_on="log")`.
         """
         generator = as_generator(rng)
-        return Study(
+        return RandomExposureStudy(
             "simulated world",
             self.with_ratings(self.observe(generator, scale=scale)),
             self.expose(n_per_user, generator),

@@ -7,7 +7,14 @@ control. It states its data, options and metric definitions; results that differ
 from __future__ import annotations
 
 from ipseval.testing._assertions import assert_metric, assert_not_worse
-from ipseval.testing._compare import Comparison, compare_results
-from ipseval.testing._result import Result, write_baseline
+from ipseval.testing._compare import BaselineCheck, compare_results
+from ipseval.testing._result import StoredResult, write_baseline
 
-__all__ = ["Comparison", "Result", "assert_metric", "assert_not_worse", "compare_results", "write_baseline"]
+__all__ = [
+    "BaselineCheck",
+    "StoredResult",
+    "assert_metric",
+    "assert_not_worse",
+    "compare_results",
+    "write_baseline",
+]

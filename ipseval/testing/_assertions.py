@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.testing._compare import Rule, compare_results
-from ipseval.testing._result import Result, write_baseline
+from ipseval.testing._result import StoredResult, write_baseline
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -61,8 +61,8 @@ def assert_not_worse(
         write_baseline(evaluation, baseline)
         return
     found = compare_results(
-        Result.of(evaluation),
-        Result.read(baseline),
+        StoredResult.of(evaluation),
+        StoredResult.read(baseline),
         metric=metric,
         estimator=estimator,
         models=models,
@@ -101,7 +101,11 @@ def assert_metric(
         write_baseline(evaluation, baseline)
         return
     found = compare_results(
-        Result.of(evaluation), Result.read(baseline), metric=metric, estimator=estimator, models=models
+        StoredResult.of(evaluation),
+        StoredResult.read(baseline),
+        metric=metric,
+        estimator=estimator,
+        models=models,
     )
     moved = [one for one in found if not abs(one.difference) <= tolerance]
     if moved:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ipseval.errors import InputError
 from ipseval.testing._compare import compare_results
-from ipseval.testing._result import Result
+from ipseval.testing._result import StoredResult
 
 
 def add_compare(commands: Any) -> None:
@@ -32,8 +32,8 @@ def add_compare(commands: Any) -> None:
 def run_compare(options: argparse.Namespace) -> int:
     """Print the comparisons and return the exit code."""
     found = compare_results(
-        Result.read(options.new),
-        Result.read(options.old),
+        StoredResult.read(options.new),
+        StoredResult.read(options.old),
         metric=options.metric,
         estimator=options.estimator,
         models=_models(options.model),

@@ -12,13 +12,13 @@ from ipseval._checks import check_choice
 from ipseval.errors import InputError
 from ipseval.estimators import resolve_estimator
 from ipseval.inference import normal_interval
-from ipseval.testing._result import Influence, Key, Result
+from ipseval.testing._result import Influence, Key, StoredResult
 
 Rule: TypeAlias = Literal["no-evidence", "non-inferior"]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BaselineCheck:
     """A recommender's estimate against the stored one: Δ = new − old, with an interval.
 
     Attributes
@@ -77,8 +77,8 @@ class Comparison:
 
 
 def compare_results(
-    new: Result,
-    old: Result,
+    new: StoredResult,
+    old: StoredResult,
     *,
     metric: str,
     estimator: str | None = None,
@@ -86,12 +86,12 @@ def compare_results(
     margin: float = 0.0,
     rule: Rule = "no-evidence",
     confidence_level: float = 0.95,
-) -> list[Comparison]:
+) -> list[BaselineCheck]:
     """Return one comparison for each model and estimator that is asked for.
 
     Parameters
     ----------
-    new, old : Result
+    new, old : StoredResult
     metric, estimator : str
         Labels. Without an estimator, every estimator that both results hold.
     models : names, or {name in new: name in old}, optional
@@ -117,8 +117,13 @@ def compare_results(
 
 
 def _compare(
-    new: Result, old: Result, keys: tuple[Key, Key], margin: float, rule: Rule, confidence_level: float
-) -> Comparison:
+    new: StoredResult,
+    old: StoredResult,
+    keys: tuple[Key, Key],
+    margin: float,
+    rule: Rule,
+    confidence_level: float,
+) -> BaselineCheck:
     first, second = new.entry(keys[0]), old.entry(keys[1])
     for entry, key, result in ((first, keys[0], new), (second, keys[1], old)):
         if np.isnan(entry.estimate) or np.isnan(entry.std_error):
@@ -129,7 +134,7 @@ def _compare(
     else:
         error = float(np.hypot(first.std_error, second.std_error))
     low, high = normal_interval(first.estimate - second.estimate, error, confidence_level=confidence_level)
-    return Comparison(
+    return BaselineCheck(
         keys[0], keys[1], second.estimate, first.estimate, error, low, high, paired, margin, rule
     )
 
@@ -143,7 +148,7 @@ def _paired_error(new: Influence, old: Influence) -> float:
     return float(np.sqrt(users.size / (users.size - 1.0) * np.sum(difference**2)))
 
 
-def _shared_estimators(new: Result, old: Result, metric: str) -> list[str]:
+def _shared_estimators(new: StoredResult, old: StoredResult, metric: str) -> list[str]:
     shared = [
         label
         for label in dict.fromkeys(key[2] for key in new.entries if key[1] == metric)
@@ -157,7 +162,7 @@ def _shared_estimators(new: Result, old: Result, metric: str) -> list[str]:
     return shared
 
 
-def _check_comparable(new: Result, old: Result, metric: str, estimator: str) -> None:
+def _check_comparable(new: StoredResult, old: StoredResult, metric: str, estimator: str) -> None:
     """Raise `InputError`, naming what differs, when the numbers are not of the same quantity."""
     weighted = resolve_estimator(estimator).weighted
     differing: list[str] = []

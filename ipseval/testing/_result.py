@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class StoredResult:
     """An evaluation as it is stored: estimates with what they were computed from.
 
     Attributes
@@ -77,14 +77,14 @@ class Result:
         return self.entries[key]
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Result:
+    def of(cls, evaluation: Evaluation) -> StoredResult:
         """Return the result of an evaluation, as it would be stored."""
         from ipseval.report import to_json
 
         return _parse(json.loads(to_json(evaluation)), _influence(evaluation), "this evaluation")
 
     @classmethod
-    def read(cls, path: str | Path) -> Result:
+    def read(cls, path: str | Path) -> StoredResult:
         """Return a stored result.
 
         Raises
@@ -145,7 +145,9 @@ def _read_influence(file: Path) -> list[Influence] | None:
         ]
 
 
-def _parse(content: Any, influence: dict[Key, Influence] | list[Influence] | None, source: str) -> Result:
+def _parse(
+    content: Any, influence: dict[Key, Influence] | list[Influence] | None, source: str
+) -> StoredResult:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f'{source} is not a result of ipseval: it has no "format": "{FORMAT}".')
     if content.get("format_version") != VERSION:
@@ -165,7 +167,7 @@ def _parse(content: Any, influence: dict[Key, Influence] | list[Influence] | Non
                 f"are not of one run ({examples(entries)}). Write them again."
             )
         influence = dict(zip(entries, influence, strict=True))
-    return Result(entries, parts["data"], parts["options"], parts["metrics"], influence, source)
+    return StoredResult(entries, parts["data"], parts["options"], parts["metrics"], influence, source)
 
 
 def _key(row: dict[str, Any]) -> Key:

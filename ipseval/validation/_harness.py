@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval._checks import as_generator, check_fraction, check_positive_int
 from ipseval._types import FloatArray, IntArray, RngLike, TieChoice
 from ipseval.adapters import adapt
-from ipseval.datasets import Study, StudyPositives
+from ipseval.datasets import RandomExposureStudy, StudyPositives
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimate, Estimator, Sample, estimate, resolve_estimator, weighted_sample
 from ipseval.inference import diagnostics_by_estimator, weight_diagnostics
@@ -37,7 +37,7 @@ Trainer = Callable[[Interactions], Any]
 
 def validate(
     models: Mapping[str, Any],
-    study: Study,
+    study: RandomExposureStudy,
     *,
     propensities: Mapping[str, Any],
     metrics: Iterable[str | Metric] = ("atop", "recall@5", "recall@10", "mean_dcg"),
@@ -67,7 +67,7 @@ def validate(
     ----------
     models : mapping
         Name -> function train -> scorer, called for every split; or name -> scorer, with `split`.
-    study : Study
+    study : RandomExposureStudy
         From `ipseval.datasets`, or `World.study`.
     propensities : mapping
         Name -> Propensity, model with `fit(train)`, `DensityRatioPropensity`, or function
@@ -142,7 +142,7 @@ class _Truth:
     n_dropped: int
 
     @classmethod
-    def of(cls, positives: StudyPositives, split: Split, study: Study) -> _Truth:
+    def of(cls, positives: StudyPositives, split: Split, study: RandomExposureStudy) -> _Truth:
         same = np.array_equal(split.user_ids, study.biased.user_ids)
         if not (same and np.array_equal(split.item_ids, study.biased.item_ids)):
             raise InputError("the split must be over the user_ids and item_ids of the study.")
@@ -308,7 +308,7 @@ class _Collected:
             denominator[row, one.sums.users] = one.sums.denominator
         return resampled_ratios(numerator, denominator, self.weights)
 
-    def result(self, study: Study) -> Validation:
+    def result(self, study: RandomExposureStudy) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
         for text in self.notes.values():
             warnings.warn(text, DataWarning, stacklevel=3)

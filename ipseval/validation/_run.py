@@ -13,7 +13,7 @@ import numpy as np
 from ipseval import baselines
 from ipseval._registry import lookup
 from ipseval._types import RngLike
-from ipseval.datasets import STUDIES, Study
+from ipseval.datasets import STUDIES, RandomExposureStudy
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
@@ -91,7 +91,7 @@ def _svd(n_factors: int) -> Trainer:
     return train
 
 
-def default_propensities(study: Study) -> dict[str, Any]:
+def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     """Return the propensities that a validation compares, as `validate` takes them.
 
     γ on a grid, with n* + 1 in place of n* so that every positive keeps a weight; γ calibrated on random

@@ -121,8 +121,8 @@ def test_studies_and_worlds_take_library_models(small, tmp_path):
         pd.concat([small.train.to_frame(), small.test.to_frame()]), users=small.user_ids, items=small.item_ids
     )
     fits = {"als": lambda train: as_a_library_model(small), "worse": lambda train: worse}
-    protocols = [ipseval.study.Protocol(k_core=None)]
-    found = ipseval.study_protocols(
+    protocols = [ipseval.protocols.Protocol(k_core=None)]
+    found = ipseval.protocols.study(
         fits, {"small": log}, protocols, path=tmp_path, metrics="auc", estimators="aoa", n_resamples=20
     )
     assert set(found.frame["model"]) == {"als", "worse"}

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ipseval.study._compare import FACTORS, Comparison
-from ipseval.study._protocol import LEGEND
+from ipseval.protocols._compare import FACTORS, ProtocolComparison
+from ipseval.protocols._protocol import LEGEND
 
 if TYPE_CHECKING:
-    from ipseval.study._study import ProtocolStudy
+    from ipseval.protocols._result import ProtocolStudy
 
 NAMES = {
     "split": "splits",
@@ -96,7 +96,7 @@ def _matrix_section(study: ProtocolStudy) -> list[str]:
     return lines
 
 
-def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[Comparison]]) -> list[str]:
+def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[ProtocolComparison]]) -> list[str]:
     """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty."""
     alpha = 1 - study.confidence_level
     lines = [
@@ -109,7 +109,7 @@ def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[Compariso
     ]
     for factor, found in comparisons.items():
         lines += [f"### {NAMES[factor].capitalize()}", ""]
-        pairs: dict[tuple[str, str], list[Comparison]] = {}
+        pairs: dict[tuple[str, str], list[ProtocolComparison]] = {}
         for one in found:
             pairs.setdefault((one.level_a, one.level_b), []).append(one)
         rows = []
@@ -132,7 +132,7 @@ def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[Compariso
     return lines
 
 
-def _most_frequent(comparisons: Iterable[Comparison], alpha: float) -> str:
+def _most_frequent(comparisons: Iterable[ProtocolComparison], alpha: float) -> str:
     swaps = Counter(
         f"{swap.better_in_a} > {swap.better_in_b} under a, the reverse under b"
         for one in comparisons
@@ -145,7 +145,7 @@ def _most_frequent(comparisons: Iterable[Comparison], alpha: float) -> str:
 
 
 def _examples(
-    study: ProtocolStudy, factor: str, comparisons: Sequence[Comparison], alpha: float
+    study: ProtocolStudy, factor: str, comparisons: Sequence[ProtocolComparison], alpha: float
 ) -> list[str]:
     """Return a line per comparison with clear swaps, those at the first level of other factors if any."""
     clear = [one for one in comparisons if one.beyond_uncertainty(alpha)]

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from ipseval._types import FloatArray
 from ipseval.agreement import OrderAgreement, mean_agreement, measures, order_agreement, with_intervals
-from ipseval.study._evaluate import Result, Setting
+from ipseval.protocols._evaluate import Result, Setting
 
 FACTORS = ("split", "k_core", "candidates", "estimator", "log")
 
@@ -31,7 +31,7 @@ class Inversion:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ProtocolComparison:
     """Two settings that differ in one factor only.
 
     Attributes
@@ -77,7 +77,7 @@ class Comparison:
         """Return the inversions that the noise between users does not explain."""
         return [one for one in self.inversions if one.p_value < significance_level]
 
-    def swapped(self) -> Comparison:
+    def swapped(self) -> ProtocolComparison:
         """Return the same comparison with a and b exchanged: all measures are symmetric."""
         inversions = tuple(
             replace(one, better_in_a=one.better_in_b, better_in_b=one.better_in_a) for one in self.inversions
@@ -102,7 +102,7 @@ def compare(
     *,
     k: Iterable[int] | None,
     confidence_level: float,
-) -> list[Comparison]:
+) -> list[ProtocolComparison]:
     """Return the comparison of every two results that differ in `factor` only, in order."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
@@ -122,7 +122,7 @@ def _compare(
     factor: str,
     k: Iterable[int] | None,
     confidence_level: float,
-) -> Comparison:
+) -> ProtocolComparison:
     undefined = [
         model
         for model, *values in zip(models, a.estimates, b.estimates, strict=True)
@@ -141,11 +141,11 @@ def _compare(
             level=confidence_level,
         )
         notes = [agreement.note, *notes] if agreement.note else notes
-    return Comparison(factor, a, b, agreement, tuple(_inversions(a, b, models)), "; ".join(notes))
+    return ProtocolComparison(factor, a, b, agreement, tuple(_inversions(a, b, models)), "; ".join(notes))
 
 
 def mean_of_comparisons(
-    group: Sequence[Comparison], *, over: Literal["users", "logs"], confidence_level: float
+    group: Sequence[ProtocolComparison], *, over: Literal["users", "logs"], confidence_level: float
 ) -> OrderAgreement | None:
     """Return the mean agreement of comparisons on different logs, without those that have none.
 

@@ -148,7 +148,7 @@ class Protocol:
         return iter([by_time(core, **shares)])
 
 
-def protocol_grid(
+def grid(
     *,
     order: Iterable[Order] = ("random", "temporal"),
     holdout: Iterable[Holdout] = ("ratio", "leave-one-out"),
@@ -179,7 +179,7 @@ def protocol_grid(
 
     Examples
     --------
-    >>> [protocol.label for protocol in protocol_grid(holdout=["ratio", "global-time"])]
+    >>> [protocol.label for protocol in grid(holdout=["ratio", "global-time"])]
     ['RO_RS, 5-core, full', 'TO_RS, 5-core, full', 'GT, 5-core, full']
     """
     unknown = sorted(set(options) - set(inspect.signature(Protocol).parameters))
@@ -193,7 +193,7 @@ def protocol_grid(
         pools = list(candidates.items())
     else:
         pools = [("", pool) for pool in candidates]
-    grid = [
+    found = [
         Protocol(
             one_order,
             one_holdout,
@@ -206,6 +206,6 @@ def protocol_grid(
         for core, one_holdout, one_order, (name, pool) in product(k_core, list(holdout), list(order), pools)
         if not (one_order == "random" and one_holdout == "global-time")
     ]
-    if not grid:
+    if not found:
         raise InputError("no protocol is left: 'global-time' goes with temporal order only.")
-    return grid
+    return found

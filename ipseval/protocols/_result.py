@@ -12,9 +12,9 @@ import pandas as pd
 
 from ipseval._checks import check_choice, counted
 from ipseval.errors import InputError
-from ipseval.study._compare import FACTORS, Comparison, compare, level, mean_of_comparisons
-from ipseval.study._evaluate import Result
-from ipseval.study._store import write_text
+from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
+from ipseval.protocols._evaluate import Result
+from ipseval.protocols._store import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ProtocolStudy:
-    """The result of `study_protocols`.
+    """The result of `study`.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class ProtocolStudy:
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
     k: tuple[int, ...] | None = None
-    _compared: dict[str, list[Comparison]] = field(default_factory=dict, repr=False)
+    _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         counts = (len(self.models), "recommender"), (len(self.levels("log")), "log")
@@ -66,7 +66,7 @@ class ProtocolStudy:
 
     def comparisons(
         self, factor: str, *, metric: str | None = None, reference: str | None = None
-    ) -> list[Comparison]:
+    ) -> list[ProtocolComparison]:
         """Return every comparison of two results that differ in one factor only.
 
         Parameters
@@ -147,7 +147,7 @@ class ProtocolStudy:
         check_choice("over", over, ("users", "logs"))
         if factor == "log":
             raise InputError("a table averages over logs; for agreement between logs use between or matrix.")
-        groups: dict[tuple[str, ...], list[Comparison]] = {}
+        groups: dict[tuple[str, ...], list[ProtocolComparison]] = {}
         for one in self.comparisons(factor, metric=metric, reference=reference):
             where = _where(one)
             groups.setdefault(tuple(where[name] for name in where if name != "log"), []).append(one)
@@ -209,7 +209,7 @@ class ProtocolStudy:
 
     def to_markdown(self) -> str:
         """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
-        from ipseval.study._report import to_markdown
+        from ipseval.protocols._report import to_markdown
 
         return to_markdown(self)
 
@@ -228,7 +228,7 @@ class ProtocolStudy:
         return self.to_markdown()
 
 
-def _where(one: Comparison) -> dict[str, str]:
+def _where(one: ProtocolComparison) -> dict[str, str]:
     """Return the columns that say what a comparison is about."""
     row = {f"{one.factor}_a": one.level_a, f"{one.factor}_b": one.level_b}
     return row | one.other_levels() | {"metric": one.metric}

@@ -17,10 +17,10 @@ from ipseval._checks import examples
 from ipseval._files import read_table
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.interactions import Interactions
+from ipseval.protocols._protocol import Protocol, grid
+from ipseval.protocols._result import ProtocolStudy
+from ipseval.protocols._study import study
 from ipseval.ranking import SampledCandidates
-from ipseval.study._main import study_protocols
-from ipseval.study._protocol import Protocol, protocol_grid
-from ipseval.study._study import ProtocolStudy
 
 _TOP = ("path", "logs", "models", "protocols", "study")
 _STUDY = ("metrics", "estimators", "gammas", "k", "confidence_level", "n_resamples", "rng")
@@ -52,13 +52,13 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
         function = "ipseval.baselines:item_knn"
         options = {n_neighbors = 50}
 
-        [protocols]                         # as protocol_grid; k_core 0: no filter
+        [protocols]                         # as protocols.grid; k_core 0: no filter
         order = ["random", "temporal"]
         holdout = ["ratio", "leave-one-out", "global-time"]
         k_core = [5]
         candidates = ["all", {n_sampled = 100, distribution = "uniform", rng = 0}]
 
-        [study]                             # as study_protocols
+        [study]                             # as protocols.study
         metrics = ["auc", "recall@10"]
         gammas = [0.0, 1.0]
 
@@ -81,7 +81,7 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
     folder = source.parent
     target = folder / config.get("path", f"{source.stem}-results")
     _check_entries("[study]", config.get("study", {}), _STUDY)
-    study = study_protocols(
+    found = study(
         {name: _model(name, entry, folder) for name, entry in config["models"].items()},
         {name: _log(name, entry, folder) for name, entry in config["logs"].items()},
         _protocols(config.get("protocols", {})),
@@ -89,8 +89,8 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
         progress=progress,
         **config.get("study", {}),
     )
-    study.save(target)
-    return study
+    found.save(target)
+    return found
 
 
 def _log(name: str, entry: Any, folder: Path) -> Interactions:
@@ -121,7 +121,7 @@ def _read_log(where: str, entry: dict[str, Any], file: Path) -> Interactions:
         known = [one.removeprefix("load_") for one in dir(datasets) if one.startswith("load_")]
         raise UnknownNameError(f"dataset in {where}:", entry["dataset"], known)
     loaded = loader(file, **options)
-    if isinstance(loaded, datasets.Study):
+    if isinstance(loaded, datasets.RandomExposureStudy):
         # Of biased against random exposure, the self-selected positives are the log.
         return loaded.positives().biased
     if not isinstance(loaded, Interactions):
@@ -152,7 +152,7 @@ def _protocols(entry: Any) -> list[Protocol]:
         options["k_core"] = [core or None for core in options["k_core"]]
     if "candidates" in options:
         options["candidates"] = [_candidates(one) for one in options["candidates"]]
-    return protocol_grid(**options)
+    return grid(**options)
 
 
 def _candidates(entry: Any) -> Any:

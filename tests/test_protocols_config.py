@@ -10,8 +10,8 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.study import run_config
-from ipseval.study._config import _log
+from ipseval.protocols import run_config
+from ipseval.protocols._config import _log
 
 
 def make_log() -> Interactions:

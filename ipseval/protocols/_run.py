@@ -11,11 +11,11 @@ from ipseval._requests import check_models
 from ipseval.adapters import rank_positives
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
+from ipseval.protocols._fingerprint import digest, fingerprint, log_fingerprint
+from ipseval.protocols._protocol import Protocol
+from ipseval.protocols._store import FORMAT, Store
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split, k_core
-from ipseval.study._fingerprint import digest, fingerprint, log_fingerprint
-from ipseval.study._protocol import Protocol
-from ipseval.study._store import FORMAT, Store
 
 FitFunction = Callable[[Interactions], Any]
 
@@ -191,7 +191,7 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
             f"logs must be Interactions; {', '.join(map(repr, wrong))}: use Interactions.from_frame."
         )
     if not protocols or not all(isinstance(one, Protocol) for one in protocols):
-        raise InputError("protocols must be a list of Protocol, for example protocol_grid().")
+        raise InputError("protocols must be a list of Protocol, for example protocols.grid().")
     labels = [one.label for one in protocols]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
     if repeated:

@@ -1,4 +1,4 @@
-"""study_protocols(): models, logs and protocols in; how far the protocol changes the order out."""
+"""study(): models, logs and protocols in; how far the protocol changes the order out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import resolve_estimator
 from ipseval.interactions import Interactions
-from ipseval.study._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
-from ipseval.study._protocol import Protocol, protocol_grid
-from ipseval.study._run import FitFunction, Plan, Ranked, check_inputs, run
-from ipseval.study._store import Store
-from ipseval.study._study import ProtocolStudy
+from ipseval.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
+from ipseval.protocols._protocol import Protocol, grid
+from ipseval.protocols._result import ProtocolStudy
+from ipseval.protocols._run import FitFunction, Plan, Ranked, check_inputs, run
+from ipseval.protocols._store import Store
 
 
-def study_protocols(
+def study(
     models: Mapping[str, FitFunction],
     logs: Mapping[str, Interactions],
     protocols: Sequence[Protocol] | None = None,
@@ -54,7 +54,7 @@ def study_protocols(
     logs : mapping
         Name → `Interactions`. Protocols in time are left out, with a warning, for a log without timestamps.
     protocols : list of Protocol, optional
-        Default: `protocol_grid()`, the four splits of Zhao et al. over the 5-core and the full catalogue.
+        Default: `grid()`, the four splits of Zhao et al. over the 5-core and the full catalogue.
     path : path
         Folder for the ranks; made if needed.
     metrics, estimators : labels
@@ -82,7 +82,7 @@ def study_protocols(
     Zhao, Chen, Wang, Gu and Wen, "Revisiting Alternative Experimental Settings for Evaluating Top-N Item
     Recommendation Algorithms", CIKM 2020, https://doi.org/10.48550/arXiv.2010.04484
     """
-    protocols = protocol_grid() if protocols is None else list(protocols)
+    protocols = grid() if protocols is None else list(protocols)
     check_inputs(models, logs, protocols, rng)
     options = _options(metrics, estimators, gammas, n_resamples, rng)
     check_fraction("confidence_level", confidence_level)

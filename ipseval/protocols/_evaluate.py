@@ -17,8 +17,8 @@ from ipseval.estimators import Estimate, resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
-from ipseval.study._protocol import Protocol
-from ipseval.study._run import Ranked
+from ipseval.protocols._protocol import Protocol
+from ipseval.protocols._run import Ranked
 
 FRAME_COLUMNS = (
     *("log", "split", "k_core", "candidates", "model", "metric", "estimator", "gamma"),

@@ -16,13 +16,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ipseval
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions
+from ipseval.protocols import Protocol
+from ipseval.protocols._fingerprint import fingerprint, log_fingerprint
+from ipseval.protocols._store import Store
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.splits import Split, split_random
-from ipseval.study import Protocol, protocol_grid, study_protocols
-from ipseval.study._fingerprint import fingerprint, log_fingerprint
-from ipseval.study._store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,7 +31,7 @@ SCRIPT = """
 import sys, time
 import numpy as np
 from ipseval.interactions import Interactions
-from ipseval.study import protocol_grid, study_protocols
+import ipseval
 
 folder, fits = sys.argv[1:]
 
@@ -58,9 +59,10 @@ def factors(train):
     rng = np.random.default_rng(1)
     return rng.normal(size=(train.n_users, 3)), rng.normal(size=(train.n_items, 3))
 
-study = study_protocols({"popular": popular, "noise": noise, "factors": factors},
+study = ipseval.protocols.study({"popular": popular, "noise": noise, "factors": factors},
                         {"one": log(0), "two": log(1)},
-                        protocol_grid(k_core=[None], n_repeats=2), path=folder, metrics=["auc", "recall@5"],
+                        ipseval.protocols.grid(k_core=[None], n_repeats=2), path=folder,
+                        metrics=["auc", "recall@5"],
                         gammas=[0.0], n_resamples=100, progress=False)
 study.save(folder)
 """
@@ -141,10 +143,10 @@ def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", 
     """Return how many models a study trains."""
     COUNTS.clear()
     models = {name: counting(name) for name in names}
-    study_protocols(
+    ipseval.protocols.study(
         models,
         {"log": make_log()},
-        protocols or protocol_grid(order=["random"]),
+        protocols or ipseval.protocols.grid(order=["random"]),
         path=tmp_path,
         **OPTIONS,
         **options,
@@ -175,8 +177,8 @@ def test_models_are_trained_once_for_all_choices_of_candidates(
         asked.append((name, candidates))
         return rank_positives(model, split, name=name)
 
-    monkeypatch.setattr("ipseval.study._run.rank_positives", spy)
-    grid = protocol_grid(
+    monkeypatch.setattr("ipseval.protocols._run.rank_positives", spy)
+    grid = ipseval.protocols.grid(
         order=["random"], holdout=["ratio"], candidates={"full": "all", "ten": 10, "hundred": 100}
     )
     assert fitted(tmp_path, *grid) == 2
@@ -190,7 +192,7 @@ def test_warnings_of_the_ranking_are_reported_again_by_a_resumed_study(tmp_path:
     scheme = SampledCandidates(3, distribution="popularity", rng=0)
     texts = []
     for _ in range(2):
-        study = study_protocols(
+        study = ipseval.protocols.study(
             {"a": counting("a"), "b": counting("b")},
             {"log": log},
             [Protocol(k_core=None, candidates=scheme)],
@@ -208,7 +210,7 @@ def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) 
 
     models = {"a": counting("a"), "broken": broken}
     with pytest.raises(RuntimeError, match="out of memory") as caught:
-        study_protocols(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
+        ipseval.protocols.study(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
     assert "model 'broken', log 'log', RO_RS, 5-core, repeat 0" in caught.value.__notes__[0]
     assert fitted(tmp_path, Protocol()) == 1
 
