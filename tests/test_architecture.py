@@ -31,7 +31,8 @@ LEVELS = {
     "_types": 0,
     "_checks": 0,
     "_registry": 0,
-    "_files": 1,
+    "_artefacts": 1,
+    "_files": 2,
     "interactions": 1,
     "agreement": 1,
     "splits": 2,
@@ -112,6 +113,7 @@ LAZY = {
     "report": {"", "plots"},
     "testing": {""},
     "cli": {""},
+    "_artefacts": {""},
 }
 
 OPTIONAL = [

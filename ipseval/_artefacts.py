@@ -1,0 +1,309 @@
+"""Artefacts: files that are whole or not there, say what they are, and are read by one guarded reader.
+
+Results, baselines, studies and ranks are written here. A text is sealed by a checksum of its content; an
+archive is a .npz of arrays with a JSON header that holds a checksum of each. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ipseval._types import AnyArray
+from ipseval.errors import InputError, IpsevalError
+
+FORMAT_VERSION = 2
+HEADER = "header.json"
+PREFIX = ".ipseval-"
+# An archive may always unpack to this many bytes; beyond, to so many times its own size.
+SMALL = 2**26
+MAX_RATIO = 100
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
+_ARRAY, _TEXTS = ".npy", ".json"
+
+Pathlike = str | os.PathLike[str]
+
+
+def writable(path: Pathlike) -> Path:
+    """Return the file that `path` stands for, its folder made; to be called before a long computation.
+
+    Raises
+    ------
+    InputError
+        When it is a folder or a device, or its folder cannot be made or written to.
+    """
+    try:
+        file = Path(path).resolve()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists() and not file.is_file():
+            what = "a folder" if file.is_dir() else "a device or pipe"
+            raise InputError(f"{path} is {what}; give the name of a file to write.")
+        with tempfile.TemporaryFile(dir=file.parent):
+            return file
+    except InputError:
+        raise
+    except (OSError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise InputError(f"cannot write {path!s:.200}: {_reason(error)}. Choose another place.") from None
+
+
+@contextmanager
+def writing(path: Pathlike) -> Iterator[IO[bytes]]:
+    """Open a stream whose content becomes the file at the end of the block; until then the old one stays.
+
+    The content goes to a file of another name, is flushed to the disk, and is renamed, which POSIX does at
+    once. A process that is killed leaves the old file or the new one, whole.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written; nothing is left behind.
+    """
+    file = writable(path)
+    remove_leftovers(file.parent)
+    name = f"{PREFIX}{secrets.token_hex(8)}.{_host()}.{os.getpid()}.tmp"
+    temporary = file.with_name(name)
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if file.exists():
+            shutil.copymode(file, temporary)
+        temporary.replace(file)
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {_reason(error)}.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Pathlike, text: str) -> Path:
+    """Write a UTF-8 text whole or not at all and return its path; lone surrogates are escaped."""
+    with writing(path) as stream:
+        stream.write(text.encode("utf-8", "backslashreplace"))
+    return Path(path)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the half-written files of processes of this machine that are dead."""
+    for leftover in folder.glob(f"{PREFIX}*.tmp"):
+        parts = leftover.name.split(".")
+        if len(parts) == 5 and parts[2] == _host() and not _is_running(parts[3]):
+            with suppress(OSError):
+                leftover.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(path: Pathlike, advice: str = "Get it, or write it, again.") -> Iterator[None]:
+    """Turn whatever a missing or damaged file makes a reader raise into `InputError` with its name."""
+    try:
+        yield
+    except IpsevalError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except Exception as error:  # readers of damaged files raise nearly anything
+        reason = f"{type(error).__name__}: {_reason(error)}"
+        raise InputError(f"cannot read {path} ({reason:.300}). {advice}") from None
+
+
+def check_members(path: Pathlike, sizes: Sequence[int]) -> None:
+    """Raise `InputError` when the members of an archive are far larger than any real data of its size."""
+    total, stored = sum(sizes), Path(path).stat().st_size
+    if total > max(SMALL, MAX_RATIO * stored):
+        raise InputError(
+            f"{path} has {stored:,} bytes and would unpack to {total:,}: more than {MAX_RATIO} times as much "
+            "is refused. If it is meant, unpack it first (arrays: numpy.save, which is not compressed)."
+        )
+
+
+@contextmanager
+def open_archive(path: Pathlike) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive after a check of its members; to be used inside of `reading`."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        check_members(path, [member.file_size for member in members])
+        if any(member.flag_bits & 1 for member in members):
+            raise InputError(f"{path} is encrypted; store it without a password.")
+        if len({member.filename for member in members}) < len(members):
+            raise InputError(f"{path} holds several members of one name; write it again.")
+        yield archive
+
+
+def read_arrays(path: Pathlike) -> dict[str, AnyArray]:
+    """Return the arrays of a .npz file by name.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, damaged, encrypted or pickled, or unpacks to far more than its size.
+    """
+    with reading(path), open_archive(path) as archive:
+        return {name.removesuffix(_ARRAY): _array(archive, name) for name in archive.namelist()}
+
+
+def seal(kind: str, content: Mapping[str, Any]) -> str:
+    """Return a JSON text that says what it is, and holds a checksum of its content."""
+    body = {**content, "format": kind, "format_version": FORMAT_VERSION}
+    return json.dumps(body | {"sha256": _digest(body)}, indent=1, ensure_ascii=False)
+
+
+def read_sealed(path: Pathlike, kind: str, advice: str) -> dict[str, Any]:
+    """Return the content of a sealed file.
+
+    Raises
+    ------
+    InputError
+        When it is missing, damaged, changed by hand or by a merge, or of another kind or version.
+    """
+    with reading(path, advice):
+        body = json.loads(Path(path).read_bytes())
+    check_kind(path, body, kind, advice)
+    if _digest({name: value for name, value in body.items() if name != "sha256"}) != body.get("sha256"):
+        raise InputError(
+            f"{path} is not as it was written: its checksum does not fit its content, as after a merge, an "
+            f"edit or a truncation. {advice}"
+        )
+    return body  # type: ignore[no-any-return]  # a dict, as `check_kind` has seen
+
+
+def check_kind(path: Pathlike, header: Any, kind: str, advice: str) -> None:
+    """Raise `InputError` unless a header is of the kind and version that is asked for."""
+    if not isinstance(header, dict) or header.get("format") != kind:
+        found = header.get("format") if isinstance(header, dict) else None
+        has = f'its "format" is {found!r}' if found else 'it has no "format"'
+        raise InputError(f"{path} is no {kind}: {has}.")
+    if header.get("format_version") != FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format version {header.get('format_version')!r} (ipseval "
+            f"{header.get('ipseval', 'unknown')}); this ipseval reads {FORMAT_VERSION}. {advice}"
+        )
+
+
+def write_archive(path: Pathlike, kind: str, header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
+    """Write arrays with a header of plain JSON values as one archive, readable by `numpy.load`.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written, or an array holds objects that are neither numbers nor text.
+    """
+    body = {
+        "format": kind,
+        "format_version": FORMAT_VERSION,
+        "ipseval": library_version(),
+        **header,
+        "sha256": [array_digest(array) for array in arrays],
+    }
+    with writing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(_member(HEADER), json.dumps(body))
+        for number, array in enumerate(arrays):
+            if array.dtype.hasobject:
+                content = {"shape": array.shape, "values": _plain(array)}
+                archive.writestr(_member(f"{number}{_TEXTS}"), json.dumps(content))
+            else:
+                with archive.open(_member(f"{number}{_ARRAY}"), "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def read_archive(path: Pathlike, kind: str, advice: str) -> tuple[dict[str, Any], list[AnyArray]]:
+    """Return header and arrays of an archive that `write_archive` has written.
+
+    Raises
+    ------
+    InputError
+        When it is missing or damaged, or of another kind or version.
+    """
+    with reading(path, advice), open_archive(path) as archive:
+        header = json.loads(archive.read(HEADER))
+        check_kind(path, header, kind, advice)
+        names, arrays = set(archive.namelist()), []
+        for number, expected in enumerate(header["sha256"]):
+            name = f"{number}{_ARRAY}"
+            array = _array(archive, name) if name in names else _objects(archive, f"{number}{_TEXTS}")
+            if array_digest(array) != expected:
+                raise InputError(f"{path}: array {number} is not the one that was written. {advice}")
+            arrays.append(array)
+        return header, arrays
+
+
+def array_digest(array: AnyArray) -> str:
+    """Return a hash of an array's type, shape and content."""
+    if array.dtype.hasobject:
+        content: Any = json.dumps(_plain(array)).encode()
+    else:
+        content = np.ascontiguousarray(array).tobytes()
+    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    digest.update(content)
+    return digest.hexdigest()
+
+
+def library_version() -> str:
+    """Return the version of ipseval."""
+    import ipseval
+
+    return ipseval.__version__
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> AnyArray:
+    with archive.open(name) as member:
+        array: AnyArray = np.lib.format.read_array(member, allow_pickle=False)
+        member.read()  # to the end, where the checksum of the archive is compared
+        return array
+
+
+def _objects(archive: zipfile.ZipFile, name: str) -> AnyArray:
+    content = json.loads(archive.read(name))
+    array = np.empty(len(content["values"]), dtype=object)
+    array[:] = content["values"]
+    return array.reshape(content["shape"])
+
+
+def _plain(array: AnyArray) -> list[Any]:
+    """Return the entries of an array of objects as JSON values."""
+    values = [one.item() if isinstance(one, np.generic) else one for one in array.ravel().tolist()]
+    for one in values:
+        if not (one is None or isinstance(one, (bool, int, float, str))):
+            raise InputError(
+                f"ids of type {type(one).__name__} cannot be stored ({one!r:.60}); use numbers or text."
+            )
+    return values
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _DATE)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(getattr(error, "strerror", None) or error).split())
+
+
+def _host() -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()) or "host"
+
+
+def _is_running(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True
+    except (ValueError, OverflowError, OSError):  # no number, none that a process can have, or nobody's
+        return False
+    return True

@@ -1,0 +1,242 @@
+"""Files are whole or not there; damage of any kind is an InputError that names the file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ipseval import _artefacts as artefacts
+from ipseval.errors import InputError
+from ipseval.report._escape import csv_cell, visible
+
+ARRAYS = [np.arange(6).reshape(2, 3), np.array(["a", None, 3, 0.5, True], dtype=object), np.array([np.nan])]
+
+
+def write(path: Path) -> None:
+    artefacts.write_archive(path, "sample", {"about": "x"}, ARRAYS)
+
+
+def read(path: Path) -> list[np.ndarray]:
+    header, arrays = artefacts.read_archive(path, "sample", "Write it again.")
+    assert header["about"] == "x"
+    return arrays
+
+
+def same(found: list[np.ndarray]) -> bool:
+    pairs = zip(found, ARRAYS, strict=True)
+    return all(artefacts.array_digest(one) == artefacts.array_digest(other) for one, other in pairs)
+
+
+def test_an_archive_comes_back_as_it_was_and_has_the_same_bytes_each_time(tmp_path):
+    write(tmp_path / "a.npz")
+    time.sleep(0.01)
+    write(tmp_path / "b.npz")
+    assert same(read(tmp_path / "a.npz"))
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def test_every_flipped_byte_and_every_truncation_is_an_error_or_changes_nothing(tmp_path):
+    path, whole = tmp_path / "a.npz", tmp_path / "whole.npz"
+    write(whole)
+    content = whole.read_bytes()
+    places = range(len(content))
+    damaged = [content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :] for place in places]
+    damaged += [content[:place] for place in places]
+    n_refused = 0
+    for one in damaged:
+        path.write_bytes(one)
+        try:
+            assert same(read(path))
+        except InputError:
+            n_refused += 1
+    assert n_refused > len(content)
+
+
+def test_a_sealed_text_refuses_another_content_kind_or_version(tmp_path):
+    path = tmp_path / "a.json"
+    artefacts.write_text(path, artefacts.seal("sample", {"value": 0.1, "none": None}))
+    assert artefacts.read_sealed(path, "sample", "Again.")["value"] == 0.1
+    text = path.read_text()
+    for changed, message in [
+        (text.replace("0.1", "0.2"), "is not as it was written"),
+        (text.replace('"sample"', '"other"'), "is no sample: its \"format\" is 'other'"),
+        (text.replace('"format_version": 2', '"format_version": 9'), "has format version 9"),
+        (text[:-5], "cannot read"),
+        ("[" * 100_000, "cannot read"),
+        ("[1]", "is no sample"),
+        ("\ud800".encode("utf-8", "surrogatepass"), "cannot read"),
+    ]:
+        path.write_bytes(changed if isinstance(changed, bytes) else changed.encode())
+        with pytest.raises(InputError, match=r"a\.json") as caught:
+            artefacts.read_sealed(path, "sample", "Again.")
+        assert message in str(caught.value)
+
+
+def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_unread(tmp_path):
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.npy", "w") as member:
+        for _ in range(80):
+            member.write(bytes(2**20))
+    start = time.perf_counter()
+    with pytest.raises(InputError, match=r"bomb\.npz has .* bytes and would unpack to 83,886,080"):
+        artefacts.read_arrays(path)
+    assert time.perf_counter() - start < 1
+
+
+def test_encrypted_pickled_repeated_and_foreign_members_are_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.arange(3))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x03\x04") + 6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.npz is encrypted"):
+        artefacts.read_arrays(path)
+    np.savez(path, a=np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"cannot read .*a\.npz"):
+        artefacts.read_arrays(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", b"1")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("a.npy", b"2")
+    with pytest.raises(InputError, match="several members of one name"):
+        artefacts.read_arrays(path)
+
+
+def test_ids_that_are_neither_numbers_nor_text_are_refused_and_nothing_is_left(tmp_path):
+    with pytest.raises(InputError, match="ids of type tuple cannot be stored"):
+        artefacts.write_archive(tmp_path / "a.npz", "x", {}, [np.array([(1,), None], dtype=object)[:1]])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_a_file_cannot_be_written_is_said_before_anything_is_computed(tmp_path):
+    (tmp_path / "file").write_text("")
+    cases = {
+        tmp_path: "is a folder",
+        tmp_path / "file" / "x": "cannot write",
+        tmp_path / "a\0b": "cannot write",
+    }
+    cases |= {3: "cannot write"}
+    if os.path.exists("/dev/full"):
+        cases["/dev/full"] = "is a device or pipe"
+    for path, message in cases.items():
+        with pytest.raises(InputError, match=message):
+            artefacts.writable(path)
+    assert artefacts.writable(tmp_path / "new" / "folder" / "x.json").parent.is_dir()
+
+
+def test_a_link_and_the_permissions_of_a_file_survive_writing(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    artefacts.write_text(link, "new")
+    assert link.is_symlink()
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("new", 0o640)
+
+
+def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def write_half() -> None:
+        with artefacts.writing(path) as stream:
+            stream.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("a", "old")]
+
+
+def test_many_threads_write_one_file_and_it_is_that_of_one_of_them(tmp_path):
+    path, texts = tmp_path / "a", [str(number) * 100_000 for number in range(8)]
+    threads = [threading.Thread(target=artefacts.write_text, args=(path, text)) for text in texts]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert path.read_text() in texts
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_leftovers_of_dead_processes_are_removed_and_all_others_kept(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    host = artefacts._host()
+    kept = {
+        ".ipseval-aa.elsewhere.1.tmp",
+        f".ipseval-aa.{host}.{os.getpid()}.tmp",
+        "foo.tmp",
+        ".ipseval-x.tmp",
+    }
+    gone = {f".ipseval-aa.{host}.{process}.tmp" for process in (dead.pid, 10**30, "none")}
+    for name in kept | gone:
+        (tmp_path / name).write_text("half")
+    artefacts.remove_leftovers(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import numpy as np
+from ipseval import _artefacts as artefacts
+folder = Path(sys.argv[1])
+print("ready", flush=True)
+number = 0
+while True:
+    number += 1
+    artefacts.write_text(folder / "a.json", artefacts.seal("sample", {"values": [number] * 20000}))
+    artefacts.write_archive(folder / "a.npz", "sample", {"number": number}, [np.full(50000, number)])
+"""
+
+
+def kill_while_writing(folder: Path, n_kills: int) -> None:
+    choose = np.random.default_rng(0)
+    for _ in range(n_kills):
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+        command = [sys.executable, "-c", KILLED, str(folder)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+        assert process.stdout is not None
+        with process.stdout as ready:
+            ready.readline()
+            time.sleep(choose.uniform(0, 0.15))
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
+        if (folder / "a.json").exists():
+            assert len(set(artefacts.read_sealed(folder / "a.json", "sample", "")["values"])) == 1
+        if (folder / "a.npz").exists():
+            header, (array,) = artefacts.read_archive(folder / "a.npz", "sample", "")
+            assert (array == header["number"]).all()
+    artefacts.write_text(folder / "a.json", "")
+    assert sorted(path.name for path in folder.iterdir()) == ["a.json", "a.npz"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
+def test_a_writer_killed_at_random_moments_leaves_whole_files(tmp_path):
+    kill_while_writing(tmp_path, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
+def test_a_writer_killed_fifty_times_leaves_whole_files(tmp_path):
+    kill_while_writing(tmp_path, 50)
+
+
+def test_what_steers_a_terminal_or_runs_in_a_spreadsheet_is_made_visible():
+    assert visible("\x1b]0;t\x07\rok\n") == "\\x1b]0;t\\x07\\rok\\n"
+    assert visible("a\u202eb\u2066\x9b\ud800") == "a\\u202eb\\u2066\\x9b\\ud800"
+    assert visible("Größe 推薦 🎬\nx", keep="\n") == "Größe 推薦 🎬\nx"
+    cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1"]
+    assert [csv_cell(one) for one in cells] == [f"'{one}" for one in cells]
+    assert [csv_cell(one) for one in ("als", "", -1.5, None)] == ["als", "", -1.5, None]
