@@ -15,7 +15,7 @@ from ipseval.inference._bootstrap import Key
 from ipseval.inference._linear import LinearGroup, groups, stacks
 from ipseval.inference._refit import reweighted
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity
+from ipseval.propensity import GammaChain, Propensity
 
 # Entries of one block of weights, γ × positives: 2 MB, so that a block stays in cache.
 BLOCK_ENTRIES = 262_144
@@ -25,29 +25,29 @@ Values = dict[Key, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """R(γ) of every recommender, metric and estimator under P_i ∝ (n*_i)^((γ+1)/2).
+    """R(γ) of every recommender, metric and estimator under P_i ∝ (n*_i)^((γ+1)/2) and its further steps.
 
     Weights depend on γ and n* alone, so they are computed once for every level of n* and read from there.
 
     Attributes
     ----------
-    log_levels : (n_levels,) float array
-        ln of the different n* of the positives.
+    chain : GammaChain
+        P and its derivative for every level of n*.
     level : (n_pos,) int array
         Level of each positive.
     linear : list of LinearGroup
     others : list of (recommender, Metric, Estimator)
         Estimates that are computed anew for each γ.
-    log_scale : (ln P of the most popular item, its ln n*) or None
-        Where P is on the scale of probabilities: that P is held, so that P stays in (0, 1] for γ ≥ −1.
+    is_probability : bool
+        Whether P is on the scale of probabilities.
     """
 
     samples: Mapping[str, Sample]
-    log_levels: FloatArray
+    chain: GammaChain
     level: IntArray
     linear: list[LinearGroup]
     others: list[tuple[str, Metric, Estimator]]
-    log_scale: tuple[float, float] | None
+    is_probability: bool
 
     @classmethod
     def of(
@@ -62,20 +62,20 @@ class Curves:
         Raises
         ------
         PropensityError
-            When there is no popularity to raise to another power, or the propensity is clipped.
+            When the propensity does not start from a power law.
         """
-        counts = _popularity(propensity)
-        assert propensity is not None
+        if propensity is None:
+            raise PropensityError(
+                "sensitivity to γ needs a power-law propensity, P_i ∝ (n*_i)^((γ+1)/2); "
+                "evaluate with propensity=PowerLawPropensity(gamma=…)."
+            )
+        chain = propensity.gamma_chain()
         sample = next(iter(samples.values()))
         parts, rest = stacks(samples, metrics)
         linear, others = groups(parts, estimators, sample)
         others += [(model, metric, estimator) for model, metric in rest for estimator in estimators]
-        scale = None
-        if propensity.is_probability and propensity.item is not None:
-            top = int(np.nanargmax(np.where(np.isnan(propensity.item), np.nan, counts)))
-            scale = (float(np.log(propensity.item[top])), float(np.log(counts[top])))
-        levels, level = np.unique(counts[sample.ranked.item], return_inverse=True)
-        return cls(samples, np.log(levels), level, linear, others, scale)
+        level = chain.place[sample.ranked.item]
+        return cls(samples, chain, level, linear, others, propensity.is_probability)
 
     def values(self, gamma: FloatArray) -> tuple[Values, Values]:
         """Return all estimates and their derivatives dR/dγ at each γ, (n_gamma,).
@@ -130,24 +130,24 @@ class Curves:
         others = [one for one in self.others if (one[0], one[1].label, one[2].label) in keys]
         return replace(self, linear=linear, others=others)
 
-    def _weights(self, gamma: FloatArray, weighted: bool) -> FloatArray:
-        """Return 1/P of each level, (n_gamma, n_levels), up to a factor unless P is a probability."""
+    def _weights(self, gamma: FloatArray, weighted: bool) -> tuple[FloatArray, FloatArray]:
+        """Return 1/P of each level and d ln P/dγ, (n_gamma, n_levels)."""
         if not weighted:
-            return np.ones((gamma.size, self.log_levels.size))
-        centre = self.log_levels.mean() if self.log_scale is None else self.log_scale[1]
-        shift = 0.0 if self.log_scale is None else self.log_scale[0]
-        return np.asarray(np.exp(-(gamma[:, None] + 1) / 2 * (self.log_levels - centre) - shift))
+            ones = np.ones((gamma.size, self.chain.level.size))
+            return ones, 0 * ones
+        found = [self.chain.at(float(one)) for one in gamma]
+        return 1 / np.array([p for p, _ in found]), np.array([slope for _, slope in found])
 
     def _global(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return R and dR/dγ, (n_gamma, n_columns): positives are first added up by level of n*."""
         form = group.form
-        order = np.argsort(self.level, kind="stable")
-        starts = np.searchsorted(self.level[order], np.arange(self.log_levels.size))
         terms = np.column_stack([group.contributions, np.ones(self.level.size)]) * form.base[:, None]
-        by_level = np.add.reduceat(terms[order], starts, axis=0)
-        weights = self._weights(gamma, form.weighted)
+        by_level = np.empty((self.chain.level.size, terms.shape[1]))
+        for column in range(terms.shape[1]):
+            by_level[:, column] = np.bincount(self.level, terms[:, column], self.chain.level.size)
+        weights, log_slopes = self._weights(gamma, form.weighted)
         sums = weights @ by_level
-        slopes = -0.5 * (weights * self.log_levels) @ by_level * form.weighted
+        slopes = -(weights * log_slopes) @ by_level
         ratio = sums[:, :-1] / sums[:, -1:]
         slope = (slopes[:, :-1] - ratio * slopes[:, -1:]) / sums[:, -1:]
         volume = 1.0 if form.volume is None else float(form.volume.mean())
@@ -157,29 +157,29 @@ class Curves:
         """Return R and dR/dγ, (n_gamma, n_columns), from blocks of users."""
         form = group.form
         factor = form.factor / form.factor.size
-        weights = self._weights(gamma, form.weighted)
+        weights, log_slopes = self._weights(gamma, form.weighted)
         ratio = np.zeros((gamma.size, group.contributions.shape[1]))
         slope = np.zeros_like(ratio)
         for users, rows, starts, segment in self._blocks(gamma.size):
             w = weights[:, self.level[rows]]
             v = w / np.add.reduceat(w, starts, axis=1)[:, segment]
-            log_n = self.log_levels[self.level[rows]]
-            mean_log = np.add.reduceat(v * log_n, starts, axis=1)[:, segment]
+            log_slope = log_slopes[:, self.level[rows]]
+            mean_slope = np.add.reduceat(v * log_slope, starts, axis=1)[:, segment]
             v *= factor[users][segment]
             c = group.contributions[rows]
             ratio += v @ c
             if form.weighted:
-                slope -= 0.5 * (v * (log_n - mean_log)) @ c
+                slope -= (v * (log_slope - mean_slope)) @ c
         return ratio, slope
 
     def _squared_influence(self, group: LinearGroup, gamma: FloatArray, estimates: FloatArray) -> FloatArray:
         """Return Σψ² over users, (n_gamma, n_columns)."""
         form = group.form
         n = form.ranked.users.size
-        weights = self._weights(gamma, form.weighted)
+        weights, _ = self._weights(gamma, form.weighted)
         mean_volume = 1.0 if form.volume is None else float(form.volume.mean())
         ratio = estimates / mean_volume
-        base_by_level = np.bincount(self.level, weights=form.base)
+        base_by_level = np.bincount(self.level, form.base, self.chain.level.size)
         mean_denominator = (weights @ base_by_level / n)[:, None]
         squares = np.zeros_like(estimates)
         for users, rows, starts, segment in self._blocks(gamma.size):
@@ -216,21 +216,6 @@ class Curves:
     def _other_samples(self, gamma: float) -> list[tuple[tuple[str, Metric, Estimator], Sample]]:
         if not self.others:
             return []
-        scaled = self.log_scale is not None
-        propensity = 1 / self._weights(np.array([gamma]), True)[0][self.level]
-        made = {name: reweighted(one, propensity, scaled) for name, one in self.samples.items()}
+        propensity = self.chain.at(gamma)[0][self.level]
+        made = {name: reweighted(one, propensity, self.is_probability) for name, one in self.samples.items()}
         return [(one, made[one[0]]) for one in self.others]
-
-
-def _popularity(propensity: Propensity | None) -> FloatArray:
-    if propensity is None or propensity.popularity is None:
-        raise PropensityError(
-            "sensitivity to γ needs a power-law propensity, P_i ∝ (n*_i)^((γ+1)/2); "
-            "evaluate with propensity=PowerLawPropensity(gamma=…)."
-        )
-    if propensity.floor is not None:
-        raise PropensityError(
-            f"the propensity is clipped at {propensity.floor:g}, a floor that means something else for every "
-            "γ; evaluate with the unclipped propensity to see the sensitivity to γ."
-        )
-    return propensity.popularity

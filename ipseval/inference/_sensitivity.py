@@ -146,7 +146,7 @@ def sensitivity(
     samples : mapping
         Recommender -> weighted sample.
     propensity : Propensity
-        Power law, unclipped: its n* is what is raised to other powers.
+        Starts from a power law; its further steps (clip, smooth, held_out) are repeated at every γ.
     gamma : (n_gamma,) array-like
         Values of γ; sorted, repeated values once.
     standard_errors : bool
@@ -155,7 +155,7 @@ def sensitivity(
     Raises
     ------
     PropensityError
-        For a propensity without popularity, or a clipped one.
+        For a propensity that does not start from a power law.
     InputError
         For fewer than two values of γ, or values that are not finite.
     """

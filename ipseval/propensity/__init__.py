@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.propensity._base import Propensity
+from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
 from ipseval.propensity._direct import DirectPropensity
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
@@ -15,6 +15,7 @@ from ipseval.propensity._popularity_exponent import PopularityExponent, fit_popu
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._ratio import DensityRatioFit
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
+from ipseval.propensity._steps import GammaChain, Step
 from ipseval.propensity._strata import StratifiedPropensity
 
 __all__ = [
@@ -22,12 +23,15 @@ __all__ = [
     "DensityRatioPropensity",
     "DirectPropensity",
     "Exposure",
+    "GammaChain",
     "GammaFit",
     "KnownPropensity",
     "PopularityExponent",
     "PowerLawPropensity",
     "Propensity",
+    "PropensityModel",
     "RecommendationCounts",
+    "Step",
     "StratifiedPropensity",
     "TemperedDensityRatioPropensity",
     "count_recommendations",

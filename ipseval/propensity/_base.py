@@ -1,7 +1,9 @@
-"""Propensity: the chance that a relevant item is observed, per item or per user–item pair."""
+"""Propensity: the chance that a relevant item is observed, per item, per pair, of rank one or a function."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -10,38 +12,38 @@ import numpy as np
 from ipseval._checks import check_choice, check_fraction, check_real, examples
 from ipseval._types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import PropensityError
+from ipseval.propensity._common import HasIds, check_bool, check_range
+from ipseval.propensity._steps import GammaChain, Step
 
-
-class HasIds(Protocol):
-    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
-
-    @property
-    def user_ids(self) -> AnyArray:
-        """Ids of the users."""
-
-    @property
-    def item_ids(self) -> AnyArray:
-        """Ids of the items."""
+PairFunction = Callable[[IntArray, IntArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Propensity:
     """P_ui = P(O_ui = 1 | i ∈ S_u), or a quantity proportional to it.
 
+    Exactly one of `item`, `pair`, `rank_one` and `function` holds the values; `at` answers for each.
+
     Attributes
     ----------
     item : (n_items,) float array or None
         One propensity per item, > 0. NaN: the item has none, and its positives leave every estimator.
-    pair : (n_known,) float array or None
-        One propensity per user–item pair, > 0, for the pairs in `pair_key`.
-    pair_key : (n_known,) sorted int array or None
-        `user * n_items + item` of each entry of `pair`.
     is_probability : bool
         True: on the scale of probabilities, in (0, 1]. False: known up to a common factor only.
     model : str
         What it is, for the report.
+    n_items : int
+        Size of the catalogue.
+    pair : (n_known,) float array or None
+        One propensity per user–item pair, > 0, for the pairs in `pair_key`.
+    pair_key : (n_known,) sorted int array or None
+        `user * n_items + item` of each entry of `pair`.
+    rank_one : pair of (n_users,) and (n_items,) float arrays, or None
+        a and p of P_ui = a_u p_i; no array of users × items is ever made.
+    function : callable or None
+        (user codes, item codes) -> propensities, NaN where there is none.
     gamma, eta : float or None
-        Exponents of the power law P_i = κ (n*_i)^η, η = (γ+1)/2, where there is one.
+        Exponents of the power law P_i = κ (n*_i)^η, η = (γ+1)/2, that it starts from, where there is one.
     popularity : (n_items,) float array or None
         The n*_i that it was computed from.
     fit : object or None
@@ -49,11 +51,13 @@ class Propensity:
     floor : float or None
         Value below which propensities were raised, where it is clipped.
     unclipped : Propensity or None
-        The propensity before clipping or smoothing.
+        The propensity without the steps that cut weights: clipping and smoothing.
     n_capped : int
         Values that came out above 1 and were set to 1 by a model that calibrates the scale.
     item_ids, user_ids : arrays or None
         What the entries are for, in order; None: not known, and only the number of items can be checked.
+    steps : tuple of Step
+        What was done, in order: power-law, cap, clip, smooth, held_out. `at_gamma` does it again.
     """
 
     item: FloatArray | None
@@ -71,30 +75,68 @@ class Propensity:
     n_capped: int = 0
     item_ids: AnyArray | None = None
     user_ids: AnyArray | None = None
+    rank_one: tuple[FloatArray, FloatArray] | None = None
+    function: PairFunction | None = None
+    steps: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.item is None) == (self.pair is None):
-            raise PropensityError("a propensity is either per item or per pair; exactly one must be given.")
-        values = self.item if self.item is not None else self.pair
-        assert values is not None
-        known = values[~np.isnan(values)]
-        check_range(known, is_probability=self.is_probability)
-        if known.size == 0:
-            raise PropensityError("no item or pair has a propensity: all values are NaN.")
+        check_bool("is_probability", self.is_probability)
+        n_given = sum(one is not None for one in (self.item, self.pair, self.rank_one, self.function))
+        if n_given != 1:
+            raise PropensityError(
+                f"a propensity has its values in one of item, pair, rank_one, function; {n_given} are given."
+            )
         for name in ("item", "pair", "pair_key", "popularity", "item_ids", "user_ids"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, readonly(array))
+        if self.rank_one is not None:
+            object.__setattr__(self, "rank_one", (readonly(self.rank_one[0]), readonly(self.rank_one[1])))
+        values = self._extremes()
+        if values is None:
+            return
+        known = values[~np.isnan(values)]
+        if known.size == 0:
+            raise PropensityError("no item or pair has a propensity: all values are NaN.")
+        check_range(known, is_probability=self.is_probability)
+
+    def _extremes(self) -> FloatArray | None:
+        """Return the values to check: all of them; of rank one the two ends; None of a function."""
+        if self.rank_one is None:
+            return self.item if self.item is not None else self.pair
+        with np.errstate(over="ignore", under="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # all NaN: said by the caller
+            low, high = (np.array([end(one) for one in self.rank_one]) for end in (np.nanmin, np.nanmax))
+            if (low <= 0).any():
+                return low
+            return np.array([np.prod(low), np.prod(high)])
 
     def __repr__(self) -> str:
         scale = "probability" if self.is_probability else "up to a factor"
-        kind = "per item" if self.item is not None else "per user–item pair"
+        kinds = {"item": "per item", "pair": "per user–item pair", "rank_one": "user factor × item factor"}
+        kind = next((text for name, text in kinds.items() if getattr(self, name) is not None), "a function")
         return f"Propensity({self.model}; {kind}; {scale})"
 
     def at(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return the propensity of each pair, (n_pairs,); NaN where there is none."""
+        """Return the propensity of each pair, (n_pairs,); NaN where there is none.
+
+        Raises
+        ------
+        PropensityError
+            When a function answers with another shape, or with values out of range.
+        """
         if self.item is not None:
             return self.item[item]
+        if self.rank_one is not None:
+            return np.asarray(self.rank_one[0][user] * self.rank_one[1][item])
+        if self.function is not None:
+            values = np.asarray(self.function(user, item), dtype=np.float64)
+            if values.shape != np.shape(user):
+                raise PropensityError(
+                    f"the propensity function gave shape {values.shape} for {np.size(user)} pairs."
+                )
+            check_range(values[~np.isnan(values)], is_probability=self.is_probability)
+            return values
         assert self.pair is not None
         assert self.pair_key is not None
         key = user * np.int64(self.n_items) + item
@@ -118,6 +160,16 @@ class Propensity:
                     f"than the split has ({examples(other)}); fit it to the training part of this split."
                 )
 
+    def _then(self, step: Step, text: str, **fields: Any) -> Propensity:
+        """Return the propensity after one more step."""
+        if self.item is not None:
+            fields["item"] = step.apply(self.item)[0]
+        elif self.pair is not None:
+            fields["pair"] = step.apply(self.pair)[0]
+        else:
+            fields |= {"rank_one": None, "function": _Stepped(self, step)}
+        return replace(self, model=f"{self.model}, {text}", steps=(*self.steps, step), **fields)
+
     def clip(self, *, floor: float) -> Propensity:
         """Return a propensity raised to `floor` where it is smaller; the original stays in `unclipped`.
 
@@ -135,14 +187,8 @@ class Propensity:
         """
         floor = check_real("floor", floor)
         check_range(np.asarray([floor]), is_probability=self.is_probability, name="floor")
-        return replace(
-            self,
-            item=None if self.item is None else np.maximum(self.item, floor),
-            pair=None if self.pair is None else np.maximum(self.pair, floor),
-            model=f"{self.model}, clipped at {floor:g}",
-            floor=floor,
-            unclipped=self.unclipped or self,
-        )
+        step = Step("clip", {"floor": floor})
+        return self._then(step, f"clipped at {floor:g}", floor=floor, unclipped=self.unclipped or self)
 
     def smooth(self, *, amount: float) -> Propensity:
         """Return (1 − amount)·P + amount·mean(P); the original stays in `unclipped`.
@@ -159,6 +205,8 @@ class Propensity:
         ------
         InputError
             When `amount` is outside [0, 1].
+        PropensityError
+            For a function, whose mean over all pairs is not known.
 
         Examples
         --------
@@ -166,18 +214,14 @@ class Propensity:
         array([0.375, 0.625])
         """
         share = check_fraction("amount", amount, low_open=False, high_open=False)
-        values = self.item if self.item is not None else self.pair
-        assert values is not None
-        mixed = (1 - share) * values + share * np.nanmean(values)
-        return replace(
-            self,
-            item=None if self.item is None else mixed,
-            pair=None if self.pair is None else mixed,
-            gamma=None,
-            eta=None,
-            model=f"{self.model}, smoothed by {share:g}",
-            unclipped=self.unclipped or self,
-        )
+        options = {"amount": share}
+        if self.rank_one is not None:
+            options["mean"] = float(np.prod([np.nanmean(one) for one in self.rank_one]))
+        elif self.function is not None:
+            raise PropensityError(
+                "smooth needs the mean propensity, which is not known for a function; use clip(floor=…)."
+            )
+        return self._then(Step("smooth", options), f"smoothed by {share:g}", unclipped=self.unclipped or self)
 
     def cut_share(self, user: IntArray, item: IntArray) -> float:
         """Return the share of the weight of some positives that clipping and smoothing cut, in [0, 1).
@@ -230,42 +274,73 @@ class Propensity:
                 f"{self.model} is known up to a factor; a held-out propensity needs the scale: "
                 "scale='max', a number, or a calibration on random exposure."
             )
+        step = Step("held_out", {"test_fraction": rho, "counted_on": counted_on})
+        whole = self.unclipped and self.unclipped.held_out(test_fraction=rho, counted_on=counted_on)
+        return self._then(step, f"held out by a split of {rho:g}", unclipped=whole)
 
-        def change(values: FloatArray | None) -> FloatArray | None:
-            if values is None:
-                return None
-            in_train = values if counted_on == "train" else (1 - rho) * values
-            n_above = int((in_train > (1 - rho) * (1 + 1e-12)).sum())
-            if n_above:
-                raise PropensityError(
-                    f"{n_above} of {values.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, "
-                    "the largest that a random split allows. Check the scale, or say counted_on='log'."
-                )
-            # At most 1 by the check above, but for rounding.
-            return np.asarray(np.minimum(rho / (1 - rho) * in_train / (1 - in_train), 1.0))
+    def gamma_chain(self) -> GammaChain:
+        """Return the power law and the steps after it, as functions of γ.
 
+        Raises
+        ------
+        PropensityError
+            When it does not start from a power law.
+        """
+        if not self.steps or self.steps[0].name != "power-law" or self.popularity is None:
+            raise PropensityError(
+                "sensitivity to γ needs a power-law propensity, P_i ∝ (n*_i)^((γ+1)/2); this one is "
+                f"{self.model}. Evaluate with propensity=PowerLawPropensity(gamma=…)."
+            )
+        return GammaChain.of(self.popularity, self.steps)
+
+    def at_gamma(self, gamma: float) -> Propensity:
+        """Return the same chain of steps from another γ.
+
+        Where P is a probability, that of the most popular item before the steps stays as it is, so that P
+        stays in (0, 1] for γ >= −1.
+
+        Raises
+        ------
+        PropensityError
+            When it does not start from a power law, or P leaves its range.
+
+        Examples
+        --------
+        >>> from ipseval.propensity import PowerLawPropensity
+        >>> half = PowerLawPropensity(gamma=0, scale="max").fit(popularity=[1, 4]).clip(floor=0.4)
+        >>> half.at_gamma(1.0).item
+        array([0.4, 1. ])
+        """
+        gamma = check_real("gamma", gamma)
+        chain = self.gamma_chain()
+        item = np.append(chain.at(gamma)[0], np.nan)[chain.place]
+        first = Step("power-law", {**self.steps[0].options, "gamma": gamma})
+        old, new = self.model, f"gamma = {gamma:.4g}"
         return replace(
             self,
-            item=change(self.item),
-            pair=change(self.pair),
-            gamma=None,
-            eta=None,
-            model=f"{self.model}, held out by a split of {rho:g}",
+            item=item,
+            gamma=gamma,
+            eta=(gamma + 1) / 2,
+            steps=(first, *self.steps[1:]),
+            model=old.replace(f"gamma = {self.gamma:.4g}", new),
+            fit=None,
+            unclipped=self.unclipped and self.unclipped.at_gamma(gamma),
         )
 
 
-def check_range(values: FloatArray, *, is_probability: bool, name: str = "propensity") -> None:
-    """Raise `PropensityError`, with the count, unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
-    if is_probability:
-        bad, interval = ~((values > 0) & (values <= 1)), "(0, 1]"
-    else:
-        bad, interval = ~((values > 0) & np.isfinite(values)), "(0, inf)"
-    if bad.any():
-        zeros = int((values == 0).sum())
-        detail = (
-            f"{zeros} are 0" if zeros == bad.sum() else f"{int(bad.sum())} are not (e.g. {values[bad][0]:g})"
-        )
-        raise PropensityError(
-            f"{name} must be in {interval}; of {values.size:,} values {detail}. An item that can never be "
-            "observed cannot be weighted: give it a positive propensity, or NaN to leave its positives out."
-        )
+@dataclass(frozen=True, eq=False)
+class _Stepped:
+    """A function with one more step: of pairs that are asked for, as they are asked for."""
+
+    before: Propensity
+    step: Step
+
+    def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
+        return self.step.apply(self.before.at(user, item))[0]
+
+
+class PropensityModel(Protocol):
+    """What `evaluate` takes as an unfitted propensity: everything but the log goes into its constructor."""
+
+    def fit(self, train: Any) -> Propensity:
+        """Return the propensity, fitted to the training interactions."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,9 +9,10 @@ import numpy as np
 
 from ipseval._checks import check_choice
 from ipseval._types import FloatArray
-from ipseval.errors import DataWarning, InputError, PropensityError
+from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.propensity._base import Propensity
+from ipseval.propensity._common import cap, check_same_ids, refuse_unseen
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 
 
@@ -61,12 +61,7 @@ class DirectPropensity:
             When values above 1 were set to 1.
         """
         counts = check_same_ids(self.exposure, train)
-        n_unseen = int((counts == 0).sum())
-        if n_unseen and self.unseen == "raise":
-            raise PropensityError(
-                f"{n_unseen} of {counts.size} items have no training interaction, so P = 0. "
-                "Use unseen='drop'."
-            )
+        refuse_unseen(counts, self.unseen, "unseen='drop'")
         exposed = self.exposure.n_exposed.astype(np.float64)
         liked = self.exposure.n_positive.astype(np.float64)
         line = fit_gamma_from_exposure(counts, exposed, liked, n_users=train.n_users)
@@ -94,22 +89,3 @@ class DirectPropensity:
         mean = exposed * rate
         extra = float(((liked - mean) ** 2 - mean).sum())
         return float((exposed**2 * rate).sum()) / extra if extra > 0 else np.inf
-
-
-def check_same_ids(exposure: Exposure, train: Interactions) -> FloatArray:
-    """Return n* of `train` after a check that the exposure has its id space."""
-    exposure.check_ids(train, "training log")
-    return train.popularity.astype(np.float64)
-
-
-def cap(item: FloatArray) -> tuple[FloatArray, int]:
-    """Return propensities with values above 1 set to 1, after a warning, and their number."""
-    n_above = int((item > 1).sum())
-    if n_above:
-        warnings.warn(
-            f"{n_above} of {item.size} items came out with a propensity above 1 (at most "
-            f"{np.nanmax(item):.3g}) and were set to 1: n* exceeds the users who seem to like the item.",
-            DataWarning,
-            stacklevel=3,
-        )
-    return np.minimum(item, 1.0), n_above

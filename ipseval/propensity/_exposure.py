@@ -13,7 +13,7 @@ from ipseval._checks import check_choice, check_counts, check_positive_int, chec
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.propensity._base import HasIds
+from ipseval.propensity._common import HasIds
 from ipseval.propensity._count_models import fit_glm, group_rows
 from ipseval.propensity._gamma import (
     FEW_LEVELS,

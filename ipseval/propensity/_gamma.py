@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from scipy import sparse
 from ipseval._checks import check_choice, check_counts, check_fraction, check_positive_int, check_same_labels
 from ipseval._types import BoolArray, FloatArray
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.propensity._common import warn_user
 from ipseval.propensity._count_models import fit_glm, fit_line, fit_negative_binomial, group_rows
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit, ListLevels
 from ipseval.propensity._recommendations import RecommendationCounts
@@ -166,9 +166,9 @@ def select_items(
 def warn_all(identification: list[str], data: list[str]) -> tuple[str, ...]:
     """Issue each text as a warning and return them; the caller of the public function is named."""
     for text in identification:
-        warnings.warn(text, IdentificationWarning, stacklevel=4)
+        warn_user(text, IdentificationWarning)
     for text in data:
-        warnings.warn(text, DataWarning, stacklevel=4)
+        warn_user(text, DataWarning)
     return (*identification, *data)
 
 

@@ -13,12 +13,13 @@ from ipseval._checks import as_float_vector, by_label
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import PropensityError
 from ipseval.interactions import Interactions, encode
-from ipseval.propensity._base import HasIds, Propensity
+from ipseval.propensity._base import PairFunction, Propensity
+from ipseval.propensity._common import HasIds, check_bool, check_range
 
 
 @dataclass(frozen=True, eq=False)
 class KnownPropensity:
-    """Propensities that are known, on the scale of probabilities.
+    """Propensities that are known: one per item, one per pair, of rank one, or a function.
 
     Parameters
     ----------
@@ -27,58 +28,96 @@ class KnownPropensity:
         with columns item and propensity. NaN or no row: unknown, its positives are left out and counted.
     pair : data frame, optional
         Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
+    user : (n_users,) array-like or Series, optional
+        With `item`: P_ui = a_u p_i, this being a_u in the order of `split.user_ids` or by label.
+    function : callable, optional
+        (user codes (n,), item codes (n,)) -> P_ui (n,); the codes are places in `split.user_ids` and
+        `split.item_ids`. NaN: unknown.
     is_probability : bool
         False when the values are known only up to a common factor.
 
     Raises
     ------
     PropensityError
-        When neither or both are given, or a value is outside (0, 1].
+        When none or several are given, a frame lacks a column, or a value is outside (0, 1].
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> log = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
+    >>> known = KnownPropensity(item=[0.5, 1.0], user=[0.2, 1.0]).fit(log)
+    >>> known.at(np.array([0, 0, 1]), np.array([0, 1, 0]))
+    array([0.1, 0.2, 0.5])
     """
 
     item: npt.ArrayLike | Any | None = None
     pair: Any | None = None
     is_probability: bool = True
+    user: npt.ArrayLike | Any | None = None
+    function: PairFunction | None = None
 
     def __post_init__(self) -> None:
-        if (self.item is None) == (self.pair is None):
-            raise PropensityError("KnownPropensity takes either item= (one per item) or pair= (a frame).")
+        check_bool("is_probability", self.is_probability)
+        n_given = sum(one is not None for one in (self.item, self.pair, self.function))
+        if n_given != 1 or (self.user is not None and self.item is None):
+            raise PropensityError(
+                "KnownPropensity takes either item= (one per item, with user= a_u p_i) or pair= (a frame), "
+                "or function=."
+            )
+        if self.function is not None:
+            if not callable(self.function):
+                raise PropensityError("function must be a callable (user codes, item codes) -> P.")
+            return
+        if self.pair is not None:
+            values = _columns(self.pair, ("user", "item", "propensity"))["propensity"].to_numpy()
+        else:
+            table = _frame(self.item)
+            values = self.item if table is None else _columns(table, ("item", "propensity"))["propensity"]
+        values = as_float_vector("propensity", values)
+        if self.user is None:
+            check_range(values[~np.isnan(values)], is_probability=self.is_probability)
 
     def __repr__(self) -> str:
-        given, what = (self.item, "items") if self.item is not None else (self.pair, "pairs")
         scale = "" if self.is_probability else ", up to a factor"
-        return f"KnownPropensity({len(given):,} {what}{scale})"  # type: ignore[arg-type]  # any sized input
+        if self.function is not None:
+            return f"KnownPropensity(a function{scale})"
+        given, what = (self.item, "items") if self.item is not None else (self.pair, "pairs")
+        factor = "" if self.user is None else f" × {len(self.user):,} users"  # type: ignore[arg-type]  # any sized input
+        return f"KnownPropensity({len(given):,} {what}{factor}{scale})"  # type: ignore[arg-type]  # any sized input
 
-    def fit(self, ids: HasIds) -> Propensity:
-        """Return the propensity in the id space of a split (or anything with user_ids and item_ids)."""
-        n_items = int(ids.item_ids.size)
+    def fit(self, train: HasIds) -> Propensity:
+        """Return the propensity in the id space of a log (or anything with user_ids and item_ids)."""
+        ids: dict[str, Any] = {"n_items": int(train.item_ids.size), "item_ids": train.item_ids}
+        if self.item is not None and self.user is None:
+            return Propensity(self._by_item(train.item_ids), self.is_probability, "known per item", **ids)
+        ids["user_ids"] = train.user_ids
         if self.item is not None:
-            values = self._by_item(ids.item_ids)
-            return Propensity(values, self.is_probability, "known per item", n_items, item_ids=ids.item_ids)
-        log = Interactions.from_frame(self.pair, value="propensity", users=ids.user_ids, items=ids.item_ids)
+            given: Any = by_label(self.user, train.user_ids, "user")
+            factor = as_float_vector("user", given, size=int(train.user_ids.size))
+            factors = (factor, self._by_item(train.item_ids))
+            return Propensity(None, self.is_probability, "known factors", rank_one=factors, **ids)
+        if self.function is not None:
+            return Propensity(None, self.is_probability, "known function", function=self.function, **ids)
+        log = Interactions.from_frame(
+            self.pair, value="propensity", users=train.user_ids, items=train.item_ids
+        )
         order = np.argsort(log.pair_key)
         assert log.value is not None
         return Propensity(
             None,
             self.is_probability,
             "known per user–item pair",
-            n_items,
             pair=log.value[order].astype(np.float64),
             pair_key=log.pair_key[order],
-            item_ids=ids.item_ids,
-            user_ids=ids.user_ids,
+            **ids,
         )
 
     def _by_item(self, item_ids: AnyArray) -> FloatArray:
         """Return P_i in the order of `item_ids`, NaN where a frame has no row."""
-        try:
-            table: Any = nw.from_native(self.item)
-        except TypeError:
+        table = _frame(self.item)
+        if table is None:
             given: Any = by_label(self.item, item_ids, "item")  # or what as_float_vector refuses
             return as_float_vector("item", given, size=int(item_ids.size))
-        missing = {"item", "propensity"} - set(table.columns)
-        if missing:
-            raise PropensityError(f"the propensity frame lacks column {sorted(missing)[0]!r}.")
         codes, _ = encode(table["item"].to_numpy(), item_ids, "column 'item' of the propensity frame")
         n_repeated = codes.size - np.unique(codes).size
         if n_repeated:
@@ -86,3 +125,24 @@ class KnownPropensity:
         values = np.full(item_ids.size, np.nan)
         values[codes] = as_float_vector("propensity", table["propensity"].to_numpy())
         return values
+
+
+def _frame(values: Any) -> Any | None:
+    """Return a data frame for any engine's, None for what is none."""
+    try:
+        return nw.from_native(values)
+    except TypeError:
+        return None
+
+
+def _columns(table: Any, names: tuple[str, ...]) -> Any:
+    """Return a frame that has the columns; raise `PropensityError` with the missing ones."""
+    frame = _frame(table)
+    have = [] if frame is None else list(frame.columns)
+    missing = [name for name in names if name not in have]
+    if missing:
+        came = f"columns {', '.join(map(str, have))}" if have else f"a {type(table).__name__}"
+        raise PropensityError(
+            f"the propensity frame lacks column {missing[0]!r}; expected {', '.join(names)}, got {came}."
+        )
+    return frame

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,11 +13,12 @@ from ipseval._types import FloatArray
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
-from ipseval.propensity._direct import cap, check_same_ids
+from ipseval.propensity._common import cap, check_same_ids, refuse_unseen, warn_user
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import Method, Source, fit_gamma, gamma_above_one
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit
 from ipseval.propensity._recommendations import count_recommendations
+from ipseval.propensity._steps import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,20 +135,24 @@ class PowerLawPropensity:
         gamma, fitted = self._exponent(counts, train)
         eta = (gamma + 1) / 2
         if gamma > 1 and self.gamma != "fit":  # a fit has warned already
-            warnings.warn(gamma_above_one(gamma), IdentificationWarning, stacklevel=2)
+            warn_user(gamma_above_one(gamma), IdentificationWarning)
         scale = fitted.scale if self.scale == "calibrated" and fitted is not None else self.scale
-        item, is_probability, n_capped = self._scaled(self._raw(counts, eta), scale)
+        item, n_capped = self._scaled(self._raw(counts, eta), scale)
+        popularity = counts + self.smoothing if self.unseen == "smooth" else counts
+        top = None if scale is None else float(1 if scale == "max" else scale * popularity.max() ** eta)
+        steps = (Step("power-law", {"gamma": gamma, "top": top}), *([Step("cap")] if n_capped else []))
         return Propensity(
             item,
-            is_probability,
+            scale is not None,
             f"power law, gamma = {gamma:.4g}" + ("" if fitted is None else f" ({fitted.method})"),
             counts.size,
             gamma=gamma,
             eta=eta,
-            popularity=counts + self.smoothing if self.unseen == "smooth" else counts,
+            popularity=popularity,
             fit=fitted,
             n_capped=n_capped,
             item_ids=None if train is None else train.item_ids,
+            steps=steps,
         )
 
     def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
@@ -171,33 +175,27 @@ class PowerLawPropensity:
 
     def _raw(self, counts: FloatArray, eta: float) -> FloatArray:
         """Return (n*_i)^η, NaN for items left out."""
-        n_unseen = int((counts == 0).sum())
-        if n_unseen == counts.size:
+        if not counts.any():
             raise PropensityError("all popularity counts are 0; a power law needs observed interactions.")
         if self.unseen == "smooth":
             counts = counts + self.smoothing
-        elif n_unseen and self.unseen == "raise":
-            raise PropensityError(
-                f"{n_unseen} of {counts.size} items have no training interaction, so P = 0. "
-                "Use unseen='smooth' or 'drop'."
-            )
-        seen = np.where(counts > 0, counts, np.nan)
-        return np.asarray(seen**eta, dtype=np.float64)
+        refuse_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
+        # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
+        return np.where(counts > 0, counts**eta, np.nan)
 
-    def _scaled(self, raw: FloatArray, scale: str | float | None) -> tuple[FloatArray, bool, int]:
-        """Return the propensity, whether it is a probability, and how many values were set to 1."""
+    def _scaled(self, raw: FloatArray, scale: str | float | None) -> tuple[FloatArray, int]:
+        """Return the propensity, and how many values were set to 1."""
         if scale is None:
-            return raw, False, 0
+            return raw, 0
         if isinstance(scale, str):
-            return raw / np.nanmax(raw), True, 0
-        if self.scale == "calibrated":
-            scaled, n_capped = cap(raw * float(scale))
-            return scaled, True, n_capped
+            return raw / np.nanmax(raw), 0
         scaled = raw * float(scale)
+        if self.scale == "calibrated":
+            return cap(scaled)
         n_above = int((scaled > 1).sum())
         if n_above:
             raise PropensityError(
                 f"scale = {scale:g} gives {n_above} of {raw.size} items a propensity above 1; "
                 f"the largest scale that keeps all in (0, 1] is {1 / np.nanmax(raw):.6g}."
             )
-        return scaled, True, 0
+        return scaled, 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +11,9 @@ from ipseval._checks import as_float_vector, check_positive_int
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.interactions import Interactions
-from ipseval.propensity._base import Propensity
-from ipseval.propensity._direct import cap, check_same_ids
+from ipseval.propensity._base import Propensity, PropensityModel
+from ipseval.propensity._common import cap, check_same_ids
 from ipseval.propensity._exposure import Exposure
-
-
-class ItemModel(Protocol):
-    """A propensity model that is fitted to training interactions."""
-
-    def fit(self, train: Interactions) -> Propensity:
-        """Return the propensity of every item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +43,7 @@ class StratifiedPropensity:
     n_strata: int = 10
     edges: npt.ArrayLike | None = None
     exposure: Exposure | None = None
-    model: ItemModel | None = None
+    model: PropensityModel | None = None
 
     def __post_init__(self) -> None:
         check_positive_int("n_strata", self.n_strata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -179,12 +180,52 @@ def test_sensitivity_needs_a_power_law():
         evaluation.sensitivity()
 
 
-def test_sensitivity_refuses_a_clipped_propensity():
+STEPS = {
+    "clip": lambda one: one.clip(floor=0.2),
+    "smooth": lambda one: one.smooth(amount=0.5),
+    "held_out": lambda one: one.held_out(test_fraction=0.2, counted_on="log"),
+}
+
+
+@pytest.mark.parametrize(
+    "names", [names for length in (1, 2, 3) for names in itertools.permutations(STEPS, length)]
+)
+def test_the_row_of_another_gamma_is_the_evaluation_at_that_gamma_whatever_the_steps(names):
     ranks, popularity = random_ranks(0)
-    clipped = power_law(popularity, 1.0, scale="max").clip(floor=0.2)
-    evaluation = ipseval.evaluate_ranks(ranks, propensity=clipped, metrics=("atop",), on_low_ess="ignore")
-    with pytest.raises(PropensityError, match=r"clipped at 0\.2"):
-        evaluation.sensitivity()
+
+    def made(gamma):
+        one = power_law(popularity, gamma, scale="max")
+        for name in names:
+            one = STEPS[name](one)
+        return one
+
+    options = {
+        "metrics": ("atop", "recall@3", "rr"),
+        "estimators": ("aoa", "snips", "snips-global", "snips-pooled", "ips"),
+        "n_relevant": 20,
+        "on_low_ess": "ignore",
+    }
+    frame = ipseval.evaluate_ranks(ranks, propensity=made(0.0), **options).sensitivity([-1, 0, 0.6]).frame
+    for gamma in (0.0, 0.6):
+        direct = ipseval.evaluate_ranks(ranks, propensity=made(gamma), **options).frame
+        row = frame[frame.gamma == gamma]
+        both = row.merge(direct, on=["model", "metric", "estimator"])
+        assert len(both) == len(direct)
+        assert both.estimate_x.to_numpy() == pytest.approx(both.estimate_y.to_numpy(), rel=1e-10, nan_ok=True)
+        error_x, error_y = both.std_error_x.to_numpy(), both.std_error_y.to_numpy()
+        assert error_x == pytest.approx(error_y, rel=1e-8, nan_ok=True)
+
+
+def test_derivatives_follow_the_steps():
+    ranks, popularity = random_ranks(0)
+    one = power_law(popularity, 0.0, scale="max").smooth(amount=0.5).clip(floor=0.4)
+    evaluation = ipseval.evaluate_ranks(
+        ranks, propensity=one, metrics=("atop",), estimators=("snips", "snips-global"), on_low_ess="ignore"
+    )
+    frame = evaluation.sensitivity([0.3 - 1e-5, 0.3, 0.3 + 1e-5]).frame
+    for _, part in frame.groupby(["model", "estimator"]):
+        low, _, high = part.estimate
+        assert part.derivative.iloc[1] == pytest.approx((high - low) / 2e-5, abs=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,93 @@
+"""What every propensity model shares: ids, checks of values, and warnings at the user's line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ipseval._types import AnyArray, FloatArray
+from ipseval.errors import DataWarning, InputError, PropensityError
+
+PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+
+
+class HasIds(Protocol):
+    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
+
+    @property
+    def user_ids(self) -> AnyArray:
+        """Ids of the users."""
+
+    @property
+    def item_ids(self) -> AnyArray:
+        """Ids of the items."""
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raise `InputError` unless the value is True or False: the text "False" would count as true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be True or False; got {value!r}.")
+
+
+def check_range(values: FloatArray, *, is_probability: bool, name: str = "propensity") -> None:
+    """Raise `PropensityError`, with the count, unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
+    if is_probability:
+        bad, interval = ~((values > 0) & (values <= 1)), "(0, 1]"
+    else:
+        bad, interval = ~((values > 0) & np.isfinite(values)), "(0, inf)"
+    if bad.any():
+        zeros = int((values == 0).sum())
+        detail = (
+            f"{zeros} are 0" if zeros == bad.sum() else f"{int(bad.sum())} are not (e.g. {values[bad][0]:g})"
+        )
+        raise PropensityError(
+            f"{name} must be in {interval}; of {values.size:,} values {detail}. An item that can never be "
+            "observed cannot be weighted: give it a positive propensity, or NaN to leave its positives out."
+        )
+    with np.errstate(over="ignore"):
+        n_infinite = int(np.isinf(1 / values).sum())
+    if n_infinite:
+        raise PropensityError(
+            f"{name} is too small: the weight 1/P is infinite for {n_infinite:,} of {values.size:,} values "
+            f"(smallest: {values.min():g}). Give larger values; up to a factor, multiply all by one number."
+        )
+
+
+def check_same_ids(exposure: Any, train: Any) -> FloatArray:
+    """Return n* of `train` after a check that the exposure has its id space."""
+    exposure.check_ids(train, "training log")
+    return np.asarray(train.popularity, dtype=np.float64)
+
+
+def refuse_unseen(counts: FloatArray, unseen: str, ways: str) -> None:
+    """Raise `PropensityError` for items without training interactions under `unseen="raise"`."""
+    n_unseen = int((counts == 0).sum())
+    if n_unseen and unseen == "raise":
+        raise PropensityError(
+            f"{n_unseen} of {counts.size} items have no training interaction, so P = 0. Use {ways}."
+        )
+
+
+def cap(item: FloatArray) -> tuple[FloatArray, int]:
+    """Return propensities with values above 1 set to 1, after a warning, and their number."""
+    n_above = int((item > 1).sum())
+    if n_above:
+        warn_user(
+            f"{n_above} of {item.size} items came out with a propensity above 1 (at most "
+            f"{np.nanmax(item):.3g}) and were set to 1: n* exceeds the users who seem to like the item.",
+            DataWarning,
+        )
+    return np.minimum(item, 1.0), n_above
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Issue a warning that names the line of the user: the first one outside this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

@@ -1,0 +1,118 @@
+"""Steps of a propensity: what was done to it, so that the same can be done at another γ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ipseval._types import FloatArray, IntArray
+from ipseval.errors import PropensityError
+
+Pair = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: "power-law" (always first), "cap", "clip", "smooth" or "held_out", and its options."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(
+            f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.options.items()
+        )
+        return f"{self.name}({inside})"
+
+    def apply(self, p: FloatArray, slope: FloatArray | float = 0.0, size: FloatArray | float = 1.0) -> Pair:
+        """Return P after the step, and d ln P/dγ; `size` counts the items of each entry, for a mean."""
+        return CHANGES[self.name](p, np.broadcast_to(slope, p.shape), size, **self.options)
+
+
+def _cap(p: FloatArray, slope: FloatArray, size: FloatArray | float) -> Pair:
+    return np.minimum(p, 1.0), np.where(p > 1, 0.0, slope)
+
+
+def _clip(p: FloatArray, slope: FloatArray, size: FloatArray | float, *, floor: float) -> Pair:
+    return np.maximum(p, floor), np.where(p < floor, 0.0, slope)
+
+
+def _smooth(
+    p: FloatArray, slope: FloatArray, size: FloatArray | float, *, amount: float, mean: float | None = None
+) -> Pair:
+    number = np.broadcast_to(size, p.shape)[~np.isnan(p)].sum()
+    centre = float(np.nansum(p * size) / number) if mean is None else mean
+    mixed = (1 - amount) * p + amount * centre
+    change = (1 - amount) * p * slope + amount * float(np.nansum(p * slope * size) / max(number, 1))
+    return mixed, change / mixed
+
+
+def _held_out(
+    p: FloatArray, slope: FloatArray, size: FloatArray | float, *, test_fraction: float, counted_on: str
+) -> Pair:
+    rho = test_fraction
+    in_train = p if counted_on == "train" else (1 - rho) * p
+    n_above = int((in_train > (1 - rho) * (1 + 1e-12)).sum())
+    if n_above:
+        raise PropensityError(
+            f"{n_above} of {p.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, the largest "
+            "that a random split allows. Check the scale, or say counted_on='log'."
+        )
+    # At most 1 by the check above, but for rounding.
+    return np.minimum(rho / (1 - rho) * in_train / (1 - in_train), 1.0), slope / (1 - in_train)
+
+
+CHANGES: dict[str, Callable[..., Pair]] = {
+    "cap": _cap,
+    "clip": _clip,
+    "smooth": _smooth,
+    "held_out": _held_out,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class GammaChain:
+    """A power law and the steps after it, for each distinct popularity, as functions of γ.
+
+    Attributes
+    ----------
+    level : (n_levels,) float array
+        The distinct n* > 0, ascending.
+    size : (n_levels,) float array
+        Number of items of each.
+    place : (n_items,) int array
+        Level of each item; −1 for items without a propensity.
+    top : float or None
+        P of the most popular item where P is on the scale of probabilities: it is held at every γ.
+    steps : tuple of Step
+        What comes after the power law.
+    """
+
+    level: FloatArray
+    size: FloatArray
+    place: IntArray
+    top: float | None
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, popularity: FloatArray, steps: tuple[Step, ...]) -> GammaChain:
+        """Return the chain of the n* of all items; the first step is the power law."""
+        seen = popularity > 0
+        level, found, size = np.unique(popularity[seen], return_inverse=True, return_counts=True)
+        place = np.full(popularity.size, -1, dtype=np.int64)
+        place[seen] = found
+        return cls(level, size.astype(np.float64), place, steps[0].options.get("top"), steps[1:])
+
+    def at(self, gamma: float) -> Pair:
+        """Return P of each level and d ln P/dγ, both (n_levels,)."""
+        log_level = np.log(self.level)
+        if self.top is not None:
+            log_level = log_level - log_level[-1]
+        p: FloatArray = np.exp((gamma + 1) / 2 * log_level) * (1.0 if self.top is None else self.top)
+        slope: FloatArray = log_level / 2
+        for step in self.steps:
+            p, slope = step.apply(p, slope, self.size)
+        return p, slope

@@ -1,0 +1,161 @@
+"""Members of a propensity: per item, per pair, rank one, function; the steps that they went through."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.errors import IdentificationWarning, InputError, PropensityError
+from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
+
+LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
+USER, ITEM = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+TABLE = np.array([[0.1, 0.2], [0.5, 1.0]])  # a = (.2, 1), p = (.5, 1)
+
+
+def members():
+    frame = pd.DataFrame({"user": ["a", "a", "b", "b"], "item": [1, 2, 1, 2], "propensity": TABLE.ravel()})
+    return {
+        "pair": KnownPropensity(pair=frame).fit(LOG),
+        "rank one": KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG),
+        "function": KnownPropensity(function=lambda user, item: TABLE[user, item]).fit(LOG),
+    }
+
+
+@pytest.mark.parametrize("name", ["pair", "rank one", "function"])
+def test_members_answer_alike_and_so_do_their_steps(name):
+    one = members()[name]
+    assert one.at(USER, ITEM) == pytest.approx(TABLE.ravel())
+    assert one.clip(floor=0.3).at(USER, ITEM) == pytest.approx([0.3, 0.3, 0.5, 1.0])
+    # Weights 10, 5, 2, 1 before; 10/3, 10/3, 2, 1 after: (20/3 + 5/3) of 18 are cut.
+    assert one.clip(floor=0.3).cut_share(USER, ITEM) == pytest.approx(25 / 3 / 18)
+    held = one.held_out(test_fraction=0.2, counted_on="log").at(USER, ITEM)
+    assert held == pytest.approx(0.2 * TABLE.ravel() / (1 - 0.8 * TABLE.ravel()))
+    assert [step.name for step in one.clip(floor=0.3).steps] == ["clip"]
+
+
+def test_smoothing_mixes_with_the_mean_over_all_pairs_and_a_function_has_none():
+    made = members()
+    expected = 0.5 * TABLE.ravel() + 0.5 * 0.45  # the mean of the table
+    assert made["pair"].smooth(amount=0.5).at(USER, ITEM) == pytest.approx(expected)
+    assert made["rank one"].smooth(amount=0.5).at(USER, ITEM) == pytest.approx(expected)
+    with pytest.raises(PropensityError, match="not known for a function"):
+        made["function"].smooth(amount=0.5)
+
+
+def test_rank_one_over_a_million_users_and_items_evaluates_in_less_than_a_gigabyte():
+    n, rng = 1_000_000, np.random.default_rng(0)
+    tracemalloc.start()
+    ids = np.arange(n)
+    user = np.repeat(rng.choice(n, 2000, replace=False), 2)
+    item = rng.choice(n, user.size, replace=False)
+    train = pd.DataFrame({"user": user, "item": rng.choice(n, user.size, replace=False)})
+    split = ipseval.Split.from_frames(train, pd.DataFrame({"user": user, "item": item}), users=ids, items=ids)
+    known = KnownPropensity(user=rng.uniform(0.1, 1, n), item=rng.uniform(0.1, 1, n))
+    lists = pd.DataFrame({"user": user[::2], "item": item[::2], "rank": 1})
+    frame = ipseval.evaluate(
+        {"m": lists}, split, propensity=known, metrics=["recall@1"], estimators=["snips-pooled"],
+        on_low_ess="ignore",
+    ).frame  # fmt: skip
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    fitted = known.fit(split)
+    first = (split.test.item[:, None] == item[::2]).any(axis=1)
+    weight = 1 / fitted.at(split.test.user, split.test.item)
+    assert frame.estimate.item() == pytest.approx(weight[first].sum() / weight.sum())
+    assert peak < 1e9
+
+
+def test_at_gamma_repeats_every_combination_of_steps():
+    popularity = [0, 1, 2, 2, 5, 9, 40]
+    changes = {
+        "clip": lambda one: one.clip(floor=0.2),
+        "smooth": lambda one: one.smooth(amount=0.3),
+        "held_out": lambda one: one.held_out(test_fraction=0.2, counted_on="log"),
+    }
+    for scale, unseen in itertools.product(["max", None], ["drop", "smooth"]):
+        for length in range(4):
+            for names in itertools.permutations(changes, length):
+                if scale is None and "held_out" in names:
+                    continue
+                made = []
+                for gamma in (0.0, 0.7):
+                    one = PowerLawPropensity(gamma=gamma, scale=scale, unseen=unseen).fit(
+                        popularity=popularity
+                    )
+                    for name in names:
+                        one = changes[name](one)
+                    made.append(one)
+                moved = made[0].at_gamma(0.7)
+                assert moved.item == pytest.approx(made[1].item, rel=1e-12, nan_ok=True), (scale, names)
+                assert made[1].at_gamma(0.7).item == pytest.approx(made[1].item, rel=1e-12, nan_ok=True)
+                assert moved.model == made[1].model
+                user, item = np.zeros(6, dtype=int), np.arange(1, 7)
+                assert moved.cut_share(user, item) == pytest.approx(made[1].cut_share(user, item))
+
+
+def test_a_chain_knows_its_derivative():
+    one = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 2, 5, 9, 40])
+    one = one.smooth(amount=0.3).clip(floor=0.45).held_out(test_fraction=0.2, counted_on="log")
+    chain = one.gamma_chain()
+    high, low = (np.log(chain.at(0.5 + shift)[0]) for shift in (1e-6, -1e-6))
+    assert chain.at(0.5)[1] == pytest.approx((high - low) / 2e-6, abs=1e-8)
+
+
+def test_clipping_before_holding_out_is_counted_on_the_held_out_scale():
+    first = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 100])
+    one = first.clip(floor=0.2).held_out(test_fraction=0.5, counted_on="log")
+    # P = .1 and 1, clipped .2 and 1; held out .5P/(1 − .5P): 1/19 and 1, clipped 1/9 and 1.
+    assert one.cut_share(np.zeros(2, int), np.arange(2)) == pytest.approx((19 - 9) / (19 + 1))
+
+
+def test_gamma_of_minus_one_leaves_unseen_items_out():
+    item = PowerLawPropensity(gamma=-1).fit(popularity=[2, 2, 0]).item
+    assert np.array_equal(item, [1, 1, np.nan], equal_nan=True)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-309])
+def test_a_propensity_with_an_infinite_weight_is_refused_with_the_count(tiny):
+    with pytest.raises(PropensityError, match=r"weight 1/P is infinite for 1 of 3 values"):
+        KnownPropensity(item=[1.0, 1.0, tiny])
+    with pytest.raises(PropensityError, match=r"weight 1/P is infinite"):
+        Propensity(np.array([1.0, tiny]), False, "known", 2)
+    with pytest.raises(PropensityError):
+        KnownPropensity(user=[1e-200, 1.0], item=[1e-200, 1.0]).fit(LOG)
+
+
+BAD = {
+    "a word for a truth value": lambda: KnownPropensity(item=[0.5], is_probability="False"),
+    "a column is missing": lambda: KnownPropensity(pair=pd.DataFrame({"user": [1], "item": [2], "p": [0.5]})),
+    "values above 1": lambda: KnownPropensity(
+        pair=pd.DataFrame({"user": [1], "item": [2], "propensity": 2.4})
+    ),
+    "item frame above 1": lambda: KnownPropensity(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
+    "values that are no numbers": lambda: KnownPropensity(item=["a", "b"]),
+    "a user factor without items": lambda: KnownPropensity(user=[0.5]),
+    "no function": lambda: KnownPropensity(function=3),
+    "a function of another shape": lambda: KnownPropensity(function=lambda u, i: 0.5).fit(LOG).at(USER, ITEM),
+    "a function out of range": lambda: KnownPropensity(function=lambda u, i: u + 2.0).fit(LOG).at(USER, ITEM),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_known_propensities_are_checked_where_they_are_made(case):
+    with pytest.raises(InputError):
+        BAD[case]()
+
+
+def test_a_warning_names_the_line_of_the_user():
+    with pytest.warns(IdentificationWarning) as caught:
+        PowerLawPropensity(gamma=1.5).fit(popularity=[1, 2])
+    assert caught[0].filename == __file__
+    with pytest.warns(IdentificationWarning) as caught:
+        PowerLawPropensity(gamma="fit", recommendations=np.array([[0], [1], [1]]), source="evaluated").fit(
+            ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1, 2, 0], "item": [0, 1, 1, 2]}))
+        )
+    assert {one.filename for one in caught} == {__file__}
