@@ -41,20 +41,6 @@ def requested_estimators(
     return chosen
 
 
-def check_possible(ranked: RankedPositives, name: str) -> None:
-    """Raise `InputError` for ranks that no list of `n_candidates` items has."""
-    low = (ranked.n_above < 0) | (ranked.n_tied < 0)
-    # Beyond the end of a top-K list the place is not known and stored as K.
-    known = ranked.max_rank is None
-    high = ranked.n_above + ranked.n_tied >= ranked.n_candidates if known else np.zeros(len(ranked), bool)
-    n_bad = int((low | high).sum())
-    if n_bad:
-        raise InputError(
-            f"{name!r}: n_above and n_tied must be >= 0 and, together, below n_candidates; {n_bad:,} of "
-            f"{len(ranked):,} positives break this. n_above is the 0-based rank: the best has 0."
-        )
-
-
 def check_ips(
     estimators: list[Estimator], metrics: list[Metric], propensity: Propensity, n_relevant: NRelevantLike
 ) -> None:
@@ -80,7 +66,6 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
     if not len(first):
         raise InputError("there is no positive to evaluate.")
     for name, ranked in ranks.items():
-        check_possible(ranked, name)
         same = len(ranked) == len(first) and np.array_equal(ranked.user, first.user)
         same = same and np.array_equal(ranked.item, first.item)
         if not (same and _same_ids(ranked, first)):

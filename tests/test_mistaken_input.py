@@ -158,11 +158,11 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "ranks from 1 in the place of counts from 0": (
         lambda: ipseval.evaluate_ranks({"a": ranks_of([2, 3])}, metrics=["recall@2"]),
-        r"'a': n_above and n_tied must be >= 0.*below n_candidates; 1 of 2 positives",
+        r"n_above and n_tied must be >= 0.*below n_candidates; 1 of 2 positives",
     ),
     "negative ranks": (
         lambda: ipseval.evaluate_ranks({"a": ranks_of([-1, 0])}, metrics=["recall@2"]),
-        r"'a': n_above and n_tied must be >= 0.*1 of 2 positives",
+        r"n_above and n_tied must be >= 0.*1 of 2 positives",
     ),
     "prior of another name": (
         lambda: ipseval.corrected_metric(20, 5, "auc", prior="estimated"),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -262,6 +263,23 @@ def test_ranks_among_given_candidates_come_back_as_they_were(tmp_path: Path) -> 
     assert np.array_equal(ranked.n_above, back.n_above)
     assert np.array_equal(ranked.candidates_by_user, back.candidates_by_user)
     assert back.n_not_candidates == ranked.n_not_candidates == len(split.test) - len(ranked)
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "popularity"])
+def test_the_record_of_sampled_ranks_comes_back(distribution: str, tmp_path: Path) -> None:
+    split = split_random(make_log(), rng=0)
+    scores = np.random.default_rng(0).random((30, 20))
+    sampler = SampledCandidates(6, distribution=distribution, rng=0)
+    ranked = rank_positives(scores, split, candidates=sampler)
+    store = Store.at(tmp_path)
+    store.write("key", ranked, split, {})
+    mask = np.arange(len(ranked)) % 2 == 0
+    one, other = (each.without(mask) for each in (ranked, store.read("key", split)))
+    assert not np.array_equal(one.n_candidates, ranked.n_candidates[~mask])
+    for field in fields(one.sampling):
+        assert np.array_equal(getattr(one.sampling, field.name), getattr(other.sampling, field.name))
+    assert np.array_equal(one.n_above, other.n_above)
+    assert np.array_equal(one.n_candidates, other.n_candidates)
 
 
 def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:

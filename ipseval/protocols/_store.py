@@ -6,20 +6,22 @@ import json
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, Sampling
+from ipseval.ranking._sampling import PER_POSITIVE as SAMPLED_PER_POSITIVE
 from ipseval.splits import Split
 
 FORMAT = "1"
 _META = b"ipseval"
 _PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 _FROM_SPLIT = ("user_ids", "item_ids")
+_SAMPLING = "sampling_"
 _ALL_BUT_TRAINING = "all but training items"
 
 
@@ -80,11 +82,11 @@ class Store:
         scalars = self._meta(key, table.schema)["scalars"]
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
         self._check_positives(key, columns, scalars, split)
-        by_user = scalars["candidates_by_user"]
-        if by_user == _ALL_BUT_TRAINING:
+        if scalars["candidates_by_user"] == _ALL_BUT_TRAINING:
             scalars["candidates_by_user"] = split.n_items - split.train.activity
-        elif by_user is not None:
-            scalars["candidates_by_user"] = np.array(by_user, dtype=np.int64)
+        if scalars.get("sampling") is not None:
+            drawn = {name: columns.pop(_SAMPLING + name, None) for name in SAMPLED_PER_POSITIVE}
+            scalars["sampling"] = Sampling(**scalars["sampling"] | drawn)
         return RankedPositives(**columns, user_ids=split.user_ids, item_ids=split.item_ids, **scalars)
 
     def about(self, key: str) -> dict[str, Any]:
@@ -139,11 +141,18 @@ def _columns(ranked: RankedPositives, split: Split) -> tuple[dict[str, Any], dic
         elif field.name == "candidates_by_user" and value is not None:
             usual = np.array_equal(value, split.n_items - split.train.activity)
             scalars[field.name] = _ALL_BUT_TRAINING if usual else value.tolist()
-        elif field.name not in _FROM_SPLIT and not is_dataclass(value):
-            # A record of how candidates were drawn is not kept: the protocol says it, and metrics do not
-            # read it.
-            scalars[field.name] = value.item() if isinstance(value, np.generic) else value
+        elif isinstance(value, Sampling):
+            record = {one.name: getattr(value, one.name) for one in fields(value)}
+            drawn = {name: record.pop(name) for name in SAMPLED_PER_POSITIVE}
+            columns |= {_SAMPLING + name: array for name, array in drawn.items() if array is not None}
+            scalars[field.name] = {name: _plain(one) for name, one in record.items()}
+        elif field.name not in _FROM_SPLIT:
+            scalars[field.name] = _plain(value)
     return columns, scalars
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _arrow() -> tuple[Any, Any]:

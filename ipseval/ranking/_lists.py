@@ -13,7 +13,7 @@ from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking._candidates import CandidateLists
 from ipseval.ranking._frames import frame_column, frame_columns
-from ipseval.ranking._order import places
+from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.splits import Split
 
@@ -37,7 +37,8 @@ def rank_lists(
 
     The list of a user is ordered by `rank` (1-based, ascending) or, without it, by `score` (descending, ties
     counted). K is the length of the longest list; shorter lists are padded with misses, and a positive that
-    is not in its user's list gets rank K + 1, which only says "beyond K".
+    is not in its user's list gets rank K + 1, which only says "beyond K". Lists of all candidates give the
+    whole ranking.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def rank_lists(
             f"{examples(pair)}), which are no candidates; remove them when recommending."
         )
     _check_candidates(log, lists, allowed, name)
-    n_above, n_tied = places(log.user, -order_by if by_rank else order_by)
+    n_above, n_tied = ranks_within_group(log.user, -order_by if by_rank else order_by)
     if by_rank:
         _check_ranks(log, order_by, n_above, n_tied, name)
     length = int(log.activity.max())
@@ -67,9 +68,10 @@ def rank_lists(
     keys, wanted = log.pair_key[order], targets.user * np.int64(split.n_items) + targets.item
     place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
     found, row = keys[place] == wanted, order[place]
-    return targets.ranked(
-        np.where(found, n_above[row], length), np.where(found, n_tied[row], 0), max_rank=length
-    )
+    n_above, n_tied = np.where(found, n_above[row], length), np.where(found, n_tied[row], 0)
+    if (log.activity >= targets.candidates_by_user)[targets.user].all():  # the lists hold all candidates
+        return targets.ranked(n_above, n_tied)
+    return targets.ranked(n_above, n_tied, max_rank=length, list_length=log.activity)
 
 
 def _check_candidates(

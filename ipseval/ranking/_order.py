@@ -1,13 +1,13 @@
-"""The place of each entry within its group, ties counted."""
+"""Ranks within groups, ties counted."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ipseval._types import AnyArray, IntArray
+from ipseval._types import AnyArray, BoolArray, IntArray
 
 
-def places(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
+def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
     """Return how many entries of the same group score higher than, and tie with, each entry.
 
     Parameters
@@ -19,7 +19,7 @@ def places(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
 
     Examples
     --------
-    >>> places(np.array([0, 0, 0, 1]), np.array([2.0, 5.0, 2.0, 1.0]))
+    >>> ranks_within_group(np.array([0, 0, 0, 1]), np.array([2.0, 5.0, 2.0, 1.0]))
     (array([1, 0, 1, 0]), array([1, 0, 1, 0]))
     """
     order = np.lexsort((score, group))
@@ -34,3 +34,34 @@ def places(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
     n_above[order] = group_end - level_end[level]
     n_tied[order] = (level_end - level_start)[level] - 1
     return n_above, n_tied
+
+
+def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return how many of the `counted` entries of the same group have a lower, and the same, level.
+
+    Parameters
+    ----------
+    group : (n,) int array
+        Ascending.
+    level : (n,) int array
+        Of each entry, at least 0: the better, the lower.
+
+    Examples
+    --------
+    >>> counted_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), np.array([False, True, True, True]))
+    (array([1, 0, 1, 0]), array([1, 1, 1, 1]))
+    """
+    above, same = np.zeros(group.size, np.int64), np.zeros(group.size, np.int64)
+    rows = np.flatnonzero(np.isin(group, group[counted]))  # the groups that hold any
+    if rows.size:
+        rows = rows[np.lexsort((level[rows], group[rows]))]
+        group, level = group[rows], level[rows]
+        before = np.concatenate([[0], np.cumsum(counted[rows])])
+        starts_group = np.append(True, group[1:] != group[:-1])
+        starts_level = np.flatnonzero(starts_group | np.append(True, level[1:] != level[:-1]))
+        size = np.diff(starts_level, append=rows.size)
+        in_level = np.diff(before[np.append(starts_level, rows.size)])
+        first = np.maximum.accumulate(np.where(starts_group, np.arange(rows.size), 0))
+        above[rows] = np.repeat(before[starts_level], size) - before[first]
+        same[rows] = np.repeat(in_level, size)
+    return above, same

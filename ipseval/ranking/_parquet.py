@@ -12,11 +12,10 @@ import pandas as pd
 
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
-from ipseval.ranking._sampling import Sampling
+from ipseval.ranking._sampling import PER_DRAW, PER_POSITIVE, Sampling
 
 FORMAT = 1
-ARRAYS = ("user_ids", "item_ids", "candidates_by_user")
-SAMPLING_ARRAYS = ("n_candidates", "above_estimate", "tied_estimate")
+ARRAYS = ("user_ids", "item_ids", "candidates_by_user", "list_length")
 SAMPLING_OPTIONS = ("n_sampled", "replacement", "uniform", "pool")
 COUNTS = ("n_above", "n_tied", "n_candidates")
 
@@ -39,10 +38,12 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
     if fields["gain"] is not None:
         columns["gain"] = pyarrow.array(fields["gain"])
     sampling: Sampling | None = fields["sampling"]
+    packed = {name: fields[name] for name in ARRAYS}
     if sampling is not None:
+        packed |= {f"sampling_{name}": getattr(sampling, name) for name in PER_DRAW}
         columns |= {
             f"sampling_{name}": pyarrow.array(getattr(sampling, name))
-            for name in SAMPLING_ARRAYS
+            for name in PER_POSITIVE
             if getattr(sampling, name) is not None
         }
     about = {
@@ -51,11 +52,11 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
         "candidates": fields["candidates"],
         "n_not_candidates": fields["n_not_candidates"],
         "sampling": sampling and {name: getattr(sampling, name) for name in SAMPLING_OPTIONS},
-        "dtypes": {name: fields[name].dtype.str for name in ARRAYS if fields[name] is not None},
+        "dtypes": {name: array.dtype.str for name, array in packed.items() if array is not None},
     }
     metadata = {b"ipseval": json.dumps(about).encode()}
     for name in about["dtypes"]:
-        values = ids[name[:4]] if name.endswith("_ids") else pyarrow.array(fields[name])
+        values = ids[name[:4]] if name.endswith("_ids") else pyarrow.array(packed[name].ravel())
         metadata[f"ipseval.{name}".encode()] = _packed(pyarrow, values)
     table = pyarrow.table(columns).replace_schema_metadata(metadata)
     parquet.write_table(table, path, compression="zstd")
@@ -96,8 +97,10 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
             )
     fields |= {name: table[name].to_numpy() for name in COUNTS}
     fields["gain"] = _column(table, "gain")
-    arrays = {name: _column(table, f"sampling_{name}") for name in SAMPLING_ARRAYS}
-    fields["sampling"] = about["sampling"] and Sampling(**about["sampling"], **arrays)
+    arrays = {name: _column(table, f"sampling_{name}") for name in PER_POSITIVE}
+    if about["sampling"]:
+        arrays |= {n: _unpacked(pyarrow, metadata, f"sampling_{n}", about["dtypes"]) for n in PER_DRAW}
+        fields["sampling"] = Sampling(**about["sampling"], **arrays)
     return fields | {name: about[name] for name in ("max_rank", "candidates", "n_not_candidates")}
 
 

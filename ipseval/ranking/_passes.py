@@ -11,7 +11,7 @@ from ipseval._types import AnyArray, IntArray
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import CandidateLists
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._order import places
+from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import Targets
 from ipseval.ranking._run import Resources, one_blas_thread, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
@@ -146,7 +146,7 @@ def rank_in_lists(
             scores = np.empty(row.size)
             kernels.pair_scores(factors.user, factors.item, factors.bias, block[row], item, scores)
         n_nan, n_scores = n_nan + int((scores != scores).sum()), n_scores + scores.size
-        above, tied = places(row, scores)
+        above, tied = ranks_within_group(row, scores)
         rows = slice(first[a], stop[a + block.size - 1])
         key = row * np.int64(n_items) + item
         wanted = (np.searchsorted(block, targets.user[rows]) * np.int64(n_items)) + targets.item[rows]

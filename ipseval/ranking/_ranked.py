@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ipseval._checks import check_finite, check_positive_int
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
+from ipseval.ranking._order import counted_above
 from ipseval.ranking._parquet import read, write
 from ipseval.ranking._sampling import Sampling
 
 if TYPE_CHECKING:
     from ipseval.splits import Split
 
+PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
+PER_USER = ("candidates_by_user", "list_length")
 ALL_ITEMS = "all items minus the user's training items"
 
 
@@ -41,8 +45,8 @@ class RankedPositives:
     gain : (n_pos,) float array or None
         Graded relevance of the positive (the test value), where there is one.
     max_rank : int or None
-        With top-K lists: ranks beyond K are unknown and stored as K + 1; only @k metrics with k <= K are
-        exact. None: the whole ranking is known.
+        With top-K lists: K, the length of the longest; ranks beyond a list are unknown and stored as K + 1.
+        None: the whole ranking is known.
     candidates_by_user : (n_users,) int array or None
         |C_u| of every user of the population, with or without positives; the unbiased AUC needs it.
     candidates : str
@@ -52,6 +56,15 @@ class RankedPositives:
     sampling : Sampling or None
         With sampled candidates: how they were drawn; ranks and `n_candidates` are then those of the sampled
         lists. None: every candidate competes.
+    list_length : (n_users,) int array or None
+        With top-K lists: the length of each user's list, 0 for a user without one. Ranks up to it are exact;
+        what follows is padded with misses. None: unknown, or no lists.
+
+    Raises
+    ------
+    InputError
+        For arrays that contradict each other or the ids: codes out of range, ranks that no list of
+        `n_candidates` items has, repeated ids or pairs, gains that are not finite.
     """
 
     user: IntArray
@@ -67,29 +80,27 @@ class RankedPositives:
     candidates: str = ALL_ITEMS
     n_not_candidates: int = 0
     sampling: Sampling | None = None
+    list_length: IntArray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("user", "item", "n_above", "n_tied", "n_candidates"):
-            codes = np.asarray(getattr(self, name))
-            if codes.dtype.kind not in "iu" and codes.size:
-                raise InputError(f"{name} must hold whole numbers; got dtype {codes.dtype}.")
-            object.__setattr__(self, name, codes)
-        for name in ("user_ids", "item_ids", "gain", "candidates_by_user"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, np.asarray(getattr(self, name)))
-        size = self.user.size
-        for name in ("item", "n_above", "n_tied", "n_candidates", "gain"):
-            array = getattr(self, name)
-            if array is not None and array.shape != (size,):
-                raise InputError(f"{name} must have shape ({size},) like user; got {array.shape}.")
-        key = self.user * np.int64(max(self.item_ids.size, 1)) + self.item
-        if size and (np.diff(key) <= 0).any():
-            raise InputError("ranked positives must be sorted by user, then item, without repetition.")
-        views = ("user", "item", "n_above", "n_tied", "n_candidates", "gain", "user_ids", "item_ids")
-        for name in (*views, "candidates_by_user"):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, readonly(array))
+        for name in (*PER_POSITIVE, *PER_USER, "user_ids", "item_ids"):
+            given = getattr(self, name)
+            if given is not None:
+                # What cannot be written to is shared, as it flows from one value to the next.
+                fixed = isinstance(given, np.ndarray) and not given.flags.writeable
+                object.__setattr__(self, name, given if fixed else readonly(np.array(given)))
+                if name.endswith("_ids") and not fixed:
+                    _check_unique(name, getattr(self, name))
+        check_ranks(self)
+
+    @classmethod
+    def trusted(cls, **values: Any) -> RankedPositives:
+        """Return ranks of values that are known to be right: the library's own, made without the checks."""
+        made = object.__new__(cls)
+        for field in fields(cls):
+            value = values.get(field.name, field.default)
+            made.__dict__[field.name] = readonly(value) if isinstance(value, np.ndarray) else value
+        return made
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -162,17 +173,64 @@ class RankedPositives:
         """Return the chosen positives; their ranks stay as they are."""
         return self if keep.all() else self._rows(keep)
 
-    def _rows(self, rows: BoolArray | slice) -> RankedPositives:
-        return replace(
-            self,
-            user=self.user[rows],
-            item=self.item[rows],
-            n_above=self.n_above[rows],
-            n_tied=self.n_tied[rows],
-            n_candidates=self.n_candidates[rows],
-            gain=None if self.gain is None else self.gain[rows],
-            sampling=None if self.sampling is None else self.sampling.select(rows),
-        )
+    def without(self, mask: BoolArray) -> RankedPositives:
+        """Return the ranks when the positives in `mask` (n_pos,) are no candidates of their users at all.
+
+        They stop being positives and competitors: the ranks of the user's other positives, and the number of
+        candidates, are those of a catalogue that lacks the item for this user alone. In a top-K list the
+        items below move up, and the list is shorter by one: what would have followed is not known. Among
+        sampled candidates the draws of the item are taken out, and the list is shorter by them.
+
+        Raises
+        ------
+        InputError
+            For a mask of another shape or type, and for sampled ranks that do not say which positives were
+            drawn.
+
+        Examples
+        --------
+        >>> ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
+        >>> rest = ranked.without(np.array([True, False]))
+        >>> rest.n_above, rest.n_candidates
+        (array([0]), array([4]))
+        """
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != self.user.shape:
+            raise InputError(
+                f"mask must hold True or False for each of {len(self):,} positives; got {mask.dtype} of "
+                f"shape {mask.shape}."
+            )
+        if not mask.any():
+            return self
+        stays = ~mask
+        gone = np.bincount(self.user[mask], minlength=self.n_population)
+        changes: dict[str, Any] = {}
+        if self.candidates_by_user is not None:
+            changes["candidates_by_user"] = self.candidates_by_user - gone
+        if self.sampling is not None:
+            above, tied, taken, changes["sampling"] = self.sampling.without(self.user, mask, gone)
+        else:
+            above, tied = counted_above(self.user, self.n_above, mask)
+            taken = gone[self.user]
+        if self.max_rank is not None:
+            listed = self.n_above < self.max_rank
+            above, tied = above * listed, tied * listed  # what is in no list stays beyond it
+            full = np.full(self.n_population, self.max_rank)
+            length = full if self.list_length is None else self.list_length
+            n_listed = np.bincount(self.user[mask & listed], minlength=self.n_population)
+            changes["list_length"] = length - n_listed
+        for name, fewer in (("n_above", above), ("n_tied", tied), ("n_candidates", taken)):
+            changes[name] = np.maximum(getattr(self, name) - fewer, 0)[stays]
+        return self._rows(stays, **changes)
+
+    def _rows(self, rows: BoolArray | slice, **changes: Any) -> RankedPositives:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in PER_POSITIVE:
+            if values[name] is not None:
+                values[name] = values[name][rows]
+        values |= changes
+        values["sampling"] = None if values["sampling"] is None else values["sampling"].select(rows)
+        return RankedPositives.trusted(**values)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write the ranks to a parquet file: one row per positive, with ids, readable by any tool.
@@ -197,6 +255,50 @@ class RankedPositives:
             Without pyarrow, for a file of another origin, or one of a later format.
         """
         return cls(**read(path))
+
+
+def check_ranks(ranked: RankedPositives) -> None:
+    """Raise `InputError` unless shapes, types, codes and counts go together."""
+    size, n_users = ranked.user.size, ranked.user_ids.size
+    shapes = dict.fromkeys(PER_POSITIVE, (size,)) | dict.fromkeys(PER_USER, (n_users,))
+    for name, shape in shapes.items():
+        array = getattr(ranked, name)
+        if array is None:
+            continue
+        if name != "gain" and array.dtype.kind not in "iu" and array.size:
+            raise InputError(f"{name} must hold whole numbers; got dtype {array.dtype}.")
+        if array.shape != shape:
+            what = "user" if shape == (size,) else "user_ids"
+            raise InputError(f"{name} must have shape {shape} like {what}; got {array.shape}.")
+    for name, end in (("user", n_users), ("item", ranked.item_ids.size)):
+        codes = getattr(ranked, name)
+        n_bad = int(((codes < 0) | (codes >= end)).sum())
+        if n_bad:
+            raise InputError(f"{name} must hold codes from 0 to {end - 1}; {n_bad:,} of {size:,} are not.")
+    if ranked.gain is not None:
+        check_finite("gain", ranked.gain)
+    key = ranked.user * np.int64(max(ranked.item_ids.size, 1)) + ranked.item
+    if size and (np.diff(key) <= 0).any():
+        raise InputError("ranked positives must be sorted by user, then item, without repetition.")
+    bad, limit = (ranked.n_above < 0) | (ranked.n_tied < 0), " and, together, below n_candidates"
+    if ranked.max_rank is None:
+        bad |= ranked.n_above + ranked.n_tied >= ranked.n_candidates
+    else:  # beyond the end of a top-K list the place is not known
+        bad |= ranked.n_above > check_positive_int("max_rank", ranked.max_rank, minimum=0)
+        limit = f", n_above at most max_rank = {ranked.max_rank}"
+    if bad.any():
+        raise InputError(
+            f"n_above and n_tied must be >= 0{limit}; {int(bad.sum()):,} of {size:,} positives break "
+            "this. n_above is the 0-based rank: the best has 0."
+        )
+
+
+def _check_unique(name: str, ids: AnyArray) -> None:
+    if ids.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional; got shape {ids.shape}.")
+    n_repeated = ids.size - len(set(ids.tolist()))
+    if n_repeated:
+        raise InputError(f"{name} repeats {n_repeated:,} of {ids.size:,} ids; each id may occur once.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,21 +338,23 @@ class Targets:
             item_ids=split.item_ids,
         )
 
-    def ranked(self, n_above: IntArray, n_tied: IntArray, *, max_rank: int | None = None) -> RankedPositives:
-        """Return the result for these targets."""
-        return RankedPositives(
-            self.user,
-            self.item,
-            n_above,
-            n_tied,
-            self.candidates_by_user[self.user],
-            self.user_ids,
-            self.item_ids,
+    def ranked(self, n_above: IntArray, n_tied: IntArray, **more: Any) -> RankedPositives:
+        """Return the result for these targets; `more`: further fields, which replace those that follow."""
+        values = {
+            "n_candidates": self.candidates_by_user[self.user],
+            "candidates_by_user": self.candidates_by_user,
+            "candidates": self.candidates,
+        }
+        return RankedPositives.trusted(
+            user=self.user,
+            item=self.item,
+            n_above=n_above,
+            n_tied=n_tied,
+            user_ids=self.user_ids,
+            item_ids=self.item_ids,
             gain=self.gain,
-            max_rank=max_rank,
-            candidates_by_user=self.candidates_by_user,
-            candidates=self.candidates,
             n_not_candidates=self.n_not_candidates,
+            **values | more,
         )
 
 

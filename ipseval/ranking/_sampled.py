@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -133,7 +133,9 @@ def rank_sampled(
     drawer = Drawer(candidates, targets, weights)
     size, reader = targets.user.size, _ScoreReader(scorer, targets.item_ids.size, resources)
     n_above, n_tied, n_full = (np.zeros(size, dtype=np.int64) for _ in range(3))
-    above_estimate, tied_estimate = np.zeros(size), np.zeros(size)
+    above_estimate, tied_estimate, order = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64)
+    drawn_rows: list[IntArray] = []
+    drawn_inverse: list[FloatArray] = []
     users, starts = np.unique(targets.user, return_index=True)
     stops = np.append(starts[1:], size)
     n_nan, n_scores = 0, 0
@@ -148,8 +150,15 @@ def rank_sampled(
         if draws.inverse is not None:
             above_estimate[rows] = (above * draws.inverse).sum(axis=1)
             tied_estimate[rows] = (tied * draws.inverse).sum(axis=1)
+        order[rows] = (own < own.T).sum(axis=1)
+        if candidates.pool == "candidates":
+            place = np.minimum(np.searchsorted(items, draws.items), items.size - 1)
+            i, k = np.nonzero(items[place] == draws.items)
+            drawn_rows.append(start + np.column_stack([i, place[i, k]]))
+            if draws.inverse is not None:
+                drawn_inverse.append(draws.inverse[i, k])
         if candidates.pool == "unobserved+positives":
-            n_above[rows] += (own < own.T).sum(axis=1)
+            n_above[rows] += order[rows]
             n_tied[rows] += (own == own.T).sum(axis=1) - 1
     check_nan(n_nan, n_scores, resources.name)
     counts = stops - starts
@@ -162,9 +171,13 @@ def rank_sampled(
         candidates.pool,
         None if weights is None else above_estimate,
         None if weights is None else tied_estimate,
+        order,
+        np.concatenate(drawn_rows) if drawn_rows else None,
+        np.concatenate(drawn_inverse) if drawn_inverse else None,
     )
-    return replace(
-        targets.ranked(n_above, n_tied),
+    return targets.ranked(
+        n_above,
+        n_tied,
         n_candidates=np.full(size, candidates.n_sampled + 1, dtype=np.int64) + extra,
         candidates_by_user=None,
         candidates=f"sampled candidates: {candidates.description}",

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from ipseval._types import BoolArray, FloatArray, IntArray, readonly
+from ipseval.errors import InputError
+from ipseval.ranking._order import counted_above
 
+PER_POSITIVE = ("n_candidates", "above_estimate", "tied_estimate", "order")
+PER_DRAW = ("drawn", "drawn_inverse")
 Pool = Literal["candidates", "unobserved", "unobserved+positives"]
 
 
@@ -30,6 +36,12 @@ class Sampling:
         Unbiased estimates of the number of all candidates scored above, and tied with, the positive: drawn
         competitors weighted by the inverse of their known probability. None for uniform draws, where the
         sampled rank itself says as much.
+    order : (n_pos,) int array or None
+        Number of the user's positives that score higher than the positive.
+    drawn : (k, 2) int array or None
+        Rows (i, j), one for each time that the positive j was drawn as a competitor of the positive i; by i.
+    drawn_inverse : (k,) float array or None
+        The inverse probability of these draws; None for uniform draws.
     """
 
     n_sampled: int
@@ -39,12 +51,18 @@ class Sampling:
     pool: Pool = "candidates"
     above_estimate: FloatArray | None = None
     tied_estimate: FloatArray | None = None
+    order: IntArray | None = None
+    drawn: IntArray | None = None
+    drawn_inverse: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_candidates", "above_estimate", "tied_estimate"):
+        for name in (*PER_POSITIVE, *PER_DRAW):
             array = getattr(self, name)
             if array is not None:
-                object.__setattr__(self, name, readonly(array))
+                object.__setattr__(self, name, readonly(np.asarray(array)))
+
+        if self.drawn is not None:
+            object.__setattr__(self, "drawn", readonly(self.drawn.astype(np.int64).reshape(-1, 2)))
 
     def __repr__(self) -> str:
         law = f"{'uniform' if self.uniform else 'weighted'}, {'with' if self.replacement else 'without'}"
@@ -60,9 +78,52 @@ class Sampling:
 
     def select(self, keep: BoolArray | slice) -> Sampling:
         """Return the record of the chosen positives."""
-        return replace(
-            self,
-            n_candidates=self.n_candidates[keep],
-            above_estimate=None if self.above_estimate is None else self.above_estimate[keep],
-            tied_estimate=None if self.tied_estimate is None else self.tied_estimate[keep],
-        )
+        values = {name: getattr(self, name) for name in (*PER_POSITIVE, *PER_DRAW)}
+        kept = {name: values[name][keep] for name in PER_POSITIVE if values[name] is not None}
+        if self.drawn is not None:
+            row = np.full(self.n_candidates.size, -1)
+            row[keep] = np.arange(kept["n_candidates"].size)
+            stays = (row[self.drawn] >= 0).all(axis=1)
+            kept["drawn"] = row[self.drawn[stays]]
+            if self.drawn_inverse is not None:
+                kept["drawn_inverse"] = self.drawn_inverse[stays]
+        return replace(self, **kept)
+
+    def without(
+        self, user: IntArray, mask: BoolArray, gone: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray, Sampling]:
+        """Return what the positives in `mask` took in each positive's list when they leave, and the record.
+
+        The counts are those that stood above the positive, tied with it, and in its list at all. The record
+        is that of all positives, as if those in `mask` had never been drawn. `gone` (n_users,): their number.
+
+        Raises
+        ------
+        InputError
+            When the record does not say which positives were drawn.
+        """
+        order, drawn = self.order, self.drawn
+        if order is None or (drawn is None and self.pool == "candidates"):
+            raise InputError(
+                "these sampled ranks do not say which positives were drawn; rank the positives again."
+            )
+        if self.pool == "unobserved":
+            nothing = np.zeros(user.size, np.int64)
+            return nothing, nothing, nothing, self
+        if self.pool == "unobserved+positives":
+            above, tied = counted_above(user, order, mask)
+            return above, tied, gone[user], self
+        assert drawn is not None
+        leaves = mask[drawn[:, 1]]
+        by, other = drawn[leaves].T
+        is_above, is_tied = order[other] < order[by], order[other] == order[by]
+        changes: dict[str, Any] = {"n_candidates": self.n_candidates - gone[user]}
+        if self.above_estimate is not None and self.tied_estimate is not None:
+            assert self.drawn_inverse is not None
+            inverse = self.drawn_inverse[leaves]
+            for name, chosen in (("above_estimate", is_above), ("tied_estimate", is_tied)):
+                lost = np.bincount(by, weights=inverse * chosen, minlength=user.size)
+                # The sum of what is left, up to rounding; nothing drawn above leaves nothing.
+                changes[name] = np.maximum(getattr(self, name) - lost, 0.0)
+        counts = [np.bincount(by[chosen], minlength=user.size) for chosen in (is_above, is_tied)]
+        return counts[0], counts[1], np.bincount(by, minlength=user.size), replace(self, **changes)

@@ -1,0 +1,220 @@
+"""Positives that leave as pairs: the ranks of the others are those of a catalogue without the item."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipseval import InputError, RankedPositives, SampledCandidates, rank_positives
+from ipseval.ranking._draws import Drawer
+from ipseval.ranking._ranked import Targets
+from tests.golden.ranking_oracle import rank
+from tests.ranking.worlds import World, frame, random_world, world_of
+
+KINDS = ("array", "sparse", "factors", "function", "allowed", "candidates")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_mask(rng: np.random.Generator, ranked: RankedPositives) -> np.ndarray:
+    return rng.random(len(ranked)) < rng.choice([0.1, 0.4, 0.9, 1.0])
+
+
+def integer_factors(rng: np.random.Generator, world: World, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(rng.integers(-2, 3, size=(n, 2)).astype(float) for n in (world.n_users, n_items))
+
+
+def expected(world: World, scores, ranked: RankedPositives, mask, pools) -> list[tuple[int, ...]]:
+    """Rank each positive that stays again, by the definition, among what is left."""
+    training, leaving = {}, {}
+    for user, item in world.train:
+        training.setdefault(user, set()).add(item)
+    for user, item in zip(ranked.user[mask].tolist(), ranked.item[mask].tolist(), strict=True):
+        leaving.setdefault(user, set()).add(item)
+    result = []
+    for user, item in zip(ranked.user[~mask].tolist(), ranked.item[~mask].tolist(), strict=True):
+        excluded = training.get(user, set()) | leaving.get(user, set())
+        row = {i: s for i, s in enumerate(scores[user].tolist()) if i in pools[user] and i not in excluded}
+        result.append((user, item, *rank(row, item, ()), len(row)))
+    return result
+
+
+def rows(ranked: RankedPositives) -> list[tuple[int, ...]]:
+    columns = (ranked.user, ranked.item, ranked.n_above, ranked.n_tied, ranked.n_candidates)
+    return [tuple(int(x) for x in row) for row in zip(*columns, strict=True)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=170)
+@given(seed=seeds)
+def test_the_others_are_ranked_as_if_the_item_were_not_in_the_catalogue(kind, seed):
+    rng = np.random.default_rng(seed)
+    n_items = int(rng.integers(2, 25))
+    world = random_world(rng, int(rng.integers(1, 8)), n_items)
+    factors = integer_factors(rng, world, n_items)
+    scores = factors[0] @ factors[1].T
+    everything = set(range(n_items))
+    pools = dict.fromkeys(range(world.n_users), everything)
+    options = {}
+    if kind == "allowed":
+        allowed = everything - {int(rng.integers(n_items))} | {item for _, item in world.test}
+        options["allowed_items"] = sorted(allowed)
+        pools = dict.fromkeys(pools, allowed)
+    if kind == "candidates":
+        pools = {u: {i for i in everything if rng.random() < 0.6} for u in pools}
+        for user, item in world.test:
+            pools[user].add(item)
+        options["candidates"] = frame(sorted((u, i) for u in pools for i in pools[u]))
+    models = {"sparse": sp.csr_matrix(scores), "factors": factors, "function": lambda users: scores[users]}
+    ranked = rank_positives(models.get(kind, scores), world.split, **options)
+    mask = random_mask(rng, ranked)
+    rest = ranked.without(mask)
+    assert rows(rest) == expected(world, scores, ranked, mask, pools)
+    gone = np.bincount(ranked.user[mask], minlength=world.n_users)
+    assert rest.candidates_by_user.tolist() == (ranked.candidates_by_user - gone).tolist()
+
+
+@settings(max_examples=200)
+@given(seed=seeds)
+def test_a_list_loses_what_leaves_and_what_stood_below_moves_up(seed):
+    rng = np.random.default_rng(seed)
+    n_items, depth = int(rng.integers(4, 25)), int(rng.integers(1, 6))
+    world = random_world(rng, int(rng.integers(1, 8)), n_items)
+    scores = np.array([rng.permutation(n_items) for _ in range(world.n_users)])
+    entries = []
+    for user in range(world.n_users):
+        best = [i for i in np.argsort(-scores[user]).tolist() if (user, i) not in world.train]
+        entries += [(user, i, r + 1) for r, i in enumerate(best[: rng.integers(depth + 1)])]
+    if not entries:
+        return
+    lists = pd.DataFrame(entries, columns=["user", "item", "rank"])
+    ranked = rank_positives(lists, world.split)
+    mask = random_mask(rng, ranked)
+    rest = ranked.without(mask)
+    gone = set(zip(ranked.user[mask].tolist(), ranked.item[mask].tolist(), strict=True))
+    left = [(u, i) for u, i, _ in entries if (u, i) not in gone]
+    length = [sum(u == user for u, _ in left) for user in range(world.n_users)]
+    assert rest.max_rank is None or rest.list_length.tolist() == length
+    for user, item, above, tied in zip(rest.user, rest.item, rest.n_above, rest.n_tied, strict=True):
+        own = [i for u, i in left if u == user]
+        assert above == (own.index(item) if item in own else ranked.max_rank)
+        assert tied == 0
+
+
+def test_lists_of_unknown_length_are_taken_to_be_full():
+    ranked = RankedPositives(
+        [0, 0, 1], [1, 2, 1], [0, 3, 1], [0, 0, 0], [9, 9, 9], [0, 1], range(9), max_rank=3
+    )
+    rest = ranked.without(np.array([True, False, False]))
+    assert rest.n_above.tolist() == [3, 1]
+    assert rest.list_length.tolist() == [2, 3]
+
+
+SCHEMES = [
+    {"per": per, "replacement": replacement, "distribution": distribution, "pool": pool}
+    for per in ("user", "positive")
+    for replacement in (True, False)
+    for distribution in ("uniform", "popularity")
+    for pool in ("candidates", "unobserved", "unobserved+positives")
+]
+
+
+@pytest.mark.filterwarnings("ignore::ipseval.IdentificationWarning")
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda one: "-".join(str(value) for value in one.values()))
+def test_what_leaves_was_never_drawn(scheme):
+    rng = np.random.default_rng(0)
+    state = rng.choice(3, p=[0.6, 0.2, 0.2], size=(30, 25))
+    state[0] = 1
+    state[0, :20] = [2] * 3 + [0] * 17  # every item is known to training
+    log = [[(int(u), int(i)) for u, i in np.argwhere(state == one)] for one in (1, 2)]
+    world = world_of(30, 25, *log)
+    scores = rng.integers(0, 8, size=(30, 25)).astype(float)
+    sampler = SampledCandidates(4, rng=3, **scheme)
+    ranked = rank_positives(scores, world.split, candidates=sampler)
+    mask = rng.random(len(ranked)) < 0.4
+    rest = ranked.without(mask)
+    half = ranked.user < 15  # the record follows a selection
+    assert rows(ranked.select(half).without(mask[half])) == rows(rest.select(half[~mask]))
+
+    targets = Targets.from_split(world.split)
+    drawer = Drawer(sampler, targets, sampler.weights(world.split))
+    found, above_estimate, sizes = [], [], []
+    for user in np.unique(ranked.user).tolist():
+        own = ranked.user == user
+        items, leaving = ranked.item[own], set(ranked.item[own & mask].tolist())
+        size, draws = drawer.draw(user, items)
+        for row, item in enumerate(items.tolist()):
+            if item in leaving:
+                continue
+            drawn = [int(i) for i in draws.items[row]]
+            if scheme["pool"] == "unobserved+positives":
+                drawn += [int(i) for i in items if i != item]
+            drawn = [i for i in drawn if i not in leaving]
+            above = sum(scores[user, i] > scores[user, item] for i in drawn)
+            tied = sum(scores[user, i] == scores[user, item] for i in drawn)
+            found.append((user, item, above, tied, len(drawn) + 1))
+            sizes.append(size - len(leaving) * (scheme["pool"] == "candidates"))
+            if draws.inverse is not None:
+                pairs = zip(draws.items[row].tolist(), draws.inverse[row].tolist(), strict=True)
+                better = [w for i, w in pairs if i not in leaving and scores[user, i] > scores[user, item]]
+                above_estimate.append(sum(better))
+    assert rows(rest) == found
+    assert rest.sampling.n_candidates.tolist() == sizes
+    if scheme["distribution"] != "uniform":
+        np.testing.assert_allclose(rest.sampling.above_estimate, above_estimate, rtol=1e-12, atol=1e-9)
+
+
+def test_a_mask_of_another_kind_is_refused():
+    ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
+    assert ranked.without(np.array([False, False])) is ranked
+    for mask in ([0, 1], [True], [[True, False]]):
+        with pytest.raises(InputError, match="mask must hold True or False for each of 2 positives"):
+            ranked.without(np.array(mask))
+
+
+GOOD = {
+    "user": [0, 0],
+    "item": [1, 2],
+    "n_above": [0, 1],
+    "n_tied": [0, 0],
+    "n_candidates": [5, 5],
+    "user_ids": ["a"],
+    "item_ids": list("vwxyz"),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"user": [0, 1]}, "user must hold codes from 0 to 0; 1 of 2 are not"),
+        ({"user": [-1, 0]}, "user must hold codes from 0 to 0; 1 of 2 are not"),
+        ({"item": [1, 5]}, "item must hold codes from 0 to 4; 1 of 2 are not"),
+        ({"item": [2, 1]}, "must be sorted by user, then item"),
+        ({"item": [1]}, r"item must have shape \(2,\) like user; got \(1,\)"),
+        ({"n_above": [-1, 0]}, "n_above and n_tied must be >= 0 .* 1 of 2 positives break this"),
+        ({"n_above": [0, 4], "n_tied": [0, 1]}, "together, below n_candidates; 1 of 2 positives"),
+        ({"n_above": [0, 4], "max_rank": 3}, "at most max_rank = 3; 1 of 2 positives"),
+        ({"max_rank": 2.5}, "max_rank must be an integer >= 0; got 2.5"),
+        ({"gain": [1.0, np.nan]}, "gain must be finite; 1 of 2"),
+        ({"user_ids": ["a", "a"]}, "user_ids repeats 1 of 2 ids"),
+        (
+            {"candidates_by_user": [5, 5]},
+            r"candidates_by_user must have shape \(1,\) like user_ids",
+        ),
+        ({"list_length": [1.5]}, "list_length must hold whole numbers"),
+    ],
+)
+def test_ranks_that_contradict_themselves_are_refused(change, message):
+    RankedPositives(**GOOD)
+    with pytest.raises(InputError, match=message):
+        RankedPositives(**GOOD | change)
+
+
+def test_the_arrays_of_the_caller_are_not_shared():
+    user = np.array([0, 0])
+    ranked = RankedPositives(**GOOD | {"user": user})
+    user[0] = 7
+    assert ranked.user.tolist() == [0, 0]
