@@ -39,36 +39,60 @@ def counted(number: int, noun: str) -> str:
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `UnknownNameError` unless `value` is one of `choices`."""
     known = tuple(choices)
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise UnknownNameError(f"value for {name}:", value, known)
 
 
 def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:
     """Return `value` as a float in the unit interval, or raise `InputError`."""
-    number = float(value) if isinstance(value, (int, float, np.number)) else math.nan
+    number = real_number(value)
     low_ok = number > 0 if low_open else number >= 0
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
         interval = f"{'(' if low_open else '['}0, 1{')' if high_open else ']'}"
-        raise InputError(f"{name} must be in {interval}; got {value!r}.")
+        raise InputError(f"{name} must be in {interval}; got {value!r:.80}.")
     return number
 
 
 def check_positive_int(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int of at least `minimum`, or raise `InputError`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) < minimum:
-        raise InputError(f"{name} must be an integer >= {minimum}; got {value!r}.")
+        raise InputError(f"{name} must be an integer >= {minimum}; got {value!r:.80}.")
     return int(value)
 
 
 def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bool = True) -> float:
     """Return `value` as a finite float above `low` (or equal to it), or raise `InputError`."""
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.complexfloating)):
-        number = float(value)
-        if math.isfinite(number) and (number > low or (number == low and not low_open)):
-            return number
+    number = real_number(value)
+    if math.isfinite(number) and (number > low or (number == low and not low_open)):
+        return number
     bound = "" if low == -math.inf else f" {'>' if low_open else '>='} {low:g}"
-    raise InputError(f"{name} must be a finite number{bound}; got {value!r}.")
+    raise InputError(f"{name} must be a finite number{bound}; got {value!r:.80}.")
+
+
+def real_number(value: object) -> float:
+    """Return a real number as a float, and NaN for what is none."""
+    if isinstance(value, (bool, np.complexfloating)) or not isinstance(value, (int, float, np.number)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def check_bool(name: str, value: object) -> bool:
+    """Return `value` as a bool, or raise `InputError`: any text would count as true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be True or False; got {value!r:.80}.")
+    return bool(value)
+
+
+def check_type(name: str, value: object, kind: type | tuple[type, ...], instead: str = "") -> None:
+    """Raise `InputError` unless `value` is of this type."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        expected = " or ".join(one.__name__ for one in kinds)
+        raise InputError(f"{name} must be {expected}; got {type(value).__name__}.{instead}")
 
 
 def as_generator(rng: RngLike) -> np.random.Generator:
@@ -102,7 +126,21 @@ def number_type(frame: pd.DataFrame) -> Any:
     if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in kinds):
         return None
     common = np.result_type(*kinds)
-    return np.float64 if common.kind in "iu" and frame.isna().to_numpy().any() else common
+    common = np.dtype(np.float64) if common.kind in "iu" and frame.isna().to_numpy().any() else common
+    if common.kind == "f" and any(kind.kind in "iu" and kind.itemsize == 8 for kind in kinds):
+        whole = [getattr(kind, "numpy_dtype", kind).kind in "iu" for kind in frame.dtypes]
+        n_large = int((frame.loc[:, whole].abs() > 2**53).sum().sum())
+        if n_large:
+            raise InputError(
+                f"scores in columns of whole numbers and of fractions become fractions, and {n_large} whole "
+                "numbers above 2^53 would lose digits. Convert all columns to one type."
+            )
+    return common
+
+
+def only_numbered(index: Any) -> bool:
+    """Return whether an index is the one that pandas gives to what has no labels: 0, 1, 2, …."""
+    return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
 def check_same_labels(**values: Any) -> None:
@@ -113,8 +151,7 @@ def check_same_labels(**values: Any) -> None:
     labelled = {
         name: one
         for name, one in values.items()
-        if isinstance(one, pd.Series)
-        and not (isinstance(one.index, pd.RangeIndex) and one.index[:1].equals(pd.RangeIndex(1)))
+        if isinstance(one, pd.Series) and not only_numbered(one.index)
     }
     for name, one in list(labelled.items())[1:]:
         first, other = next(iter(labelled.items()))
@@ -128,33 +165,19 @@ def check_same_labels(**values: Any) -> None:
 
 def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None) -> FloatArray:
     """Return `values` as a new 1-d float64 array; NaN is kept, shape and type are checked."""
+    refuse_masked(values, name)
     try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a sequence of numbers; got {type(values).__name__}.") from None
+        given = np.asarray(values)
+        array = np.array(values, dtype=np.float64) if given.dtype.kind in "iufbO" else None
+    except (TypeError, ValueError, OverflowError):
+        array = None
+    if array is None:
+        raise InputError(f"{name} must be a sequence of numbers; got {type(values).__name__}.")
     if array.ndim != 1:
         raise InputError(f"{name} must be one-dimensional; got shape {array.shape}.")
     if size is not None and array.size != size:
         raise InputError(f"{name} must have {size} entries, one for each id; got {array.size}.")
     return array
-
-
-def by_label(values: Any, ids: AnyArray, name: str) -> Any:
-    """Return a pandas Series with ids as labels in the order of `ids`, NaN where it has none.
-
-    Everything else, and a Series that is only numbered 0, 1, 2, …, is in that order already.
-    """
-    if not isinstance(values, pd.Series) or isinstance(values.index, pd.RangeIndex):
-        return values
-    if not values.index.is_unique:
-        raise InputError(f"the labels of {name} repeat ids; each may occur once.")
-    unknown = values.index[~values.index.isin(ids)]
-    if len(unknown):
-        raise InputError(
-            f"{len(unknown)} of {len(values)} labels of {name} are no ids of the split ({examples(unknown)}; "
-            f"its ids start with {examples(ids)}). Values in the order of the ids need no labels: to_numpy()."
-        )
-    return values.reindex(ids).to_numpy()
 
 
 def check_counts(

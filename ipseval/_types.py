@@ -17,6 +17,15 @@ TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
 TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]
 
 
+def owned(values: Any) -> AnyArray:
+    """Return an array that the caller cannot write to: a copy, unless it is read-only already."""
+    array = np.asarray(values)
+    base = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return array.copy() if base.flags.writeable else array
+
+
 def readonly(array: AnyArray) -> AnyArray:
     """Return a view of `array` that cannot be written to: values that flow are never changed in place."""
     view = array.view()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -10,8 +10,9 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, check_finite, counted, examples
-from ipseval._types import AnyArray, BoolArray, IntArray, readonly
+from ipseval._checks import check_choice, check_finite, check_positive_int, counted, examples
+from ipseval._ids import as_ids, mixed, places, refuse_header, to_id_array
+from ipseval._types import AnyArray, BoolArray, IntArray, owned, readonly
 from ipseval.errors import InputError
 
 Duplicates = Literal["raise", "drop"]
@@ -30,11 +31,17 @@ class Interactions:
     value : (n,) float array or None
         Rating, gain or weight of the pair, in the caller's unit.
     timestamp : (n,) int or float array or None
-        Time of the pair; dates are stored as nanoseconds since 1970.
+        Time of the pair. Dates are stored as nanoseconds since 1970, and refused where these end.
     n_duplicates_dropped : int
         Pairs left out because they occurred before (only with `duplicates="drop"`).
     n_users_removed, n_items_removed, n_pairs_removed : int
         What a filter such as `k_core` took away.
+
+    Raises
+    ------
+    InputError
+        For repeated ids, codes outside the ids, arrays of different lengths, values that are not finite
+        numbers, and pairs that repeat.
     """
 
     user: IntArray
@@ -89,28 +96,41 @@ class Interactions:
         (array([1, 0]), array(['a', 'b'], dtype=object))
         """
         check_choice("duplicates", duplicates, ("raise", "drop"))
-        if user is None or item is None:
-            raise InputError(f"user and item must name columns of the frame; got {user!r} and {item!r}.")
+        for what, column in (("user", user), ("item", item), ("value", value), ("timestamp", timestamp)):
+            if not isinstance(column, str) and (column is not None or what in ("user", "item")):
+                raise InputError(f"{what} must be the name of a column of the frame; got {column!r:.80}.")
         columns = _columns(frame, [name for name in (user, item, value, timestamp) if name is not None])
         if columns[user].size == 0:
             raise InputError("the frame has no rows; at least one user–item pair is needed.")
         user_codes, user_ids = encode(columns[user], users, f"column {user!r}")
         item_codes, item_ids = encode(columns[item], items, f"column {item!r}")
-        log = cls(
-            user_codes,
-            item_codes,
-            user_ids,
-            item_ids,
+        log = made(
+            user=user_codes,
+            item=item_codes,
+            user_ids=user_ids,
+            item_ids=item_ids,
             value=None if value is None else _numbers(columns[value], f"column {value!r}"),
             timestamp=None if timestamp is None else _numbers(columns[timestamp], f"column {timestamp!r}"),
         )
         return log._without_duplicates(duplicates)
 
     def __post_init__(self) -> None:
-        for name in ("user", "item", "user_ids", "item_ids", "value", "timestamp"):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, readonly(array))
+        sizes = {}
+        for name in ("user", "item"):
+            ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
+            codes = check_codes(name, owned(getattr(self, name)), ids.size)
+            _set(self, **{f"{name}_ids": readonly(ids), name: readonly(codes)})
+            sizes[name] = codes.size
+        for name in ("value", "timestamp"):
+            if getattr(self, name) is not None:
+                numbers = _numbers(one_dimensional(owned(getattr(self, name)), name), name)
+                _set(self, **{name: readonly(numbers)})
+                sizes[name] = numbers.size
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"the arrays of interactions must have one length; got {sizes}.")
+        for name in COUNTS:
+            check_positive_int(name, getattr(self, name), minimum=0)
+        self._without_duplicates("raise")
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -146,13 +166,19 @@ class Interactions:
 
     def select(self, keep: BoolArray | IntArray) -> Interactions:
         """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
-        return replace(
-            self,
-            user=self.user[keep],
-            item=self.item[keep],
-            value=None if self.value is None else self.value[keep],
-            timestamp=None if self.timestamp is None else self.timestamp[keep],
-        )
+        rows = np.asarray(keep)
+        if rows.dtype.kind not in "biu" or rows.ndim != 1 or (rows.dtype == bool and rows.size != len(self)):
+            raise InputError(f"keep must be a mask ({len(self)},) or row numbers; got {keep!r:.80}.")
+        columns = {name: getattr(self, name) for name in ("user", "item", "value", "timestamp")}
+        try:
+            part = self._with(**{name: None if a is None else a[rows] for name, a in columns.items()})
+        except IndexError as error:
+            raise InputError(f"keep must hold row numbers: {error}.") from None
+        return part if rows.dtype == bool else part._without_duplicates("raise")
+
+    def _with(self, **changed: Any) -> Interactions:
+        """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
+        return made(**{**{one.name: getattr(self, one.name) for one in fields(self)}, **changed})
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with columns user, item and, where present, value and timestamp."""
@@ -169,16 +195,54 @@ class Interactions:
             return self
         _, first = np.unique(self.pair_key, return_index=True)
         n_extra = len(self) - first.size
+        keep = np.zeros(len(self), dtype=bool)
+        keep[first] = True
         if duplicates == "raise":
-            mask = np.ones(len(self), dtype=bool)
-            mask[first] = False
-            row = int(np.flatnonzero(mask)[0])
+            row = int(np.flatnonzero(~keep)[0])
             pair = (self.user_ids[self.user[row]], self.item_ids[self.item[row]])
             raise InputError(
                 f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: {examples(pair)}). "
                 "Aggregate them, or pass duplicates='drop' to keep the first row of each pair."
             )
-        return replace(self.select(np.sort(first)), n_duplicates_dropped=n_extra)
+        return self.select(keep)._with(n_duplicates_dropped=n_extra)
+
+
+COUNTS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")
+
+
+def made(**values: Any) -> Interactions:
+    """Return interactions of checked fields and of arrays that nobody else writes to."""
+    log = object.__new__(Interactions)
+    whole = {**dict.fromkeys(("value", "timestamp")), **dict.fromkeys(COUNTS, 0), **values}
+    _set(log, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in whole.items()})
+    return log
+
+
+def _set(log: Interactions, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(log, name, value)
+
+
+def one_dimensional(array: AnyArray, name: str) -> AnyArray:
+    """Return the array, or raise `InputError` when it has not one dimension."""
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional; got shape {array.shape}.")
+    return array
+
+
+def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
+    """Return int64 codes of `size` ids, or raise `InputError`."""
+    if not one_dimensional(codes, name).size:
+        return np.zeros(0, dtype=np.int64)
+    if codes.dtype.kind not in "iu":
+        raise InputError(f"{name} must hold whole numbers, codes of the ids; got dtype {codes.dtype}.")
+    bad = (codes < 0) | (codes >= size)
+    if bad.any():
+        raise InputError(
+            f"{name} must hold codes from 0 to {size - 1}, one below the number of ids; "
+            f"{int(bad.sum())} of {codes.size} are not (first: {codes[bad][0]})."
+        )
+    return codes.astype(np.int64)
 
 
 def check_interactions(log: Any, name: str, instead: str = "Interactions.from_frame(frame)") -> None:
@@ -189,57 +253,26 @@ def check_interactions(log: Any, name: str, instead: str = "Interactions.from_fr
 
 def encode(values: AnyArray, universe: Any | None, name: str) -> tuple[IntArray, AnyArray]:
     """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values."""
-    values = _in_utc(values)
-    kind = pd.api.types.infer_dtype(values, skipna=False) if values.dtype == object else ""
-    # Before anything is hashed: 1, 1.0 and True are one and the same to a hash table.
-    if kind.startswith("mixed") and len({type(value) for value in values}) > 1:
-        raise _mixed(values, name)
+    values = as_ids(values, name)
+    codes: IntArray
     if universe is None:
         try:
             codes, ids = pd.factorize(values, sort=True)
         except TypeError:
-            raise _mixed(values, name) from None
-        ids = np.asarray(ids)
-        if ids.dtype == object and len({type(value) for value in ids}) > 1:
-            raise _mixed(ids, name)
+            raise mixed(values, name) from None
+        refuse_header(values, ids, name)
         return codes.astype(np.int64), ids
     ids = to_id_array(universe, f"the universe of {name}")
-    codes = pd.Index(ids).get_indexer(pd.Index(values))
+    codes = places(values, ids, f"{name} and its universe")
     if (codes < 0).any():
         unknown = pd.unique(values[codes < 0])
+        refuse_header(values, pd.unique(values), name)
         raise InputError(
             f"{name} has {unknown.size} ids that are not in the given universe of {ids.size} "
             f"({examples(unknown)}; the universe starts with {examples(ids)}). Add them to the universe, "
-            "or remove their rows; ids must also have the same type."
+            "or remove their rows."
         )
-    return codes.astype(np.int64), ids
-
-
-def to_id_array(ids: Any, name: str) -> AnyArray:
-    """Return ids as a one-dimensional array after checking that none is missing or repeated."""
-    array = _in_utc(np.asarray(ids))
-    if array.dtype.kind in "US":
-        array = array.astype(object)
-    if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{name} must be a non-empty one-dimensional sequence; got shape {array.shape}.")
-    if pd.isna(array).any():
-        raise InputError(f"{name} holds {int(pd.isna(array).sum())} missing ids.")
-    n_repeated = array.size - pd.unique(array).size
-    if n_repeated:
-        raise InputError(f"{name} repeats {n_repeated} ids; each id may occur once.")
-    return array
-
-
-def _in_utc(ids: AnyArray) -> AnyArray:
-    """Return dates with a time zone as dates in UTC without one, as columns of a frame are read."""
-    if ids.dtype == object and ids.size and getattr(ids.flat[0], "tzinfo", None) is not None:
-        return pd.to_datetime(ids, utc=True).tz_localize(None).to_numpy()
-    return ids
-
-
-def _mixed(values: AnyArray, name: str) -> InputError:
-    kinds = sorted({type(value).__name__ for value in values})
-    return InputError(f"{name} mixes ids of types {', '.join(kinds)}; convert them to one type.")
+    return codes, ids
 
 
 def _columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
@@ -273,10 +306,26 @@ def _columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
 
 def _numbers(values: AnyArray, name: str) -> AnyArray:
     """Return a numeric column; dates become integer nanoseconds."""
+    if values.dtype.kind not in "iufbM":
+        odd = next((one for one in values.tolist() if not isinstance(one, (int, float))), values.dtype)
+        raise InputError(
+            f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80})."
+        )
     if values.dtype.kind == "M":
-        return values.astype("datetime64[ns]").astype(np.int64)
-    if values.dtype.kind not in "iufb":
-        raise InputError(f"{name} must be numeric or a date; got {values.dtype}.")
-    numbers = values.astype(np.int64) if values.dtype.kind in "iub" else values.astype(np.float64)
-    check_finite(name, numbers)
-    return numbers
+        numbers: AnyArray = values.astype("datetime64[ns]")
+        lost = numbers.astype(values.dtype) != values  # from 2262 on nanoseconds wrap
+        advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead"
+    elif values.dtype.kind == "f":
+        check_finite(name, values)
+        numbers = values.astype(np.float64)
+        lost = numbers != values
+        advice = "Convert them to float64"
+    else:
+        numbers, lost = values.astype(np.int64), values > 2**63 - 1
+        advice = "64-bit integers end at 2^63 - 1. Pass float64, or smaller numbers"
+    if lost.any():
+        raise InputError(
+            f"{int(lost.sum())} of {values.size} entries of {name} cannot be kept as they are "
+            f"(first: {examples(values[lost][:1])}). {advice}."
+        )
+    return numbers.astype(np.int64) if values.dtype.kind == "M" else numbers

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval._checks import check_choice, check_finite, check_fraction, counted, number_type, refuse_masked
+from ipseval._ids import as_ids, places
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import UserSums
@@ -175,8 +176,16 @@ def _by_labels(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArra
     """Return the values of a users × items frame in the order of the ids; NaN for what it does not hold."""
     if not (frame.index.is_unique and frame.columns.is_unique):
         raise InputError(f"{name}: row or column labels of the predictions repeat; each id may occur once.")
-    chosen = frame.reindex(index=ratings.user_ids, columns=ratings.item_ids)
+    moved = frame.set_axis(_places(frame.index, ratings.user_ids, name), axis=0)
+    moved = moved.set_axis(_places(frame.columns, ratings.item_ids, name), axis=1)
+    chosen = moved.reindex(index=range(ratings.n_users), columns=range(ratings.n_items))
     return chosen.to_numpy(number_type(chosen))
+
+
+def _places(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
+    """Return the codes of the labels; distinct numbers below 0 for labels that are no ids."""
+    codes = places(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels")
+    return np.where(codes < 0, -1 - np.arange(codes.size), codes)
 
 
 def _sample(

@@ -30,6 +30,7 @@ LEVELS = {
     "errors": 0,
     "_types": 0,
     "_checks": 0,
+    "_ids": 0,
     "_registry": 0,
     "_artefacts": 1,
     "_files": 2,
@@ -64,10 +65,16 @@ LEVELS = {
 }
 
 # Level 0 has an order of its own: the checks raise the errors and use the types.
-SAME_LEVEL = {"evaluation": {"_evaluation"}, "_checks": {"errors", "_types"}, "_registry": {"errors"}}
+SAME_LEVEL = {
+    "evaluation": {"_evaluation"},
+    "_checks": {"errors", "_types"},
+    "_ids": {"errors", "_types", "_checks"},
+    "_registry": {"errors"},
+}
 
 THIRD_PARTY = {
     "_checks": {"pandas"},
+    "_ids": {"pandas"},
     "interactions": {"pandas", "narwhals"},
     "agreement": {"scipy"},
     "splits": {"pandas"},

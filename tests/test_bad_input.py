@@ -69,7 +69,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "train and test ids of different type": (
         lambda: ipseval.Split.from_frames(TRAIN, frame(["0"], ["1"])),
-        r"ids of different types in different frames",
+        r"column 'user' of the frames has ids of different types \(int64: 0, 1, 2; object: '0'\)",
     ),
     "empty test": (
         lambda: ipseval.Split(SPLIT.train, SPLIT.test.select(np.zeros(2, dtype=bool))),

@@ -54,7 +54,7 @@ BAD_FRAMES = {
     ),
     "ids of two types": (
         lambda: Split.from_frames(frame((0, 0)), frame(("0", 1))),
-        "column 'user' has ids of different types",
+        "column 'user' of the frames has ids of different types",
     ),
     "nothing left": (
         lambda: Split.from_frames(frame((0, 0)), frame((0, 0)), overlap="drop"),

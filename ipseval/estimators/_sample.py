@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, by_label, check_choice
+from ipseval._checks import as_float_vector, check_choice
+from ipseval._ids import by_label
 from ipseval._types import FloatArray, TieChoice
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._base import Sample

@@ -9,7 +9,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, by_label
+from ipseval._checks import as_float_vector
+from ipseval._ids import by_label
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import PropensityError
 from ipseval.interactions import Interactions, encode

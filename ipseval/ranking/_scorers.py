@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples, number_type, refuse_masked
+from ipseval._ids import as_ids, places
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.splits import Split
@@ -180,18 +181,20 @@ def _numeric(array: Any, name: str) -> Any:
 
 def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
     """Return the values of a users × items frame in the order of the split, by its labels."""
+    where = []
     for axis, labels, ids in (
         ("row", frame.index, split.user_ids),
         ("column", frame.columns, split.item_ids),
     ):
         if not labels.is_unique:
             raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.")
-        missing = ~np.isin(ids, labels.to_numpy())
+        where.append(places(ids, as_ids(labels, f"{name}: {axis} labels"), f"{name}: {axis}s"))
+        missing = where[-1] < 0
         if missing.any():
             raise InputError(
                 f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
                 f"({examples(ids[missing])}; its labels start with {examples(labels)}). {ADAPT}"
             )
-    chosen = frame.loc[split.user_ids, split.item_ids]
+    chosen = frame.iloc[where[0], where[1]]
     values: AnyArray = _numeric(chosen.to_numpy(number_type(chosen)), name)
     return values

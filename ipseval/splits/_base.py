@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, counted, examples
+from ipseval._checks import check_choice, check_positive_int, check_type, counted
+from ipseval._ids import of_one_type, refuse_header
 from ipseval._types import AnyArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.interactions import Duplicates, Interactions, encode
+from ipseval.interactions import Duplicates, Interactions, check_interactions, encode
 
 Overlap = Literal["raise", "drop"]
 
@@ -52,6 +53,11 @@ class Split:
 
     def __post_init__(self) -> None:
         parts = [self.train, self.test] + ([] if self.validation is None else [self.validation])
+        for part, name in zip(parts, ("train", "test", "validation"), strict=False):
+            check_interactions(part, name)
+        check_type("description", self.description, str)
+        check_positive_int("n_overlap_dropped", self.n_overlap_dropped, minimum=0)
+        check_positive_int("n_tied_users", self.n_tied_users, minimum=0)
         for part in parts[1:]:
             same_users = np.array_equal(part.user_ids, self.train.user_ids)
             if not (same_users and np.array_equal(part.item_ids, self.train.item_ids)):
@@ -198,8 +204,7 @@ def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> 
     """Return `log` over another universe: only its distinct ids are looked up, not its rows."""
     user_codes, user_ids = encode(log.user_ids, users, f"column {user!r}")
     item_codes, item_ids = encode(log.item_ids, items, f"column {item!r}")
-    return replace(
-        log,
+    return log._with(
         user=user_codes[log.user],
         item=item_codes[log.item],
         user_ids=user_ids,
@@ -208,8 +213,7 @@ def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> 
 
 
 def _union(id_arrays: list[AnyArray], name: str) -> AnyArray:
-    kinds = {type(ids[0]) if ids.dtype == object else ids.dtype.kind for ids in id_arrays}
-    if len(kinds) > 1:
-        shown = "; ".join(examples(ids) for ids in id_arrays)
-        raise InputError(f"column {name!r} has ids of different types in different frames ({shown}).")
-    return np.asarray(pd.Index(pd.unique(np.concatenate(id_arrays))).sort_values())
+    together = np.concatenate(of_one_type(id_arrays, f"column {name!r} of the frames"))
+    _, ids = pd.factorize(together, sort=True)
+    refuse_header(together, np.asarray(ids), f"column {name!r} of the frames")
+    return np.asarray(ids)

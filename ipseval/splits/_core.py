@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -90,8 +90,7 @@ class _Side:
 def _compact(log: Interactions, rows: BoolArray, users: BoolArray, items: BoolArray) -> Interactions:
     """Return the chosen rows over the universe of the chosen users and items, with what was removed."""
     part = log.select(rows)
-    return replace(
-        part,
+    return part._with(
         user=(np.cumsum(users) - 1)[part.user],
         item=(np.cumsum(items) - 1)[part.item],
         user_ids=log.user_ids[users],

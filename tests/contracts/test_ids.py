@@ -1,0 +1,241 @@
+"""Ids, labels and times survive the border: no number changes with an order, nothing is converted wrongly."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ipseval
+from ipseval import InputError, Interactions, Split
+
+NAME = st.text("ab", min_size=1, max_size=4)
+DATE = st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31))
+IDS = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=6, unique=True),
+    st.lists(st.integers(0, 2**64 - 1), min_size=3, max_size=6, unique=True),
+    st.lists(st.integers(-4, 4), min_size=3, max_size=6, unique=True),
+    st.lists(st.floats(allow_nan=False), min_size=3, max_size=6, unique=True),
+    st.lists(NAME, min_size=3, max_size=6, unique=True),
+    st.lists(DATE, min_size=3, max_size=6, unique=True),
+)
+
+
+@given(IDS, st.randoms())
+def test_ids_come_back_from_their_codes(ids, random):
+    rows = [random.choice(ids) for _ in range(5)]
+    frame = pd.DataFrame({"user": pd.Series(rows), "item": range(5)})
+    for universe in (None, ids, np.array(ids), np.array(ids, dtype=object), pd.Index(ids)):
+        try:
+            log = Interactions.from_frame(frame, users=universe)
+        except InputError:
+            assert universe is not None
+            continue
+        assert log.user_ids[log.user].tolist() == rows
+        assert log.n_users == len(set(rows) if universe is None else ids)
+
+
+@given(IDS, st.randoms())
+def test_labels_in_any_order_give_the_same_numbers(ids, random):
+    n = len(ids)
+    users = pd.DataFrame({"user": [0] * n, "item": pd.Series(ids)})
+    train, test = users.iloc[:1], users.iloc[1:]
+    split = Split.from_frames(train, test, items=ids)
+    values = pd.Series(np.arange(1.0, n + 1) / n, index=pd.Index(ids))
+    scores = pd.DataFrame([np.arange(n, dtype=float)], index=[0], columns=pd.Index(ids))
+    order = list(range(n))
+    random.shuffle(order)
+
+    def estimates(labelled, table):
+        result = ipseval.evaluate(
+            {"m": table},
+            split,
+            propensity=ipseval.KnownPropensity(item=labelled).fit(split),
+            metrics=["dcg@2"],
+            estimators=["aoa", "ips"],
+            on_low_ess="ignore",
+        )
+        return result.frame["estimate"].tolist()
+
+    assert estimates(values.iloc[order], scores.iloc[:, order]) == estimates(values, scores)
+
+
+@pytest.mark.parametrize("items", [[0, 1, 2, 3], [3, 1, 0, 2], [1, 2, 3, 4]])
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]])
+def test_a_series_is_read_by_its_labels_whatever_index_pandas_gives_it(items, order):
+    split = Split.from_frames(
+        pd.DataFrame({"user": [0], "item": [1]}), pd.DataFrame({"user": [0], "item": [2]}), items=items
+    )
+    start = min(items)
+    # [::-1] keeps a RangeIndex, which has to be read as labels all the same.
+    by_id = pd.Series([0.1, 0.2, 0.3, 0.4], index=pd.RangeIndex(start, start + 4)).iloc[order]
+    by_id = by_id[::-1]
+    expected = [0.1 * (item - start + 1) for item in items]
+    np.testing.assert_allclose(ipseval.KnownPropensity(item=by_id).fit(split).item, expected, rtol=1e-15)
+
+
+def test_a_series_without_labels_is_in_the_order_of_the_ids():
+    split = Split.from_frames(
+        pd.DataFrame({"user": [0], "item": ["a"]}), pd.DataFrame({"user": [0], "item": ["b"]})
+    )
+    assert ipseval.KnownPropensity(item=pd.Series([0.1, 0.2])).fit(split).item.tolist() == [0.1, 0.2]
+    with pytest.raises(InputError, match="different types"):
+        ipseval.KnownPropensity(item=pd.Series([0.1, 0.2], index=[5, 6])).fit(split)
+
+
+@given(
+    st.lists(st.integers(-(10**11), 2 * 10**11), min_size=4, max_size=8, unique=True),
+    st.sampled_from(["s", "ms", "us"]),
+)
+def test_time_keeps_its_order_or_is_refused(seconds, unit):
+    time = np.array(seconds, dtype="datetime64[s]").astype(f"datetime64[{unit}]")
+    frame = pd.DataFrame({"user": 0, "item": range(len(seconds)), "t": time})
+    fits = all(abs(one) < 2**63 / 1e9 for one in seconds)
+    try:
+        log = Interactions.from_frame(frame, timestamp="t")
+    except InputError:
+        assert not fits
+        return
+    assert fits
+    assert np.argsort(log.timestamp).tolist() == np.argsort(seconds).tolist()
+    latest = ipseval.split_leave_one_out(log, order="temporal").test
+    assert latest.item.tolist() == [int(np.argmax(seconds))]
+
+
+def test_a_sentinel_date_is_refused_with_the_count_and_the_date():
+    frame = pd.DataFrame({"user": [0, 0], "item": [1, 2], "t": pd.to_datetime(["2022-01-01", "2022-01-02"])})
+    frame["t"] = np.array(["2022-01-01", "9999-12-31"], dtype="datetime64[s]")
+    with pytest.raises(InputError, match=r"1 of 2 entries of column 't'.*9999.*1677 to 2262"):
+        Interactions.from_frame(frame, timestamp="t")
+
+
+def test_whole_numbers_beyond_int64_are_refused_as_values_and_kept_as_ids():
+    large = np.array([2**63 + 5, 2**63 + 6], dtype=np.uint64)
+    with pytest.raises(InputError, match=r"2 of 2 entries of column 'v'.*9223372036854775813.*2\^63 - 1"):
+        Interactions.from_frame(pd.DataFrame({"user": [0, 1], "item": [1, 2], "v": large}), value="v")
+    log = Interactions.from_frame(pd.DataFrame({"user": large[::-1], "item": [1, 2]}))
+    assert log.user_ids[log.user].tolist() == large[::-1].tolist()
+
+
+def test_unsigned_and_signed_ids_of_equal_value_are_the_same_ids():
+    train, test = (pd.DataFrame({"user": [1, 2], "item": [row, row]}) for row in (1, 2))
+    split = Split.from_frames(train.astype(np.uint64), test)
+    assert split.user_ids.tolist() == [1, 2]
+    assert split.n_users == 2
+    with pytest.raises(InputError, match=r"uint64: 9223372036854775808.*int64: -1"):
+        Split.from_frames(
+            pd.DataFrame({"user": np.array([2**63], dtype=np.uint64), "item": [1]}),
+            pd.DataFrame({"user": [-1], "item": [1]}),
+        )
+
+
+def test_whole_numbers_that_doubles_cannot_hold_are_never_matched_with_doubles():
+    frame = pd.DataFrame({"user": [2**53, 2**53 + 1], "item": [0, 1]})
+    with pytest.raises(InputError, match="doubles cannot tell whole numbers apart"):
+        Interactions.from_frame(frame, users=np.array([2.0**53, 2.0**53 + 2]))
+    split = Split.from_frames(frame.iloc[:1], frame.iloc[1:])
+    scores = pd.DataFrame(np.eye(2), index=[2.0**53, 2.0**53 + 2], columns=[0, 1])
+    with pytest.raises(InputError, match="doubles cannot tell whole numbers apart"):
+        ipseval.rank_positives(scores, split)
+    small = Interactions.from_frame(pd.DataFrame({"user": [3, 5], "item": [0, 1]}), users=[5.0, 3.0])
+    assert small.user.tolist() == [1, 0]
+
+
+def test_scores_of_mixed_columns_that_would_lose_digits_are_refused():
+    split = Split.from_frames(
+        pd.DataFrame({"user": [0], "item": [0]}), pd.DataFrame({"user": [0], "item": [1]}), items=range(3)
+    )
+    scores = pd.DataFrame({0: [0.5], 1: [2**60], 2: [2**60 + 1]})
+    with pytest.raises(InputError, match="2 whole numbers above"):
+        ipseval.rank_positives(scores, split)
+    ranked = ipseval.rank_positives(scores.round().astype(object).astype("int64"), split)
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1], [0])
+
+
+@pytest.mark.parametrize(
+    "universe", [[1, "a"], [True, 2], [1, 2.5], [1, None], [[1], [2]], "ab", {1: 2}, 3, None]
+)
+def test_a_universe_of_several_types_is_refused(universe):
+    with pytest.raises(InputError):
+        ipseval.interactions.to_id_array(universe, "users")
+
+
+HEADERS = ["user-id", "userId", "user_id", "USER_ID", "User", "uid"]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_read_as_data_is_refused(header):
+    rows = pd.DataFrame({"user": [header, "196", "186"], "item": ["item_id", "242", "302"]})
+    with pytest.raises(InputError, match=rf"row 0 of column 'user' looks like a header: it is '{header}'"):
+        Interactions.from_frame(rows)
+    with pytest.raises(InputError, match="row 0 of column 'user' looks like a header"):
+        Split.from_frames(rows, pd.DataFrame({"user": ["3"], "item": ["4"]}))
+    with pytest.raises(InputError, match="looks like a header"):
+        Interactions.from_frame(rows, users=["196", "186"])
+    mixed = pd.DataFrame({"user": pd.Series([header, 196, 186], dtype=object), "item": [1, 2, 3]})
+    with pytest.raises(InputError, match="first row looks like a header"):
+        Interactions.from_frame(mixed)
+
+
+def test_an_id_that_only_looks_like_a_header_is_kept():
+    rows = pd.DataFrame({"user": ["user", "anna", "7"], "item": [1, 2, 3]})
+    assert Interactions.from_frame(rows).n_users == 3
+    with pytest.raises(InputError, match=r"column 'item' must be numeric or a date.*first other: 'rating'"):
+        Interactions.from_frame(
+            rows.assign(item=["rating", "3", "4"]), value="item", item="user", user="user"
+        )
+
+
+ONE = {"user": [0, 1], "item": [1, 0], "user_ids": ["a", "b"], "item_ids": [5, 6]}
+
+
+def test_interactions_do_not_change_with_the_arrays_they_were_made_from():
+    given = {name: np.array(values) for name, values in ONE.items()}
+    log = Interactions(**given, value=(value := np.array([1.0, 2.0])))
+    for array in (*given.values(), value):
+        array[:] = array[::-1].copy()
+    assert log.to_frame().to_numpy().tolist() == [["a", 6, 1.0], ["b", 5, 2.0]]
+    view = (base := np.array([0, 1])).view()
+    view.flags.writeable = False
+    log = Interactions(**{**ONE, "user": view})
+    base[:] = 1
+    assert log.user.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"user": [0]}, "must have one length"),
+        ({"value": [1.0]}, "must have one length"),
+        ({"value": [1.0, np.nan]}, "value must be finite"),
+        ({"value": ["x", "y"]}, "value must be numeric"),
+        ({"timestamp": [[1, 2]]}, "timestamp must be one-dimensional"),
+        ({"user": [0, 2]}, r"user must hold codes from 0 to 1.*1 of 2 are not \(first: 2\)"),
+        ({"item": [-1, 0]}, r"item must hold codes.*first: -1"),
+        ({"item": [0.0, 1.0]}, "item must hold whole numbers"),
+        ({"user": [0, 0], "item": [1, 1]}, "1 of 2 rows repeat"),
+        ({"user_ids": ["a", "a"]}, "user_ids repeats 1 ids"),
+        ({"user_ids": ["a", None]}, "user_ids holds 1 missing ids"),
+        ({"item_ids": None}, "item_ids must be"),
+        ({"n_pairs_removed": -1}, "n_pairs_removed must be an integer >= 0"),
+    ],
+)
+def test_interactions_check_themselves(changed, text):
+    with pytest.raises(InputError, match=text):
+        Interactions(**{**ONE, **changed})
+
+
+@pytest.mark.parametrize("keep", [None, [0.5], [5], [[0, 1]], "a", [True], [0, 0], [0, -2]])
+def test_a_choice_of_rows_that_is_none_is_refused(keep):
+    with pytest.raises(InputError):
+        Interactions(**ONE).select(keep)
+
+
+@pytest.mark.parametrize("parts", [(None, None), (1, 2), ("a", pd.DataFrame())])
+def test_a_split_checks_its_parts(parts):
+    with pytest.raises(InputError, match="train must be Interactions"):
+        Split(*parts)
