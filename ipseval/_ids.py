@@ -117,8 +117,13 @@ def _kind(array: AnyArray) -> str:
     return array.dtype.kind if array.dtype != object else pd.api.types.infer_dtype(array, skipna=False)
 
 
-def places(labels: AnyArray, ids: AnyArray, name: str) -> IntArray:
-    """Return the position in `ids` of each label, −1 where it is none of them."""
+def places(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -> IntArray:
+    """Return the position in `ids` of each label, −1 where it is none of them.
+
+    `strict`: text and numbers side by side are an error, rather than labels that are none of the ids.
+    """
+    if not strict and len({"n" if _kind(one) in {*"iuf"} else _kind(one) for one in (labels, ids)}) > 1:
+        return np.full(labels.size, -1)
     wanted, known = of_one_type([labels, ids], name)
     index = pd.Index(known, dtype=known.dtype, tupleize_cols=False)
     return index.get_indexer(pd.Index(wanted, dtype=wanted.dtype, tupleize_cols=False)).astype(np.int64)

@@ -308,9 +308,7 @@ def _numbers(values: AnyArray, name: str) -> AnyArray:
     """Return a numeric column; dates become integer nanoseconds."""
     if values.dtype.kind not in "iufbM":
         odd = next((one for one in values.tolist() if not isinstance(one, (int, float))), values.dtype)
-        raise InputError(
-            f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80})."
-        )
+        raise InputError(f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80}).")
     if values.dtype.kind == "M":
         numbers: AnyArray = values.astype("datetime64[ns]")
         lost = numbers.astype(values.dtype) != values  # from 2262 on nanoseconds wrap

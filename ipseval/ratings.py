@@ -184,7 +184,7 @@ def _by_labels(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArra
 
 def _places(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
     """Return the codes of the labels; distinct numbers below 0 for labels that are no ids."""
-    codes = places(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels")
+    codes = places(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels", strict=False)
     return np.where(codes < 0, -1 - np.arange(codes.size), codes)
 
 

@@ -188,7 +188,8 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
     ):
         if not labels.is_unique:
             raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.")
-        where.append(places(ids, as_ids(labels, f"{name}: {axis} labels"), f"{name}: {axis}s"))
+        known = as_ids(labels, f"{name}: {axis} labels")
+        where.append(places(ids, known, f"{name}: {axis}s", strict=False))
         missing = where[-1] < 0
         if missing.any():
             raise InputError(
