@@ -89,7 +89,7 @@ def _add_evaluate(commands: Any) -> None:
     add("--confidence-level", type=float, default=0.95)
     add("--duplicates", choices=("raise", "drop"), default="raise")
     add("--overlap", choices=("raise", "drop"), default="raise")
-    add("--out", help="write the result as JSON, and beside it a .users.npz for paired comparison")
+    add("--out", help="write the result as JSON, for `ipseval compare`")
     parser.set_defaults(run=_evaluate)
 
 

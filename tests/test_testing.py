@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval import _artefacts as artefacts
 from ipseval.cli import main
 from ipseval.errors import InputError
+from ipseval.estimators import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
@@ -107,30 +111,39 @@ def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
     assert found.high - found.low == pytest.approx(2 * 1.959964 * found.std_error, rel=1e-6)
 
 
-def test_without_the_users_file_the_comparison_is_unpaired_and_wider(baseline):
-    paired = compare_results(
-        StoredResult.of(evaluated(noisy(TRUTH, 2))), StoredResult.read(baseline), **RECALL
-    )[0]
-    baseline.with_name("model.users.npz").unlink()
+def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Return a baseline whose content is changed and sealed anew, as no accident does."""
+    content = json.loads(path.read_text())
+    change(content)
+    del content["sha256"]
+    artefacts.write_text(path, artefacts.seal(content["format"], content))
+    return path
+
+
+def without_users(**numbers: float) -> Callable[[dict[str, Any]], None]:
+    def change(content: dict[str, Any]) -> None:
+        content["influence"] = None
+        for row in content["estimates"]:
+            row.update(numbers)
+
+    return change
+
+
+def test_without_users_the_comparison_is_unpaired_and_wider(baseline):
     new = StoredResult.of(evaluated(noisy(TRUTH, 2)))
-    unpaired = compare_results(new, StoredResult.read(baseline), **RECALL)[0]
-    key = ("model", "recall@5", "aoa")
-    old_error = StoredResult.read(baseline).entries[key].std_error
+    paired = compare_results(new, StoredResult.read(baseline), **RECALL)[0]
+    old = StoredResult.read(changed(baseline, without_users()))
+    unpaired = compare_results(new, old, **RECALL)[0]
+    errors = [one.entries["model", "recall@5", "aoa"].std_error for one in (new, old)]
     assert not unpaired.paired
-    assert unpaired.std_error == pytest.approx(np.hypot(new.entries[key].std_error, old_error))
+    assert unpaired.std_error == pytest.approx(np.hypot(*errors))
     assert unpaired.std_error > 1.2 * paired.std_error
 
 
 def test_margin_and_rule_decide_by_the_interval(baseline):
     # Stored .50 ± .03, new .46 ± .04: unpaired SE .05, interval −.04 ± .098 = [−.138, .058].
-    baseline.with_name("model.users.npz").unlink()
-
     def stored(estimate: float, error: float) -> StoredResult:
-        content = json.loads(baseline.read_text())
-        for row in content["estimates"]:
-            row.update(estimate=estimate, std_error=error)
-        baseline.write_text(json.dumps(content))
-        return StoredResult.read(baseline)
+        return StoredResult.read(changed(baseline, without_users(estimate=estimate, std_error=error)))
 
     old, new = stored(0.5, 0.03), stored(0.46, 0.04)
 
@@ -184,9 +197,7 @@ def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
 
 
 def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(baseline):
-    content = json.loads(baseline.read_text())
-    content["metrics"]["ndcg@5"]["discount"] = "1/ln(1 + r)"
-    baseline.write_text(json.dumps(content))
+    changed(baseline, lambda content: content["metrics"]["ndcg@5"].update(discount="1/ln(1 + r)"))
     assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, **RECALL)
     with pytest.raises(
         InputError, match=r"definition of ndcg@5: discount '1/ln\(1 \+ r\)' -> '1/log2\(1 \+ r\)'"
@@ -198,10 +209,11 @@ def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(ba
     ("write", "text"),
     [
         (None, "there is no stored result .*--ipseval-update"),
-        ("not json", "is not JSON"),
-        ('{"a": 1}', 'is not a result of ipseval: it has no "format"'),
-        ('{"format": "ipseval-result", "format_version": 99}', "has format version 99; this ipseval reads 1"),
-        ('{"format": "ipseval-result", "format_version": 1}', "is damaged: KeyError 'estimates'"),
+        ("not json", "cannot read .*old.json"),
+        ('{"a": 1}', 'is no ipseval-result: it has no "format"'),
+        ('{"format": "ipseval-result", "format_version": 99}', "has format version 99 .* reads 2"),
+        ('{"format": "ipseval-result", "format_version": 2}', "checksum does not fit its content"),
+        (artefacts.seal("ipseval-result", {}), "cannot read .*KeyError: 'estimates'"),
     ],
 )
 def test_files_that_are_no_result_get_an_error(write, text, tmp_path):
@@ -230,12 +242,17 @@ def test_bad_options_get_an_error_that_names_them(options, text, baseline):
         assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, **options)
 
 
-def test_a_users_file_of_another_run_is_an_error(baseline, tmp_path):
-    one_metric = tmp_path / "one.json"
-    write_baseline(evaluated(noisy(TRUTH, 1), metrics=["recall@5"]), one_metric)
-    one_metric.with_name("one.users.npz").rename(baseline.with_name("model.users.npz"))
-    with pytest.raises(InputError, match=r"has 2 estimates and its \.users\.npz 1"):
-        StoredResult.read(baseline)
+class Mine:
+    label, weighted = "mine", False
+
+    def sums(self, sample: Any, metric: Any) -> Any:
+        return resolve_estimator("aoa").sums(sample, metric)
+
+
+def test_an_estimator_of_the_callers_own_can_be_compared(tmp_path):
+    path = tmp_path / "mine.json"
+    write_baseline(evaluated(noisy(TRUTH, 1), estimators=[Mine()]), path)
+    assert_not_worse(evaluated(noisy(TRUTH, 1), estimators=[Mine()]), path, metric="recall@5")
 
 
 def test_update_writes_the_baseline_and_the_next_run_passes(tmp_path):
@@ -262,9 +279,9 @@ def test_compare_exits_with_0_1_or_2(tmp_path, capsys):
     assert main(["compare", str(tmp_path / "other.json"), files["old"], *compare]) == 2
     assert "positives_sha256" in capsys.readouterr().err
     assert main(["compare", files["same"], files["old"], *compare, "--model", "=model"]) == 2
-    Path(files["old"]).with_name("old.users.npz").unlink()
+    changed(Path(files["old"]), without_users())
     assert main(["compare", files["same"], files["old"], *compare, "--non-inferior", "--model", "model"]) == 1
-    assert "unpaired: a .users.npz is missing" in capsys.readouterr().out
+    assert "unpaired: a result does not hold users apart" in capsys.readouterr().out
 
 
 PLUGIN_TEST = """
@@ -299,12 +316,9 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path):
     assert (first.returncode, "there is no stored result" in first.stdout) == (1, True)
     assert run("--ipseval-update").returncode == 0
     names = sorted(path.name for path in (tmp_path / "baselines").iterdir())
-    assert names == ["test_als-als.json", "test_als-als.users.npz"]
+    assert names == ["test_als-als.json"]
     assert run().returncode == 0
     # The opposite order of all scores is another recommender, and a worse one.
     path = tmp_path / "baselines" / "test_als-als.json"
-    path.with_name("test_als-als.users.npz").unlink()
-    content = json.loads(path.read_text())
-    content["estimates"][0].update(estimate=1.0, std_error=0.001)
-    path.write_text(json.dumps(content))
+    changed(path, without_users(estimate=1.0, std_error=0.001))
     assert "WORSE: als  recall@3  aoa: 1 -> " in run().stdout

@@ -30,8 +30,8 @@ def assert_not_worse(
 ) -> None:
     """Return None unless a recommender is worse than in the stored result by more than `margin`.
 
-    Δ = new − old with a normal interval, paired by user where the stored result has its `.users.npz`. Each
-    comparison stands for itself: with many, one in (1 − confidence_level)/2 fails by chance.
+    Δ = new − old with a normal interval, paired by user. Each comparison stands for itself: with many, one
+    in (1 − confidence_level)/2 fails by chance.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def run_compare(options: argparse.Namespace) -> int:
     )
     print("\n".join(map(str, found)))
     if not all(one.paired for one in found):
-        print("unpaired: a .users.npz is missing, so the intervals are wider than they need be")
+        print("unpaired: a result does not hold users apart, so the intervals are wider than they need be")
     return 0 if all(one.passed for one in found) else 1
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ipseval._checks import check_choice
-from ipseval.errors import InputError
+from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import resolve_estimator
 from ipseval.inference import normal_interval
 from ipseval.testing._result import Influence, Key, StoredResult
@@ -61,7 +61,7 @@ class BaselineCheck:
         interval lies at or above −margin, so that too little data fails.
         """
         if self.rule == "no-evidence":
-            return not self.high < -self.margin
+            return self.high >= -self.margin
         return self.low >= -self.margin
 
     def __str__(self) -> str:
@@ -126,11 +126,11 @@ def _compare(
 ) -> BaselineCheck:
     first, second = new.entry(keys[0]), old.entry(keys[1])
     for entry, key, result in ((first, keys[0], new), (second, keys[1], old)):
-        if np.isnan(entry.estimate) or np.isnan(entry.std_error):
+        if not np.isfinite([entry.estimate, entry.std_error]).all():
             raise InputError(f"{key} of {result.source} is undefined, or has no standard error.")
-    paired = new.influence is not None and old.influence is not None
-    if new.influence is not None and old.influence is not None:
-        error = _paired_error(new.influence[keys[0]], old.influence[keys[1]])
+    paired = first.influence is not None and second.influence is not None
+    if first.influence is not None and second.influence is not None:
+        error = _paired_error(first.influence, second.influence)
     else:
         error = float(np.hypot(first.std_error, second.std_error))
     low, high = normal_interval(first.estimate - second.estimate, error, confidence_level=confidence_level)
@@ -164,7 +164,10 @@ def _shared_estimators(new: StoredResult, old: StoredResult, metric: str) -> lis
 
 def _check_comparable(new: StoredResult, old: StoredResult, metric: str, estimator: str) -> None:
     """Raise `InputError`, naming what differs, when the numbers are not of the same quantity."""
-    weighted = resolve_estimator(estimator).weighted
+    try:
+        weighted = resolve_estimator(estimator).weighted
+    except UnknownNameError:
+        weighted = True  # a caller's own: all that could matter has to be the same
     differing: list[str] = []
     for name, value in old.data.items():
         if (weighted or name != "propensity_sha256") and new.data.get(name) != value:

@@ -1,14 +1,20 @@
-"""Stored results: a JSON file to read and diff, and beside it each user's influence for paired comparison."""
+"""Stored results: one sealed JSON file to read and diff, with each user's influence at its end.
+
+One file, because two can be of different runs: after a kill between two writes, a merge, or a copy of one.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ipseval._artefacts import read_sealed, reading, seal, write_text
 from ipseval._checks import examples
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.errors import InputError
@@ -16,21 +22,29 @@ from ipseval.errors import InputError
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
 
-FORMAT = "ipseval-result"
-VERSION = 1
+KIND = "ipseval-result"
+ADVICE = (
+    "Write it again: ipseval.testing.write_baseline(evaluation, path), ipseval evaluate --out, or pytest "
+    "--ipseval-update."
+)
 
 Key: TypeAlias = tuple[str, str, str]
 Influence: TypeAlias = tuple[IntArray, FloatArray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
-    """One stored estimate."""
+    """One stored estimate.
+
+    `influence` holds user codes, ascending, and ψ_u/n: its sum of squares times n/(n − 1) is SE². None: the
+    evaluation did not keep users apart, and comparisons are unpaired.
+    """
 
     estimate: float
     std_error: float
     n_users: int
     n_positives: int
+    influence: Influence | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +61,6 @@ class StoredResult:
         Ties, candidates, propensity model and what else changes numbers.
     definitions : dict
         Metric label -> its definition.
-    influence : dict or None
-        Key -> (user codes, ψ_u/n): its sum of squares times n/(n − 1) is SE². None: not stored, and
-        comparisons are unpaired.
     source : str
         File name, or "this evaluation", for messages.
     """
@@ -58,7 +69,6 @@ class StoredResult:
     data: dict[str, str | None]
     options: dict[str, Any]
     definitions: dict[str, Any]
-    influence: dict[Key, Influence] | None
     source: str
 
     @property
@@ -79,9 +89,7 @@ class StoredResult:
     @classmethod
     def of(cls, evaluation: Evaluation) -> StoredResult:
         """Return the result of an evaluation, as it would be stored."""
-        from ipseval.report import to_json
-
-        return _parse(json.loads(to_json(evaluation)), _influence(evaluation), "this evaluation")
+        return _parse(_content(evaluation), "this evaluation")
 
     @classmethod
     def read(cls, path: str | Path) -> StoredResult:
@@ -90,95 +98,90 @@ class StoredResult:
         Raises
         ------
         InputError
-            When the file is missing, no result, or of a newer format.
+            When the file is missing, no result, of another format, damaged, or changed since it was written.
         """
-        file = Path(path)
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(
-                f"there is no stored result {file}. Write it with ipseval.testing.write_baseline(evaluation, "
-                "path), or run pytest with --ipseval-update."
-            ) from None
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise InputError(f"{file} is not JSON: {error}.") from None
-        return _parse(content, _read_influence(file), str(file))
+        if not Path(path).exists():
+            raise InputError(f"there is no stored result {path}. {ADVICE}")
+        return _parse(read_sealed(path, KIND, ADVICE), str(path))
 
 
 def write_baseline(evaluation: Evaluation, path: str | Path) -> None:
-    """Write an evaluation as a stored result: `path` (JSON) and, beside it, `….users.npz`.
+    """Write an evaluation as a stored result: one JSON file, whole or not at all.
 
-    The second file holds each user's influence on each estimate: with it, later results are compared user by
-    user, which is far sharper. Without it they are compared as if independent.
+    Estimates come first, to read and diff. The last part holds each user's influence on each estimate, so
+    that later results are compared user by user.
     """
-    file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    evaluation.to_json(file)
-    arrays: dict[str, AnyArray] = {}
-    for number, (users, influence) in enumerate(_influence(evaluation).values()):
-        arrays[f"users_{number}"] = users.astype(np.int32)
-        arrays[f"influence_{number}"] = influence
-    np.savez_compressed(sidecar(file), allow_pickle=False, **arrays)
+    write_text(path, seal(KIND, _content(evaluation)))
 
 
-def sidecar(path: Path) -> Path:
-    """Return the name of the file with the users' influence."""
-    return path.with_name(f"{path.stem}.users.npz")
+def _content(evaluation: Evaluation) -> dict[str, Any]:
+    from ipseval.report import to_json
+
+    content: dict[str, Any] = json.loads(to_json(evaluation))
+    users: dict[str, None] = {}
+    influence = []
+    for one in evaluation.estimates.values():
+        packed = _pack(one.sums.users, "<i4")
+        users[packed] = None
+        part = one.influence / max(one.sums.n_users, 1)
+        influence.append([list(users).index(packed), _pack(part, "<f8")])
+    return content | {"users": list(users), "influence": influence}
 
 
-def _influence(evaluation: Evaluation) -> dict[Key, Influence]:
-    return {
-        key: (one.sums.users, one.influence / max(one.sums.n_users, 1))
-        for key, one in evaluation.estimates.items()
-    }
+def _pack(array: AnyArray, dtype: str) -> str:
+    return base64.b64encode(zlib.compress(array.astype(dtype).tobytes())).decode("ascii")
 
 
-def _read_influence(file: Path) -> list[Influence] | None:
-    beside = sidecar(file)
-    if not beside.exists():
-        return None
-    with np.load(beside, allow_pickle=False) as arrays:
-        count = len(arrays.files) // 2
-        return [
-            (arrays[f"users_{number}"].astype(np.int64), arrays[f"influence_{number}"].astype(np.float64))
-            for number in range(count)
-        ]
+def _unpack(text: str, dtype: str, size: int) -> AnyArray:
+    """Return `size` numbers; never more memory than they need, whatever the text holds."""
+    length = size * np.dtype(dtype).itemsize
+    content = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), length + 1)
+    if len(content) != length:
+        raise ValueError(f"expected {size} numbers for its users")
+    return np.frombuffer(content, dtype)
 
 
-def _parse(
-    content: Any, influence: dict[Key, Influence] | list[Influence] | None, source: str
-) -> StoredResult:
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f'{source} is not a result of ipseval: it has no "format": "{FORMAT}".')
-    if content.get("format_version") != VERSION:
-        raise InputError(
-            f"{source} has format version {content.get('format_version')}; this ipseval reads {VERSION}. "
-            "Write it again with this version."
-        )
-    try:
-        entries = {_key(row): _entry(row) for row in content["estimates"]}
-        parts = {name: dict(content[name]) for name in ("data", "options", "metrics")}
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{source} is damaged: {type(error).__name__} {error}. Write it again.") from None
-    if isinstance(influence, list):
-        if len(influence) != len(entries):
-            raise InputError(
-                f"{source} has {len(entries)} estimates and its .users.npz {len(influence)}: the two files "
-                f"are not of one run ({examples(entries)}). Write them again."
-            )
-        influence = dict(zip(entries, influence, strict=True))
-    return StoredResult(entries, parts["data"], parts["options"], parts["metrics"], influence, source)
+def _parse(content: dict[str, Any], source: str) -> StoredResult:
+    with reading(source, ADVICE):
+        rows = content["estimates"]
+        stored = content["influence"] or [None] * len(rows)
+        entries = {
+            (str(row["model"]), str(row["metric"]), str(row["estimator"])): _entry(row, one, content["users"])
+            for row, one in zip(rows, stored, strict=True)
+        }
+        parts = [dict(content[name]) for name in ("data", "options", "metrics")]
+    if len(entries) != len(rows):
+        raise InputError(f"{source} has several rows of one estimate ({examples(entries)}). {ADVICE}")
+    is_normal = content.get("interval") == "normal" and not content.get("refit")
+    for key, entry in entries.items():
+        _check(key, entry, source, is_normal)
+    return StoredResult(entries, parts[0], parts[1], parts[2], source)
 
 
-def _key(row: dict[str, Any]) -> Key:
-    return str(row["model"]), str(row["metric"]), str(row["estimator"])
+def _entry(row: dict[str, Any], stored: Any, users: list[str]) -> Entry:
+    numbers = [float("nan") if row[name] is None else float(row[name]) for name in ("estimate", "std_error")]
+    n_users = int(row["n_users"])
+    influence = None
+    if stored is not None:
+        codes, values = _unpack(users[stored[0]], "<i4", n_users), _unpack(stored[1], "<f8", n_users)
+        influence = codes.astype(np.int64), values.astype(np.float64)
+    return Entry(numbers[0], numbers[1], n_users, int(row["n_positives"]), influence)
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    return Entry(
-        _number(row["estimate"]), _number(row["std_error"]), int(row["n_users"]), int(row["n_positives"])
-    )
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+def _check(key: Key, entry: Entry, source: str, is_normal: bool) -> None:
+    """Raise `InputError` where the evidence behind an estimate does not fit it: a gate must not pass then."""
+    problem = ""
+    if np.isinf([entry.estimate, entry.std_error]).any():
+        problem = "the estimate or its standard error is infinite"
+    elif entry.influence is not None and not np.isnan(entry.estimate):
+        n, (users, influence) = entry.n_users, entry.influence
+        if not np.isfinite(influence).all():
+            problem = "the influence of some users is not finite"
+        elif (np.diff(users, prepend=-1) <= 0).any():
+            problem = "its users are not ascending codes"
+        elif is_normal and n > 1:
+            error = float(np.sqrt(n / (n - 1.0) * np.sum(influence**2)))
+            if not abs(error - entry.std_error) <= 1e-9 * max(error, abs(entry.estimate)):
+                problem = f"its standard error is {entry.std_error:.6g}, that of its users {error:.6g}"
+    if problem:
+        raise InputError(f"{source} cannot be used: for {', '.join(key)} {problem}. {ADVICE}")

@@ -1,0 +1,84 @@
+"""Gates fail closed: evidence that is damaged, mixed or impossible is an error and exit code 2."""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ipseval.cli import main
+from ipseval.errors import InputError
+from ipseval.testing import StoredResult, write_baseline
+from tests.test_testing import TRUTH, baseline, changed, evaluated, noisy
+
+__all__ = ["baseline"]  # a fixture
+
+
+def pack(values: list[float]) -> str:
+    return base64.b64encode(zlib.compress(np.array(values, "<f8").tobytes())).decode()
+
+
+def influence(values: Callable[[int], list[float]]) -> Callable[[dict[str, Any]], object]:
+    """Return the change of the first influence to values made from its number of users."""
+
+    def change(content: dict[str, Any]) -> None:
+        content["influence"][0][1] = pack(values(content["estimates"][0]["n_users"]))
+
+    return change
+
+
+def first_row(**values: object) -> Callable[[dict[str, Any]], object]:
+    return lambda content: content["estimates"][0].update(values)
+
+
+MIXED = {
+    "influence of another run": (
+        influence(lambda n: [30.0] * n),
+        r"error is 0\.0\d+, that of its users",
+    ),
+    "influence that is not a number": (influence(lambda n: [math.nan] * n), "of some users is not finite"),
+    "too few users": (influence(lambda n: [0.0] * (n - 1)), "expected 149 numbers"),
+    "too many users": (influence(lambda n: [0.0] * (n + 1)), "expected 149 numbers"),
+    "a bomb": (influence(lambda n: [0.0] * 10**7), "expected 149 numbers"),
+    "users in another order": (
+        lambda content: shuffled(content),
+        "ascending codes",
+    ),
+    "an infinite estimate": (first_row(estimate=math.inf), "is infinite"),
+    "a repeated row": (first_row(metric="ndcg@5"), "several rows of one estimate"),
+    "a row less": (lambda content: content["estimates"].pop(), "cannot read"),
+    "a number that is none": (first_row(estimate="high"), "could not convert"),
+}
+
+
+def shuffled(content: dict[str, Any]) -> None:
+    users = np.arange(content["estimates"][0]["n_users"], dtype="<i4")[::-1]
+    content["users"][0] = base64.b64encode(zlib.compress(users.tobytes())).decode()
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_gate_never_passes_on_evidence_that_does_not_fit(name, baseline, tmp_path, capsys):
+    change, message = MIXED[name]
+    write_baseline(evaluated(noisy(TRUTH, 1, 4.0)), tmp_path / "worse.json")
+    compare = ["compare", str(tmp_path / "worse.json"), str(baseline), "--metric", "recall@5"]
+    assert main(compare) == 1
+    changed(baseline, change)
+    with pytest.raises(InputError, match=message):
+        StoredResult.read(baseline)
+    assert main(compare) == 2
+    assert "ok" not in capsys.readouterr().out
+
+
+def test_a_result_that_was_edited_or_merged_is_refused(baseline):
+    text = baseline.read_text()
+    assert text.count('"n_positives": ') == 2
+    edits = [('"n_positives": ', '"n_positives": 1'), ("recall@5", "recall@6"), ("influence", "other")]
+    for old, new in edits:
+        baseline.write_text(text.replace(old, new, 1))
+        with pytest.raises(InputError, match="checksum does not fit"):
+            StoredResult.read(baseline)
