@@ -83,9 +83,10 @@ def run(study: RandomExposureStudy, n_splits: int = N_SPLITS, n_resamples: int =
 
 def reduction_table(result: Validation, estimator: str) -> str:
     """Return the reduction of the MAE with its interval, and the change of τ_b, per metric."""
-    part = result.summary().query("estimator == @estimator")
+    alone = "propensity == 'random-sample' and estimator == 'aoa'"
+    part = result.summary.query(f"estimator == @estimator or ({alone})")
     rows = []
-    aoa = part.drop_duplicates("metric").set_index("metric")
+    aoa = part[part["estimator"] == estimator].drop_duplicates("metric").set_index("metric")
     rows.append(
         ["*AOA: MAE; τ_b*", *(f"{aoa.loc[m, 'mae_aoa']:.4f}; {aoa.loc[m, 'tau_b_aoa']:.2f}" for m in METRICS)]
     )
@@ -105,7 +106,7 @@ def reduction_table(result: Validation, estimator: str) -> str:
 
 def level_table(result: Validation, name: str = "γ of the lists (the paper)") -> str:
     """Return, per recommender, the reference and the signed errors of AOA, SNIPS and snips-global."""
-    frame = result.frame
+    frame = result.frame[result.frame["fold"].isna()]
     rows = []
     for model in dict.fromkeys(frame["model"]):
         cells = []
@@ -142,7 +143,7 @@ def shares_table(study: RandomExposureStudy, shares: tuple[float, ...] = (0.1, 0
             )  # fmt: skip
         counts = split_random(study.positives().biased, test_fraction=share, rng=0).test.activity
         counts = counts[counts > 0]
-        summary = result.summary().set_index(["estimator", "metric"])["reduction"]
+        summary = result.summary.set_index(["estimator", "metric"])["reduction"]
         cells = [
             " / ".join(f"{100 * summary[estimator, m]:.0f}" for m in METRICS)
             for estimator in ("snips", "snips-global")

@@ -35,6 +35,7 @@ from ipseval.validation import (
     validate,
     validate_bandit,
 )
+from ipseval.validation._collected import RANDOM_SAMPLE
 from ipseval.validation._run import METRICS
 from reproductions.recommenders import TRAINERS
 
@@ -57,8 +58,16 @@ def markdown(rows: list[list[str]], header: list[str]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def rows_of(result: Validation, estimator: str) -> pd.DataFrame:
+    """The rows of an estimator, and of the random sample averaged as the estimator averages."""
+    plain = "aoa-pooled" if estimator == "snips-pooled" else "aoa"
+    table = result.summary
+    alone = (table["propensity"] == RANDOM_SAMPLE) & (table["estimator"] == plain)
+    return table[(table["estimator"] == estimator) | alone]
+
+
 def reductions(result: Validation, estimator: str) -> str:
-    part = result.summary().query("estimator == @estimator")
+    part = rows_of(result, estimator)
     rows = []
     for name in dict.fromkeys(part["propensity"]):
         mine = part[part["propensity"] == name].set_index("metric")
@@ -75,7 +84,7 @@ def reductions(result: Validation, estimator: str) -> str:
 
 def errors(result: Validation) -> str:
     rows = []
-    summary = result.summary()
+    summary = result.summary
     for estimator, name in (("snips", "aoa"), ("snips-pooled", "aoa-pooled")):
         part = summary[(summary["estimator"] == estimator) & (summary["propensity"] == "gamma = 1")]
         mae = part.set_index("metric")["mae_aoa"]
@@ -84,7 +93,7 @@ def errors(result: Validation) -> str:
 
 
 def orders(result: Validation, estimator: str) -> str:
-    part = result.summary().query("estimator == @estimator")
+    part = rows_of(result, estimator)
     rows = []
     plain = part[part["propensity"] == "gamma = -1"].set_index("metric")
     rows.append(["aoa: tau_b", *(f"{plain.loc[m, 'tau_b_aoa']:.2f}" for m in METRICS)])
@@ -103,14 +112,13 @@ def choices(result: Validation) -> str:
     """SRC, inverted pairs, best model found and regret, for one metric of each kind."""
     rows = []
     shown = ("atop", "recall@5", "mean_dcg")
-    summary = result.summary()
     criteria = (("src", ".2f"), ("ipc", ".1f"), ("or1", ".1f"), ("regret", ".3f"))
-    summary = summary[summary["estimator"] == "snips-global"]
+    summary = rows_of(result, "snips-global")
     for name in dict.fromkeys(summary["propensity"]):
         mine = summary[summary["propensity"] == name].set_index("metric")
         plain = name == "gamma = -1"  # equal weights: the plain average
         cells = [" / ".join(format(mine.loc[m, key], form) for key, form in criteria) for m in shown]
-        rows.append(["aoa" if plain else f"snips-global, {name}", *cells])
+        rows.append(["aoa" if plain else name if name == RANDOM_SAMPLE else f"snips-global, {name}", *cells])
     return markdown(rows, ["SRC / inverted pairs of 28 / OR@1 / regret", *shown])
 
 
@@ -136,8 +144,9 @@ def levels(result: Validation) -> str:
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        result = run_validation("coat", folder / "coat", models=MODELS)
-        factors = run_validation("coat", folder / "coat", models={name: MODELS[name] for name in FACTORS})
+        result = run_validation("coat", folder / "coat", models=MODELS, rng=0)
+        chosen = {name: MODELS[name] for name in FACTORS}
+        factors = run_validation("coat", folder / "coat", models=chosen, rng=0)
     yield "coat-errors", errors(result)
     for estimator in ("snips", "snips-global", "snips-pooled"):
         yield f"coat-{estimator}", reductions(result, estimator)
@@ -159,11 +168,11 @@ def fractions(folder: Path) -> str:
     for share in (0.1, 0.2, 0.35, 0.5):
         result = validate(
             models, study, propensities=rules, metrics=["atop", "recall@5", "mean_dcg"], n_splits=5,
-            test_fraction=share, n_resamples=100,
+            estimators=("snips", "snips-global"), test_fraction=share, n_resamples=100, rng=0,
         )  # fmt: skip
         counts = split_random(study.positives().biased, test_fraction=share, rng=0).test.activity
         counts = counts[counts > 0]
-        summary = result.summary().set_index(["estimator", "metric"])["reduction"]
+        summary = result.summary.set_index(["estimator", "metric"])["reduction"]
         rows.append(
             [
                 f"{share:.0%}", f"{counts.mean():.1f}", f"{(counts == 1).mean():.0%}",
@@ -275,7 +284,7 @@ def harness_rows(selection: float) -> list[list[str]]:
     warned = {note.split(":")[0] for note in result.notes}
     rows = []
     for name in rules:
-        mine = result.summary().query("propensity == @name").set_index("metric")
+        mine = result.summary.query("propensity == @name").set_index("metric")
         cells = [
             percent(*mine.loc[m, ["reduction", "reduction_low", "reduction_high"]])
             + ("" if mine.loc[m, "falls_short"] else " ·")

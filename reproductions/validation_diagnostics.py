@@ -81,7 +81,7 @@ def in_a_world(
 
 
 def rows_of(result: Validation) -> list[list[str]]:
-    frame = result.diagnostics()
+    frame = result.diagnostics
     return [
         [
             row["propensity"],
@@ -124,7 +124,7 @@ def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
     rows, explained = [], []
     for kind, options in KINDS.items():
         results = [in_a_world(seed, **options) for seed in range(n_worlds)]
-        every = pd.concat([one.diagnostics() for one in results])
+        every = pd.concat([one.diagnostics for one in results])
         every = every[every["estimator"] == "snips-global"]
         every["any"] = every["popularity_flag"] | every["selection_flag"]
         every["beyond"] = every["factor_beyond_noise"] > 1
@@ -142,7 +142,7 @@ def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
     from reproductions.validation import MODELS
 
-    result = run_validation("coat", folder / "coat", models=MODELS, n_resamples=0)
+    result = run_validation("coat", folder / "coat", models=MODELS, n_resamples=0, rng=0)
     yield "diagnostics-coat", markdown(rows_of(result), ["propensity", *HEADER])
     balance = result.balance[result.balance["check"] == "selection"]
     rows = []

@@ -51,6 +51,7 @@ def test_an_item_that_the_policy_never_showed_has_no_rate_of_its_own():
     )
     assert np.isnan(table.loc[(1, "snips"), "estimate"])
     assert np.isnan(table.loc[(1, "naive"), "estimate"])
+    assert table.loc[1, "agrees"].isna().to_dict() == {"naive": True, "ips": False, "snips": True}
     assert table.loc[(1, "ips"), "estimate"] == 0.0
     assert table.loc[(1, "ips"), "ci_high"] > 0
 

@@ -72,16 +72,16 @@ def test_user_weights_start_with_the_sample_itself_and_keep_its_size():
     assert (weights.sum(1) == 7).all()
 
 
-def brute_force_recall(scores, train, positives, k):
-    """Mean over users of the share of positives ranked within k among all items not in training."""
-    users = []
+def brute_force_hits(scores, train, positives, k):
+    """Of each user with positives outside training: which of them are within k of all items outside it."""
+    users = {}
     for u in range(scores.shape[0]):
         excluded = set(train.item[train.user == u])
         mine = [i for i in positives.item[positives.user == u] if i not in excluded]
         if mine:
             pool = [j for j in range(scores.shape[1]) if j not in excluded]
-            users.append(np.mean([sum(scores[u, j] > scores[u, i] for j in pool) < k for i in mine]))
-    return np.mean(users)
+            users[u] = [sum(scores[u, j] > scores[u, i] for j in pool) < k for i in mine]
+    return users
 
 
 def test_reference_is_the_plain_average_over_random_positives_outside_training(study):
@@ -89,20 +89,27 @@ def test_reference_is_the_plain_average_over_random_positives_outside_training(s
     rng = np.random.default_rng(0)
     models = {"a": rng.normal(size=(300, 80)), "b": rng.normal(size=(300, 80))}
     result = validate(models, study, propensities=EQUAL, metrics=["recall@10"], split=split, n_resamples=0)
-    rows = result.frame[result.frame["estimator"] == "snips-global"].set_index("model")
+    weighted = result.frame[result.frame["propensity"] == "equal"].set_index(["estimator", "model"])
+    held_out = set(split.test.user.tolist())
     for name, scores in models.items():
-        expected = brute_force_recall(scores, split.train, study.positives().random, 10)
-        assert rows.loc[name, "reference"] == pytest.approx(expected, abs=1e-12)
+        hits = brute_force_hits(scores, split.train, study.positives().random, 10)
+        by_user = np.mean([np.mean(one) for user, one in hits.items() if user in held_out])
+        pooled = np.mean(np.concatenate(list(hits.values())))
+        assert weighted.loc[("snips-global", name), "reference"] == pytest.approx(by_user, abs=1e-12)
+        assert weighted.loc[("snips-pooled", name), "reference"] == pytest.approx(pooled, abs=1e-12)
+        record = weighted["reference_pooled"].xs(name, level="model")
+        assert record.tolist() == pytest.approx([pooled] * 2, abs=1e-12)
     in_train = np.isin(study.positives().random.pair_key, split.train.pair_key)
     assert result.n_random_dropped == in_train.sum() > 0
-    assert rows["n_reference_positives"].tolist() == [int((~in_train).sum())] * 2
+    counts = weighted.loc["snips-pooled", "n_reference_positives"]
+    assert counts.tolist() == [int((~in_train).sum())] * 2
 
 
-def test_estimates_are_those_of_evaluate_on_the_same_split(study):
+def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
     split = split_random(study.positives().biased, rng=3)
     models = {name: train(split.train) for name, train in MODELS.items()}
     propensity = PowerLawPropensity(gamma=0.5, unseen="smooth")
-    estimators = ("snips", "snips-global", "snips-pooled")
+    estimators = ("snips", "snips-global", "snips-pooled", "stratified")
     result = validate(
         models,
         study,
@@ -111,19 +118,41 @@ def test_estimates_are_those_of_evaluate_on_the_same_split(study):
         estimators=estimators,
         split=split,
     )
-    with pytest.warns(DataWarning, match="the median user has"):
-        frame = evaluate(
-            models, split, propensity=propensity, metrics=["mean_dcg"], estimators=estimators
-        ).frame
-    merged = result.frame.merge(frame, on=["model", "metric", "estimator"], suffixes=("", "_other"))
-    assert len(merged) == 6
-    assert np.array_equal(merged["estimate"], merged["estimate_other"])
-    assert np.array_equal(merged["std_error"], merged["std_error_other"])
-    assert np.array_equal(merged["bias"], merged["estimate"] - merged["reference"])
+    random = study.positives().random
+    shown = random.user[~np.isin(random.pair_key, split.train.pair_key)]
+    both = Split(split.train, split.test.select(np.isin(split.test.user, shown)))
+    for part, chosen in ((both, estimators[:2]), (split, estimators[2:])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            frame = evaluate(
+                models, part, propensity=propensity, metrics=["mean_dcg"], estimators=chosen
+            ).frame
+        merged = result.frame[result.frame["propensity"] == "p"].merge(
+            frame, on=["model", "metric", "estimator"], suffixes=("", "_other")
+        )
+        assert len(merged) == 4
+        assert np.array_equal(merged["estimate"], merged["estimate_other"])
+        assert np.array_equal(merged["std_error"], merged["std_error_other"])
+        assert np.array_equal(merged["bias"], merged["estimate"] - merged["reference"])
+
+
+def test_estimators_of_the_pooled_average_have_the_pooled_reference_whatever_their_label(study):
+    estimators = ("snips-pooled", "stratified", "stratified-observed", "snips-global")
+    result = validate(MODELS, study, propensities=EQUAL, estimators=estimators, n_resamples=0, rng=0)
+    rows = result.frame[result.frame["propensity"] == "equal"]
+    assert rows.groupby("estimator")["target"].unique().map(list).to_dict() == {
+        "snips-pooled": ["pooled"],
+        "stratified": ["pooled"],
+        "stratified-observed": ["pooled"],
+        "snips-global": ["user"],
+    }
+    same = rows["reference"] == rows["reference_pooled"]
+    assert same.tolist() == (rows["target"] == "pooled").tolist()
 
 
 def test_equal_weights_remove_nothing_and_change_no_order(study):
-    summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=20).summary()
+    summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=20).summary
+    summary = summary[summary["propensity"] == "equal"]
     assert summary["reduction"].tolist() == [0, 0]
     assert summary["tau_change"].tolist() == [0, 0]
 
@@ -182,7 +211,7 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
         raw = np.sqrt(calibration.train.popularity + 1.0)
         return Propensity(raw * factors[len(calls) % 2], False, "up to a factor", 80)
 
-    options = {"metrics": ["recall@10"], "n_resamples": 0}
+    options = {"metrics": ["recall@10"], "n_resamples": 0, "rng": 0}
     one = validate(MODELS, study, propensities={"p": partial(rule, factors=(1.0, 1.0))}, **options)
     two = validate(MODELS, study, propensities={"p": partial(rule, factors=(1.0, 50.0))}, **options)
     # With one factor the fold plays no role and weights are pooled; with two each fold is scaled to mean 1.
@@ -199,9 +228,13 @@ def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
     result = validate(
         MODELS, study, propensities={"half": KnownPropensity(item=values)}, metrics=["atop"], n_resamples=10
     )
-    assert (result.frame["n_without_propensity"] > 0).all()
+    rows, summary = (frame[frame["propensity"] == "half"] for frame in (result.frame, result.summary))
+    assert (rows["n_without_propensity"] > 0).all()
     # Equal weights on what is left, against the plain average of what is left.
-    assert np.abs(result.summary()["reduction"]).max() < 1e-12
+    assert np.abs(summary["reduction"]).max() < 1e-12
+    # The reference of an average over users is over the users that have something left.
+    users = rows[rows["target"] == "user"]
+    assert (users["n_users"] == users["n_reference_users"]).all()
 
 
 def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(study):
@@ -212,10 +245,12 @@ def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(stud
         metrics=["recall@10"],
         estimators=["snips-pooled"],
         n_resamples=2000,
+        rng=0,
     )
     cell = result.cells["recall@10", "equal", "snips-pooled"]
+    rows = result.frame[result.frame["propensity"] == "equal"]
     # E|N(0, σ)| = σ √(2/π): the noise of the cell and the analytic standard errors tell the same σ.
-    analytic = np.mean(result.frame["bias_se"]) * np.sqrt(2 / np.pi)
+    analytic = np.mean(rows["bias_se"]) * np.sqrt(2 / np.pi)
     assert cell.noise == pytest.approx(analytic, rel=0.08)
 
 
@@ -263,8 +298,9 @@ def in_a_world(selection):
         estimators=["snips-global", "snips-pooled"],
         test_fraction=0.3,
         n_resamples=200,
+        rng=0,
     )
-    return result.summary().set_index(["propensity", "estimator", "metric"]).sort_index()
+    return result.summary.set_index(["propensity", "estimator", "metric"]).sort_index()
 
 
 @pytest.fixture(scope="module", name="right_world")
@@ -345,7 +381,8 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
     split = Split(log.select(np.arange(6) % 3 < 2), log.select(np.arange(6) % 3 == 2))
     only_train = RandomExposureStudy("tiny", log, log.select(np.arange(6) % 3 < 2), threshold=4)
     models = {name: np.zeros((2, 4)) for name in "ab"}
-    assert len(validate(models, study, propensities=EQUAL, metrics=["atop"], split=split).frame) == 4
+    frame = validate(models, study, propensities=EQUAL, metrics=["atop"], split=split, rng=0).frame
+    assert (frame["propensity"] == "equal").sum() == 4
     with pytest.raises(InputError, match="every random-exposure positive is a training pair"):
         validate(models, only_train, propensities=EQUAL, metrics=["atop"], split=split)
 
@@ -354,16 +391,23 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
     text = repr(result)
     assert "2 recommenders, 1 split, 300 users" in text
-    assert "recall@5 (MAE of aoa" in text
-    result.to_html(tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
+    assert "over the 300 users with random exposure" in text
+    assert f"over the {result.n_compared:.0f} of them, with held-out and random positives" in text
+    page = result.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == page == result.to_html()
     assert "<title>Validation on simulated world</title>" in page
-    assert page.count("<tr") == 3 + 4 + 8 + 2  # heads, summary, estimates, one propensity × two estimators
+    # Heads; summary and estimates of the propensity and of the random sample in two folds; two estimators.
+    assert page.count("<tr") == 3 + (4 + 4) + (8 + 16) + 2
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     axes = result.plot()
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["equal, snips", "equal, snips-global"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "random-sample, aoa",
+        "random-sample, aoa-pooled",
+        "equal, snips-global",
+        "equal, snips-pooled",
+    ]
     drawn = axes.containers[1].lines[0].get_xdata()
-    assert np.array_equal(drawn, 100 * result.summary()["reduction"][2:])
+    assert np.array_equal(drawn, 100 * result.summary["reduction"][result.summary["metric"] == "recall@5"])
 
 
 def test_seven_models_seven_propensities_six_metrics_and_two_estimators_take_seconds_on_coat(shared_data):
@@ -384,7 +428,7 @@ def test_seven_models_seven_propensities_six_metrics_and_two_estimators_take_sec
             split=split,
         )
     assert time.perf_counter() - start < 30
-    assert len(result.frame) == 7 * 7 * 6 * 2
+    assert len(result.frame) == 7 * 6 * 2 * (7 + 2)  # 7 propensities, and the random sample in 2 folds
     assert result.frame[["reference", "estimate", "bias_se"]].notna().all(axis=None)
 
 
@@ -394,6 +438,6 @@ def test_run_validation_loads_a_study_by_name(shared_data):
         result = run_validation(
             "coat", shared_data("coat"), models=MODELS, metrics=["recall@50"], n_splits=1, n_resamples=10
         )
-    assert set(result.summary()["propensity"]) >= {"gamma = 1", "published", "direct", "density ratio"}
+    assert set(result.summary["propensity"]) >= {"gamma = 1", "published", "direct", "density ratio"}
     with pytest.raises(InputError, match=r"unknown study 'coats'\. Did you mean 'coat'"):
         run_validation("coats", shared_data("coat"))

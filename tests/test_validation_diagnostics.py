@@ -18,6 +18,7 @@ from ipseval.splits import split_random
 from ipseval.validation import Validation, validate
 from ipseval.validation._balance import ANY_ITEM_WEIGHT, SplitBalance, is_per_item, normalised_rank
 from ipseval.validation._family import family_test
+from ipseval.validation._population import Compared
 
 MODELS = {
     "popularity": baselines.popularity,
@@ -61,7 +62,7 @@ def in_a_world(seed: int, selection: float, *, n_users: int = 1500, ratio: bool 
 
 
 def flags(result: Validation, propensity: str, column: str) -> list[bool]:
-    frame = result.diagnostics()
+    frame = result.diagnostics
     return list(frame.loc[frame["propensity"] == propensity, column])
 
 
@@ -80,7 +81,7 @@ def check_item_only(results: list[Validation]) -> None:
         assert all(all(flags(one, f"gamma {gamma:g}", "popularity_flag")) for one in results)
     # The test for selection is one for all weights per item: a wrong γ does not change it.
     for one in results:
-        assert one.diagnostics()["selection_p"].nunique() == 1
+        assert one.diagnostics["selection_p"].nunique() == 1
 
 
 def check_user_item(results: list[Validation]) -> None:
@@ -135,7 +136,7 @@ def test_some_gamma_explains_what_exposure_by_items_does_and_a_power_law_range_i
 def test_the_summary_tells_wrong_item_weights_from_selection(item_only, user_item):
     columns = ["popularity_flag", "selection_flag"]
     at_one = [
-        one.summary().set_index("propensity").loc["gamma 1", columns] for one in (item_only[0], user_item[0])
+        one.summary.set_index("propensity").loc["gamma 1", columns] for one in (item_only[0], user_item[0])
     ]
     assert at_one[0].to_numpy().tolist() == [[True, False]] * 4
     assert at_one[1].to_numpy().tolist() == [[True, True]] * 4
@@ -147,16 +148,16 @@ def test_the_summary_tells_wrong_item_weights_from_selection(item_only, user_ite
 
 
 def test_verdicts_name_what_is_wrong(item_only, user_item):
-    words = item_only[0].diagnostics().set_index(["propensity", "estimator"])["verdict"]
+    words = item_only[0].diagnostics.set_index(["propensity", "estimator"])["verdict"]
     assert words["item", "snips-global"] == "nothing found"
     assert words["gamma 1", "snips-global"] == "weighted positives too rare"
     assert words["gamma -0.5", "snips-pooled"] == "weighted positives too popular"
-    words = user_item[0].diagnostics().set_index(["propensity", "estimator"])["verdict"]
+    words = user_item[0].diagnostics.set_index(["propensity", "estimator"])["verdict"]
     assert words["gamma 1", "snips-global"] == "user × item selection; weighted positives too rare"
 
 
 def test_a_density_ratio_is_checked_on_the_random_positives_it_has_not_been_fitted_to(user_item):
-    frames = [one.diagnostics().set_index("propensity") for one in user_item]
+    frames = [one.diagnostics.set_index("propensity") for one in user_item]
     assert not any(one.loc["ratio", "per_item"].any() for one in frames)
     assert all(one.loc["ratio", "selection_p"].notna().all() for one in frames)
     # It takes out about half or more of what the item weights leave.
@@ -172,7 +173,7 @@ def test_a_popularity_ranking_is_left_out_as_it_tells_no_users_apart(item_only):
     assert rows.index.tolist() == ["popularity", "svd", "knn", "mean of all"]
     assert np.isnan(rows.loc["popularity", "value"])
     assert rows.loc[["svd", "knn"], "p_value"].between(0, 1).all()
-    assert not rows.loc["popularity", "flag"]
+    assert rows["flag"].isna().tolist() == [True, False, False, False]
 
 
 def test_recommenders_that_rank_alike_for_all_users_leave_selection_unchecked():
@@ -184,8 +185,11 @@ def test_recommenders_that_rank_alike_for_all_users_leave_selection_unchecked():
         metrics=["recall@10"],
         n_resamples=0,
     )
-    assert result.diagnostics()["selection_p"].isna().all()
-    assert result.diagnostics()["verdict"].str.contains("user × item selection unchecked").all()
+    assert result.diagnostics["selection_p"].isna().all()
+    assert result.diagnostics["selection_flag"].isna().all()
+    assert result.summary["selection_flag"].isna().all()
+    assert result.summary["falls_short"].isna().all()  # without resamples nothing says how far it may be
+    assert result.diagnostics["verdict"].str.contains("user × item selection unchecked").all()
     assert "cannot be checked" in repr(result)
 
 
@@ -201,7 +205,7 @@ def test_lists_cut_at_k_are_checked_too():
         columns = {"user": np.repeat(np.arange(300), 10), "item": best.ravel()}
         lists[name] = pd.DataFrame({**columns, "rank": np.tile(np.arange(1, 11), 300)})
     result = validate(lists, study, propensities=EQUAL, metrics=["recall@5"], split=split, n_resamples=0)
-    assert result.diagnostics()["selection_p"].between(0, 1).all()
+    assert result.diagnostics["selection_p"].between(0, 1).all()
 
 
 def test_normalised_ranks_are_worked_by_hand():
@@ -224,8 +228,8 @@ def test_popularity_balance_of_a_small_sample_is_worked_by_hand():
     split = SplitBalance.of({"a": held_out}, {"a": random}, of_item, 3)
     propensity = Propensity(np.array([0.5, 0.25, 0.2, 0.1]), True, "test", 4)
     sample = weighted_sample(held_out, propensity, None, "default")
-    kinds = [resolve_estimator(name) for name in ("snips-pooled", "aoa-pooled")]
-    value, influence = split.popularity(sample, *kinds)
+    compared = Compared("pooled", {"a": held_out}, {"a": random}, "default")
+    value, influence = split.popularity(resolve_estimator("snips-pooled"), sample, compared)
     # Weights 2, 4, 2 on 4, 2, 4: 24/8 = 3. Random: 2, 1, 0 with mean 1 and SD √(2/3).
     assert value == pytest.approx((3 - 1) / np.sqrt(2 / 3))
     # User 0: (2·1 − 4·1)/8 − (2 − 1)/3; user 1: 2·1/8 − 0; user 2: −(0 − 1)/3.
@@ -246,7 +250,7 @@ def test_weights_that_differ_between_folds_only_count_as_weights_per_item():
 
 
 def test_the_factor_is_where_the_bounds_meet_the_reference(item_only):
-    rows = item_only[0].frame
+    rows = item_only[0].frame.query("propensity != 'random-sample'")
     assert (rows["factor"] >= rows["factor_beyond_noise"]).all()
     assert (rows["factor_beyond_noise"] >= 1).all()
     # recall@10 is 0 or 1 for each positive, so Λ follows from the estimate alone: t/(1 − t) = Λ² R/(1 − R).

@@ -73,7 +73,7 @@ def plot_validation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     frame : DataFrame
-        `Validation.summary()`, or rows of it: propensity, estimator, metric, reduction, reduction_low,
+        `Validation.summary`, or rows of it: propensity, estimator, metric, reduction, reduction_low,
         reduction_high.
     """
     need(frame, "propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high")

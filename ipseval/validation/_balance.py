@@ -15,6 +15,7 @@ from ipseval.propensity import DensityRatioFit, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.validation._conditional import ConditionalScore, conditional_score
 from ipseval.validation._family import family_test
+from ipseval.validation._population import Compared
 
 POPULARITY, SELECTION = "popularity", "selection"
 ANY_ITEM_WEIGHT = "any weight per item"
@@ -104,15 +105,16 @@ class SplitBalance:
             user[keep], item[keep], first[keep], self.pairs[keep], n_users=self.n_users, offset=offset
         )
 
-    def popularity(self, sample: Sample, kind: Estimator, plain: Estimator) -> tuple[float, FloatArray]:
+    def popularity(self, kind: Estimator, sample: Sample, compared: Compared) -> tuple[float, FloatArray]:
         """Return the standardised difference of log popularity, and its influence (n_users,).
 
-        (mean by the estimator over held-out positives − mean by the plain one over random positives) / SD
-        over random positives.
+        (mean by the estimator over held-out positives − plain mean over the random positives of the same
+        users) / SD over random positives.
         """
         mean = _ItemMean(of_item=self.log_popularity)
-        spread = float(np.std(self.log_popularity[self.random.item]))
-        reference = plain.sums(weighted_sample(self.random, None, None, "default"), mean)
+        random = compared.first[1]
+        spread = float(np.std(self.log_popularity[random.item]))
+        reference = compared.plain.sums(weighted_sample(random, None, None, "default"), mean)
         own = kind.sums(sample, mean)
         influence = np.zeros(self.n_users)
         for sums, sign in ((own, 1.0), (reference, -1.0)):
@@ -158,9 +160,8 @@ def _at(propensity: Propensity, user: IntArray, item: IntArray) -> FloatArray:
 class Balance:
     """Averages over splits; filled by `add_…`, read by `frame`."""
 
-    def __init__(self, models: Sequence[str], n_users: int) -> None:
+    def __init__(self, models: Sequence[str]) -> None:
         self.features = {POPULARITY: ["log popularity"], SELECTION: [*models, ALL_MODELS]}
-        self.n_users = n_users
         self.total: dict[Key, tuple[FloatArray, FloatArray, int]] = {}
         self.per_item: dict[str, bool] = {}
 
@@ -177,18 +178,17 @@ class Balance:
         self,
         label: str,
         propensity: Propensity,
-        sample: Sample,
+        estimators: Sequence[tuple[Estimator, Compared, Mapping[str, Sample]]],
         split: SplitBalance,
-        estimators: Sequence[tuple[Estimator, Estimator]],
         fold: IntArray,
     ) -> None:
-        """Add the balance of one propensity by each estimator, given with its plain counterpart."""
+        """Add the balance of one propensity by each estimator, over the users that it is compared on."""
         per_item = is_per_item(propensity, split.held_out, fold)
         self.per_item[label] = self.per_item.get(label, True) and per_item
         if not per_item:
             self._add_selection(label, split.selection(propensity))
-        for kind, plain in estimators:
-            value, influence = split.popularity(sample, kind, plain)
+        for kind, compared, samples in estimators:
+            value, influence = split.popularity(kind, next(iter(samples.values())), compared)
             self.add((label, kind.label, POPULARITY), np.array([value]), influence[:, None])
 
     def _add_selection(self, label: str, found: ConditionalScore | None) -> None:
@@ -213,13 +213,11 @@ class Balance:
                     (
                         *(label, estimator, check, feature, float(mean[place])),
                         *(float(test.std_error[place]) if reach == reach else float("nan"), low, high),
-                        *(
-                            float(np.minimum(1, len(self.features) * test.p_value[place])),
-                            bool(low > NEGLIGIBLE[check] or high < -NEGLIGIBLE[check]),
-                        ),
+                        float(np.minimum(1, len(self.features) * test.p_value[place])),
+                        None if np.isnan(reach) else bool(max(low, -high) > NEGLIGIBLE[check]),
                     )
                 )
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"flag": "boolean"})
 
 
 def _share(sums: UserSums) -> FloatArray:

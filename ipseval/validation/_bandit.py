@@ -35,8 +35,8 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
     -------
     DataFrame
         Columns campaign, item, estimator, random_rate, random_low, random_high, estimate, ci_low, ci_high,
-        difference_low, difference_high, agrees, n_random, n_bts, clicks_random, clicks_bts. NaN for naive and
-        snips where `bts` never showed the item.
+        difference_low, difference_high, agrees, n_random, n_bts, clicks_random, clicks_bts. NaN, and agrees
+        missing, for naive and snips where `bts` never showed the item.
 
     References
     ----------
@@ -53,10 +53,12 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
             shown = _shown(study.bts, item)
             own = _rate(study.bts, shown, name, item, confidence_level)
             low, high = difference_interval(own, seen)
-            rows.append((study.campaign, item, name, *seen, *own, low, high, bool(low <= 0 <= high), *sizes))
+            agrees = None if np.isnan(low) else bool(low <= 0 <= high)
+            rows.append((study.campaign, item, name, *seen, *own, low, high, agrees, *sizes))
     columns = ["campaign", "item", "estimator", "random_rate", "random_low", "random_high", "estimate"]
     columns += ["ci_low", "ci_high", "difference_low", "difference_high", "agrees"]
-    return pd.DataFrame(rows, columns=[*columns, "n_random", "n_bts", "clicks_random", "clicks_bts"])
+    columns += ["n_random", "n_bts", "clicks_random", "clicks_bts"]
+    return pd.DataFrame(rows, columns=columns).astype({"agrees": "boolean"})
 
 
 def _shown(log: BanditLog, item: int) -> BoolArray:

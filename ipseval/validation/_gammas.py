@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,10 @@ import pandas as pd
 from scipy.special import ndtri
 
 from ipseval._types import FloatArray
-from ipseval.estimators import Estimate
 from ipseval.inference._linear import LinearForm
+from ipseval.metrics import Metric
 from ipseval.validation._family import FamilyTest, family_test
+from ipseval.validation._population import Compared
 
 GRID = np.round(np.linspace(-1, 3, 41), 10)
 FINE = np.round(np.linspace(-0.08, 0.08, 9), 10)
@@ -57,29 +58,23 @@ class _Part:
 class Gammas:
     """Differences R(γ) − reference over splits; filled by `add`, read by `frame`."""
 
-    def __init__(self, models: Sequence[str], metrics: Sequence[str], n_users: int) -> None:
-        self.keys = [(model, label) for label in metrics for model in models]
-        self.metrics, self.n_users = list(metrics), n_users
+    def __init__(self, models: Sequence[str], metrics: Sequence[Metric]) -> None:
+        self.keys = [(model, one) for one in metrics for model in models]
+        self.metrics = [one.label for one in metrics]
         self.parts: dict[str, list[_Part]] = {}
         self.reference: dict[str, tuple[FloatArray, FloatArray]] = {}
 
-    def add(
-        self,
-        label: str,
-        values: Mapping[tuple[str, str], FloatArray],
-        log_popularity: FloatArray,
-        form: LinearForm | None,
-        reference: Sequence[Estimate],
-    ) -> None:
-        """Add a split: contributions by (model, metric), and their references in the order of `keys`."""
-        c = np.column_stack([values[key] for key in self.keys])
-        if form is None or np.isnan(c).any():
+    def add(self, label: str, compared: Compared, log_popularity: FloatArray, form: LinearForm) -> None:
+        """Add a split: what is compared, log(n* + 1) of the held-out positives, the form of the estimator."""
+        values = [found for key in self.keys if (found := compared.contributions(*key)) is not None]
+        if len(values) < len(self.keys):
             return
-        self.parts.setdefault(label, []).append(_Part(form, c, log_popularity))
+        self.parts.setdefault(label, []).append(_Part(form, np.column_stack(values), log_popularity))
         value, influence = self.reference.get(
-            label, (np.zeros(len(self.keys)), np.zeros((self.n_users, len(self.keys))))
+            label, (np.zeros(len(self.keys)), np.zeros((form.ranked.n_population, len(self.keys))))
         )
-        for column, one in enumerate(reference):
+        for column, key in enumerate(self.keys):
+            one = compared.reference(*key)
             value[column] += one.value
             influence[one.sums.users, column] += one.influence / one.sums.n_users
         self.reference[label] = (value, influence)
@@ -89,7 +84,9 @@ class Gammas:
         rows = []
         for label in self.parts:
             found: dict[float, tuple[FloatArray, FloatArray]] = {}
-            groups = {one: [k for k, key in enumerate(self.keys) if key[1] == one] for one in self.metrics}
+            groups = {
+                one: [k for k, key in enumerate(self.keys) if key[1].label == one] for one in self.metrics
+            }
             if len(self.metrics) > 1:
                 groups[ALL_METRICS] = list(range(len(self.keys)))
             for name, columns in groups.items():

@@ -44,13 +44,22 @@ class Validation:
         One row per split, model, metric, propensity and estimator: reference and estimate with standard
         errors, bias = estimate − reference with the standard error of the difference, the factor Λ by which
         weights must be wrong to reach the reference (and to reach it within noise), counts, and weight
-        diagnostics.
+        diagnostics. `target` says what the estimator averages, and so which reference it has ("user" or
+        "pooled"); `reference_pooled` is the pooled one in every row. Rows of the propensity `random-sample`
+        have a `fold`: their reference is that of the users in it, the estimate is from all other users.
     cells : dict
         (metric, propensity, estimator) -> criteria over models, with bootstrap.
     name : str
         Of the study.
     n_splits, n_resamples : int
-    n_users, n_models : int
+    n_users : int
+        Users of the study.
+    n_exposed : int
+        Users with random exposure, over whom pooled averages are compared.
+    n_compared : float
+        Users with held-out and random positives, over whom averages over users are compared; mean over
+        splits, 0 where no estimator is such an average.
+    n_models : int
     n_random_dropped : float
         Random-exposure positives left out because they are training pairs, mean over splits.
     balance : DataFrame
@@ -75,6 +84,8 @@ class Validation:
     n_splits: int
     n_resamples: int
     n_users: int
+    n_exposed: int
+    n_compared: float
     n_models: int
     n_random_dropped: float
     balance: pd.DataFrame
@@ -85,7 +96,19 @@ class Validation:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def _summary(self) -> pd.DataFrame:
+    def summary(self) -> pd.DataFrame:
+        """One row per metric, propensity and estimator: error of the level and of the order.
+
+        mae: mean over models (and splits) of |estimate − reference|; mae_aoa: the same for the plain average
+        on the same positives; reduction = 1 − mae/mae_aoa with a bootstrap interval over users;
+        if_unbiased: the reduction that an unbiased estimator of the same variance would show, as reference
+        and estimate are noisy; falls_short: whether the interval lies below that, so that bias is left which
+        noise does not explain. Then popularity_flag says that weights of items are wrong, selection_flag that
+        exposure depends on user and item as well (see `diagnostics`). A flag that was not checked is missing
+        (NA), not False. Rows of `random-sample` are means over folds: users outside a fold estimate, those
+        within it judge. tau_b, src, ipc (inverted pairs), or1 (best model found), regret: order of the models
+        against the reference, `…_aoa` for the plain average; tau_change = tau_b − tau_b_aoa.
+        """
         rows = []
         for (metric, propensity, estimator), cell in self.cells.items():
             own, aoa = cell.estimator, cell.baseline
@@ -103,7 +126,7 @@ class Validation:
                 "reduction_low": low,
                 "reduction_high": high,
                 "if_unbiased": 1 - cell.noise / aoa[0, MAE],
-                "falls_short": bool(high < 1 - cell.noise / aoa[0, MAE]),
+                "falls_short": None if np.isnan(high) else bool(high < 1 - cell.noise / aoa[0, MAE]),
                 "tau_change": change[0],
                 "tau_change_low": change_low,
                 "tau_change_high": change_high,
@@ -113,7 +136,8 @@ class Validation:
                     row[criterion + name] = values[0, place]
             rows.append(row)
         flags = ["propensity", "estimator", "popularity_flag", "selection_flag"]
-        return pd.DataFrame(rows).merge(self._diagnostics[flags], on=flags[:2], how="left")
+        table = pd.DataFrame(rows).astype({"falls_short": "boolean"})
+        return table.merge(self.diagnostics[flags], on=flags[:2], how="left")
 
     def _interval(self, values: FloatArray) -> tuple[float, float]:
         """Return value ∓ z · sd of the resamples; a percentile interval would be shifted by their noise."""
@@ -122,22 +146,9 @@ class Validation:
         spread = float(np.nanstd(values[1:], ddof=1))
         return normal_interval(float(values[0]), spread, confidence_level=self.confidence_level)
 
-    def summary(self) -> pd.DataFrame:
-        """Return one row per metric, propensity and estimator: error of the level and of the order.
-
-        mae: mean over models (and splits) of |estimate − reference|; mae_aoa: the same for the plain average
-        on the same positives; reduction = 1 − mae/mae_aoa with a bootstrap interval over users;
-        if_unbiased: the reduction that an unbiased estimator of the same variance would show, as reference
-        and estimate are noisy; falls_short: whether the interval lies below that, so that bias is left which
-        noise does not explain. Then popularity_flag says that weights of items are wrong, selection_flag that
-        exposure depends on user and item as well (see `diagnostics`). tau_b, src, ipc (inverted pairs), or1
-        (best model found), regret: order of the models against the reference, `…_aoa` for the plain average;
-        tau_change = tau_b − tau_b_aoa.
-        """
-        return self._summary.copy()
-
+    @cached_property
     def diagnostics(self) -> pd.DataFrame:
-        """Return what random exposure says of the weights, one row per propensity and estimator.
+        """What random exposure says of the weights, one row per propensity and estimator.
 
         If P is right, weighted held-out positives are distributed as random-exposure positives are, in every
         function f of user and item. Two are compared, and how wrong the weights would have to be is computed:
@@ -172,37 +183,36 @@ class Validation:
         Austin & Stuart, Statistics in Medicine 34, 2015, doi 10.1002/sim.6607 (balance); Zhao, Small &
         Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327 (Λ).
         """
-        return self._diagnostics.copy()
-
-    @cached_property
-    def _diagnostics(self) -> pd.DataFrame:
         return verdicts(self.balance, self.frame, self.per_item)
 
     def __repr__(self) -> str:
-        columns = ["reduction", "reduction_low", "reduction_high", "if_unbiased", "tau_b", "tau_b_aoa"]
+        columns = ["mae", "mae_aoa", "reduction", "reduction_low", "reduction_high", "if_unbiased"]
+        columns += ["tau_b", "tau_b_aoa"]
         lines = [self._headline(), ""]
-        for metric, part in self._summary.groupby("metric", sort=False):
-            lines.append(f"{metric} (MAE of aoa {part['mae_aoa'].iloc[0]:.4f})")
+        for metric, part in self.summary.groupby("metric", sort=False):
+            lines.append(str(metric))
             table = part.set_index(["propensity", "estimator"])[columns]
-            lines += ["  " + line for line in table.to_string(float_format="{:+.2f}".format).splitlines()]
+            lines += ["  " + line for line in table.to_string(float_format="{:.3f}".format).splitlines()]
             lines.append("")
-        lines += [*paragraph(self.balance, self.gammas, self.diagnostics()), ""]
+        lines += [*paragraph(self.balance, self.gammas, self.diagnostics), ""]
         return "\n".join([*lines, *(f"! {note}" for note in self.notes)])
 
     def _headline(self) -> str:
         return (
             f"{self.name}: {counted(self.n_models, 'recommender')}, {counted(self.n_splits, 'split')}, "
-            f"{counted(self.n_users, 'user')}; "
+            f"{counted(self.n_users, 'user')}.\n"
+            f"Pooled averages are over the {counted(self.n_exposed, 'user')} with random exposure,\n"
+            f"averages over users over {self.n_compared:,.0f} of them, with held-out and random positives.\n"
             f"{self.n_random_dropped:.0f} random-exposure positives are training pairs and left out.\n"
             f"reduction: share of the plain average's error that is gone, with {self.confidence_level:.0%} "
             f"interval ({self.n_resamples} resamples of users); tau_b: order against random exposure."
         )
 
-    def to_html(self, path: str | Path) -> None:
-        """Write the summary and the frame as one page that needs nothing else."""
-        shown = self._summary.to_html(index=False, float_format="{:.3f}".format, border=0)
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the summary and the frame as one page; it is written to `path`, if given."""
+        shown = self.summary.to_html(index=False, float_format="{:.3f}".format, border=0)
         rows = self.frame.to_html(index=False, float_format="{:.4f}".format, border=0)
-        checks = self._diagnostics.to_html(index=False, float_format="{:.3f}".format, border=0)
+        checks = self.diagnostics.to_html(index=False, float_format="{:.3f}".format, border=0)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         page = (
             "<!doctype html><html lang='en'><meta charset='utf-8'>"
@@ -215,10 +225,12 @@ class Validation:
             f"<h2>What random exposure says of the weights</h2><div>{checks}</div>"
             f"<details><summary>Every estimate</summary><div>{rows}</div></details></html>"
         )
-        Path(path).write_text(page, encoding="utf-8")
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return the axes of a plot of the reductions with their intervals."""
         from ipseval.plots import plot_validation
 
-        return plot_validation(self._summary, ax=ax)
+        return plot_validation(self.summary, ax=ax)

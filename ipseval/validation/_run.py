@@ -46,7 +46,7 @@ def run_validation(
     estimators: Iterable[str] = ("snips", "snips-global", "snips-pooled"),
     n_splits: int = 10,
     n_resamples: int = 500,
-    rng: RngLike = 0,
+    rng: RngLike = None,
 ) -> Validation:
     """Return the validation of all usual propensities on a data set with random exposure.
 

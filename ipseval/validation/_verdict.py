@@ -41,22 +41,27 @@ def verdicts(balance: pd.DataFrame, frame: pd.DataFrame, per_item: Mapping[str, 
         found = selection[selection["propensity"] == (ANY_ITEM_WEIGHT if per_item[name] else name)]
         odds, p_value, flag = _selection(found)
         factor = largest[name, estimator]
+        smd = np.nan if pd.isna(row["flag"]) else row["value"] if row["flag"] else 0.0
         rows.append(
             (
                 *(name, estimator, per_item[name]),
                 *(row["value"], row["ci_low"], row["ci_high"], row["flag"]),
                 *(odds, p_value, flag, factor["factor"], factor["factor_beyond_noise"]),
-                _words(per_item[name], row["value"] if row["flag"] else 0.0, p_value, flag),
+                _words(per_item[name], smd, flag),
             )
         )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    flags = {"popularity_flag": "boolean", "selection_flag": "boolean"}
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(flags)
 
 
-def _selection(found: pd.DataFrame) -> tuple[float, float, bool]:
-    """Return the odds ratio of the recommender with the largest |z|, the family's p, and the flag."""
+def _selection(found: pd.DataFrame) -> tuple[float, float, bool | None]:
+    """Return the odds ratio of the recommender with the largest |z|, the family's p, and the flag.
+
+    NaN, NaN and None where nothing could be checked.
+    """
     known = found[found["p_value"].notna()]
     if known.empty:
-        return float("nan"), float("nan"), False
+        return float("nan"), float("nan"), None
     value = known["value"].to_numpy()
     strongest = int(np.argmax(np.abs(value / known["std_error"].to_numpy())))
     return (
@@ -66,13 +71,15 @@ def _selection(found: pd.DataFrame) -> tuple[float, float, bool]:
     )
 
 
-def _words(per_item: bool, smd: float, p_value: float, selection: bool) -> str:
+def _words(per_item: bool, smd: float, selection: bool | None) -> str:
     parts = []
     if selection:
         parts.append("user × item selection" if per_item else "user × item selection left")
-    if smd:
+    if np.isnan(smd):
+        parts.append("popularity unchecked")
+    elif smd:
         parts.append(f"weighted positives too {'popular' if smd > 0 else 'rare'}")
-    if np.isnan(p_value):
+    if selection is None:
         parts.append("user × item selection unchecked")
     return "; ".join(parts) if parts else RIGHT
 

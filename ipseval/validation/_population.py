@@ -1,0 +1,175 @@
+"""The users that are compared: estimates and their reference are averages over the same people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ipseval._types import BoolArray, FloatArray, TieChoice
+from ipseval.datasets import RandomExposureStudy, StudyPositives
+from ipseval.errors import InputError
+from ipseval.estimators import Estimate, Estimator, Sample, estimate, resolve_estimator, weighted_sample
+from ipseval.inference._linear import contributions
+from ipseval.interactions import Interactions
+from ipseval.metrics import Metric
+from ipseval.propensity import Exposure, Propensity
+from ipseval.ranking import RankedPositives
+from ipseval.splits import Split
+
+# The plain average of each target: the baseline on held-out positives, the reference on random ones.
+PLAIN = {"user": "aoa", "pooled": "aoa-pooled"}
+Ranks = dict[str, RankedPositives]
+
+
+def target_of(kind: Estimator) -> str:
+    """Return which average an estimator estimates: "user" or "pooled"."""
+    pooled = ("aoa-pooled", "snips-pooled", "stratified", "stratified-observed")
+    return str(getattr(kind, "target", "pooled" if kind.label in pooled else "user"))
+
+
+@dataclass(frozen=True, eq=False)
+class RandomExposure:
+    """Random exposure without the training pairs of a split."""
+
+    exposure: Exposure
+    positives: Interactions
+    n_dropped: int
+
+    @classmethod
+    def of(cls, positives: StudyPositives, split: Split, study: RandomExposureStudy) -> RandomExposure:
+        """Return what was shown at random outside training, and what of it was liked."""
+        same = np.array_equal(split.user_ids, study.biased.user_ids)
+        if not (same and np.array_equal(split.item_ids, study.biased.item_ids)):
+            raise InputError("the split must be over the user_ids and item_ids of the study.")
+        liked = np.isin(study.random.pair_key, positives.random.pair_key)
+        exposure = Exposure(
+            study.random.user, study.random.item, liked, split.n_users, split.n_items
+        ).without(split.train)
+        kept = positives.random.select(~np.isin(positives.random.pair_key, split.train.pair_key))
+        if not len(kept):
+            raise InputError("every random-exposure positive is a training pair: there is no reference.")
+        return cls(exposure, kept, len(positives.random) - len(kept))
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Held-out and random positives of the same users, ranked by every recommender.
+
+    Pooled averages are over all users with random exposure: one without positives of a kind adds 0 to the
+    numerator and to the denominator, and leaving it out of the other side would shift that side. Averages
+    over users are over those with positives of both kinds. The mean of c over a user's random positives is
+    unbiased for its mean over S_u given that there is one, so both sides have the same expectation under
+    right weights. It is not the average over all users: the chance of a random positive rises with |S_u|.
+
+    Attributes
+    ----------
+    target : {"user", "pooled"}
+    held_out, random : dict of name to RankedPositives
+    ties : str
+    """
+
+    target: str
+    held_out: Ranks
+    random: Ranks
+    ties: TieChoice
+    _samples: dict[tuple[str, str], Sample] = field(default_factory=dict, init=False, repr=False)
+    _averages: dict[tuple[str, str, Metric], Estimate] = field(default_factory=dict, init=False, repr=False)
+    _contributions: dict[tuple[str, Metric], FloatArray | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    @classmethod
+    def of(cls, target: str, held_out: Ranks, random: Ranks, exposed: BoolArray, ties: TieChoice) -> Compared:
+        """Return the comparison over the users with random exposure, (n_users,)."""
+        one, other = next(iter(held_out.values())), next(iter(random.values()))
+        users = exposed
+        if target == "user":
+            users = np.zeros(exposed.size, dtype=bool)
+            users[np.intersect1d(one.users, other.users)] = True
+            users &= exposed
+        found = cls(target, _of(held_out, users), _of(random, users), ties)
+        if not found.n_users:
+            raise InputError(
+                "no user has both held-out and random-exposure positives: nothing can be compared."
+            )
+        return found
+
+    @property
+    def plain(self) -> Estimator:
+        """The plain average: on random positives the reference, on held-out ones the baseline."""
+        return resolve_estimator(PLAIN[self.target])
+
+    @property
+    def first(self) -> tuple[RankedPositives, RankedPositives]:
+        """The held-out and the random positives as the first recommender ranks them; users and items of all."""
+        return next(iter(self.held_out.values())), next(iter(self.random.values()))
+
+    @property
+    def n_users(self) -> int:
+        """Number of users with held-out positives."""
+        return int(self.first[0].users.size)
+
+    def only(self, users: BoolArray) -> Compared:
+        """Return the comparison over some of the users, (n_users,)."""
+        return replace(self, held_out=_of(self.held_out, users), random=_of(self.random, users))
+
+    def reference(self, model: str, metric: Metric) -> Estimate:
+        """Return the plain average over random positives."""
+        return self._average("random", model, metric)
+
+    def baseline(self, model: str, metric: Metric) -> Estimate:
+        """Return the plain average over held-out positives."""
+        return self._average("held_out", model, metric)
+
+    def contributions(self, model: str, metric: Metric) -> FloatArray | None:
+        """Return c of the held-out positives, (n_pos,); None for a metric that has none."""
+        key = (model, metric)
+        if key not in self._contributions:
+            self._contributions[key] = contributions(metric, self._sample("held_out", model))
+        return self._contributions[key]
+
+    def weighted(self, propensity: Propensity) -> tuple[Compared, dict[str, Sample]]:
+        """Return the weighted held-out positives, and the comparison without those that have no propensity.
+
+        A user who has none left leaves both sides of an average over users.
+        """
+        samples = {
+            name: weighted_sample(ranked, propensity, None, self.ties)
+            for name, ranked in self.held_out.items()
+        }
+        first = next(iter(samples.values()))
+        if not first.n_without_propensity:
+            return self, samples
+        left = replace(self, held_out={name: one.ranked for name, one in samples.items()})
+        if self.target == "user":
+            users = np.zeros(first.ranked.n_population, dtype=bool)
+            users[first.ranked.users] = True
+            left = left.only(users)
+        return left, samples
+
+    def _sample(self, side: str, model: str) -> Sample:
+        key = (side, model)
+        if key not in self._samples:
+            self._samples[key] = weighted_sample(getattr(self, side)[model], None, None, self.ties)
+        return self._samples[key]
+
+    def _average(self, side: str, model: str, metric: Metric) -> Estimate:
+        key = (side, model, metric)
+        if key not in self._averages:
+            self._averages[key] = estimate(self._sample(side, model), metric, self.plain)
+        return self._averages[key]
+
+
+def choose(ranks: Mapping[str, RankedPositives], positives: Interactions) -> Ranks:
+    """Return the ranked positives that are among `positives`."""
+    first = next(iter(ranks.values()))
+    key = first.user * np.int64(positives.n_items) + first.item
+    keep = np.isin(key, positives.pair_key)
+    return {name: ranked.select(keep) for name, ranked in ranks.items()}
+
+
+def _of(ranks: Ranks, users: BoolArray) -> Ranks:
+    keep = users[next(iter(ranks.values())).user]
+    return {name: ranked.select(keep) for name, ranked in ranks.items()}

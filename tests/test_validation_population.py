@@ -1,0 +1,201 @@
+"""Estimates and references of a validation are over the same users; the pooled reference is the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import baselines
+from ipseval.datasets import RandomExposureStudy
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.propensity import KnownPropensity, PowerLawPropensity
+from ipseval.simulation import World
+from ipseval.simulation._truth import truth as ideal
+from ipseval.splits import Split, split_random
+from ipseval.validation import Validation, validate
+
+MODELS = {
+    "popularity": baselines.popularity,
+    "svd": partial(baselines.pure_svd, n_factors=10),
+    "knn": baselines.item_knn,
+}
+EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
+
+
+def exposed_to(study: RandomExposureStudy, users: np.ndarray) -> RandomExposureStudy:
+    """The study with random exposure of some users only."""
+    return replace(study, random=study.random.select(np.isin(study.random.user, users)))
+
+
+def most_active(study: RandomExposureStudy) -> np.ndarray:
+    """The third of the users with the most positives in the biased log."""
+    activity = study.biased.activity
+    return np.argsort(-activity, kind="stable")[: activity.size // 3]
+
+
+def with_true_weights(seed: int, *, n_users: int = 1500, n_resamples: int = 200) -> Validation:
+    world = World(
+        n_users=n_users,
+        n_items=300,
+        mean_relevant=40,
+        relevant_spread=1.0,
+        affinity=3.0,
+        max_propensity=0.9,
+        gamma=-0.2,
+        rng=2000 + seed,
+    )
+    study = world.study(seed, n_per_user=30)
+    known = KnownPropensity(item=world.item_propensity).fit(study.biased)
+    return validate(
+        MODELS,
+        exposed_to(study, most_active(study)),
+        propensities={"true": known.held_out(test_fraction=0.3, counted_on="log")},
+        metrics=["recall@10", "mean_dcg"],
+        estimators=["snips-global", "snips-pooled"],
+        test_fraction=0.3,
+        n_resamples=n_resamples,
+        rng=seed,
+    )
+
+
+@pytest.mark.slow
+def test_exposure_of_the_most_active_third_flags_true_weights_in_at_most_five_percent_of_worlds():
+    results = [with_true_weights(seed) for seed in range(60)]
+    checks = pd.concat([one.diagnostics for one in results])
+    short = pd.concat([one.summary for one in results])
+    short = short[short["propensity"] == "true"]
+    rates = {
+        "popularity": checks["popularity_flag"].mean(),
+        "selection": checks["selection_flag"].mean(),
+        **{
+            f"short, {m} by {e}": part["falls_short"].mean()
+            for (m, e), part in short.groupby(["metric", "estimator"])
+        },
+    }
+    # 5 % of 60 worlds has a standard deviation of 2.8 %.
+    assert max(rates.values()) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 60), rates
+    assert np.mean(list(rates.values())) <= 0.05, rates
+
+
+def references(seed: int, n_shown: int) -> pd.DataFrame:
+    """z of both references of two recommenders: pooled against the truth, by user against the same users'."""
+    world = World(n_users=1500, n_items=400, mean_relevant=20, relevant_spread=1.2, rng=seed)
+    study = world.study(seed, n_per_user=n_shown)
+    split = split_random(study.positives().biased, test_fraction=0.3, rng=seed)
+    models = {name: world.example_models(split, rng=0)[name] for name in ("taste", "popular")}
+    metrics = ["atop", "recall@10", "mean_dcg"]
+    result = validate(models, study, propensities=EQUAL, metrics=metrics, split=split, n_resamples=0)
+    rows = result.frame[result.frame["propensity"] == "equal"].set_index(["estimator", "model", "metric"])
+    truth = world.truth(models, metrics, split).set_index(["model", "metric"])["ideal_pooled"]
+    random = study.positives().random
+    shown = random.user[~np.isin(random.pair_key, split.train.pair_key)]
+    both = np.intersect1d(shown, split.test.user)
+    some = world.relevant.select(np.isin(world.relevant.user, both))
+    own = ideal(models, metrics, split, some).set_index(["model", "metric"])["ideal"]
+    found = {}
+    for name, expected in (("snips-pooled", truth), ("snips-global", own)):
+        part = rows.loc[name]
+        found[name] = (part["reference"] - expected) / part["reference_se"]
+    return pd.DataFrame(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_shown", [5, 10, 50])
+def test_the_pooled_reference_is_the_truth_and_the_other_that_of_the_users_compared(n_shown):
+    n_worlds = 40
+    z = [references(seed, n_shown) for seed in range(n_worlds)]
+    mean = sum(z) / n_worlds
+    # The mean of 40 standard normal numbers has a standard error of .16.
+    assert np.abs(mean.to_numpy()).max() < 4 / np.sqrt(n_worlds)
+    outside = sum((one.abs() > 1.96).to_numpy().mean() for one in z) / n_worlds
+    # Six correlated numbers per world count as one.
+    assert outside < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_worlds)
+
+
+def test_the_random_sample_of_one_half_of_the_users_is_judged_by_the_other_half():
+    world = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0)
+    result = validate(MODELS, world.study(1, n_per_user=20), propensities=EQUAL, metrics=["recall@10"], rng=0)
+    rows = result.frame[result.frame["propensity"] == "random-sample"]
+    assert rows.groupby(["estimator", "model"])["fold"].agg(list).tolist() == [[0, 1]] * 6
+    first, second = (rows[rows["fold"] == place] for place in (0, 1))
+    for one, other in ((first, second), (second, first)):
+        assert one["estimate"].tolist() == other["reference"].tolist()
+        assert one["std_error"].tolist() == other["reference_se"].tolist()
+        assert one["n_positives"].tolist() == other["n_reference_positives"].tolist()
+    # Both halves together are the random positives of the pooled reference.
+    every = result.frame[(result.frame["estimator"] == "snips-pooled")]["n_reference_positives"].iloc[0]
+    pooled = rows[rows["estimator"] == "aoa-pooled"].groupby("model")["n_positives"].sum()
+    assert (pooled == every).all()
+    # The halves share no user: the variance of the difference is the sum of theirs, but for n/(n − 1).
+    both = np.sqrt(rows["std_error"] ** 2 + rows["reference_se"] ** 2)
+    assert rows["bias_se"].to_numpy() == pytest.approx(both.to_numpy(), rel=0.02)
+    summary = result.summary.set_index(["propensity", "estimator"])
+    for estimator in ("aoa", "aoa-pooled"):
+        mine = rows[rows["estimator"] == estimator]
+        error = (mine["estimate"] - mine["reference"]).abs().groupby(mine["fold"]).mean()
+        assert summary.loc[("random-sample", estimator), "mae"] == pytest.approx(error.mean(), abs=1e-12)
+        assert summary.loc[("random-sample", estimator), "reduction"] > 0.5
+    assert "random-sample" in repr(result)
+    assert "random-sample" in result.to_html()
+
+
+def test_the_random_sample_has_no_bias_where_weights_have_one():
+    results = []
+    for seed in range(12):
+        world = World(n_users=400, n_items=80, mean_relevant=16, max_propensity=0.9, rng=seed)
+        study = world.study(seed, n_per_user=20)
+        results.append(
+            validate(MODELS, study, propensities=EQUAL, metrics=["recall@10"], n_resamples=50, rng=seed)
+        )
+    summary = pd.concat([one.summary for one in results]).groupby(["propensity", "estimator"])
+    reduction, best = summary["reduction"].mean(), summary["if_unbiased"].mean()
+    assert (reduction["equal"] == 0).all()
+    # What is left is noise of both halves.
+    assert reduction["random-sample"].to_numpy() == pytest.approx(best["random-sample"].to_numpy(), abs=0.06)
+
+
+def test_users_without_random_exposure_are_in_neither_side():
+    world = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0)
+    study = world.study(1, n_per_user=20)
+    split = split_random(study.positives().biased, rng=0)
+    models = {name: train(split.train) for name, train in MODELS.items()}
+    chosen = most_active(study)
+    result = validate(models, exposed_to(study, chosen), propensities=EQUAL, split=split, n_resamples=0)
+    assert result.n_exposed == 100
+    rows = result.frame[result.frame["propensity"] == "equal"]
+    pooled, by_user = (rows[rows["target"] == target] for target in ("pooled", "user"))
+    held_out = np.intersect1d(split.test.user, chosen)
+    assert (pooled["n_users"] == held_out.size).all()
+    assert (by_user["n_users"] == result.n_compared).all()
+    assert (by_user["n_reference_users"] == result.n_compared).all()
+    assert result.n_compared <= held_out.size
+    # The users of the other two thirds change nothing, whatever they hold out.
+    fewer = Split(split.train, split.test.select(np.isin(split.test.user, chosen)))
+    again = validate(models, exposed_to(study, chosen), propensities=EQUAL, split=fewer, n_resamples=0)
+    pd.testing.assert_frame_equal(again.frame[again.frame["propensity"] == "equal"], rows, check_exact=True)
+
+
+def test_a_study_where_no_user_has_both_kinds_of_positives_is_refused_for_averages_over_users():
+    log = Interactions(
+        np.repeat([0, 1], 3), np.tile([0, 1, 2], 2), np.arange(2), np.arange(4), value=np.full(6, 5.0)
+    )
+    random = Interactions(np.array([1]), np.array([3]), np.arange(2), np.arange(4), value=np.array([5.0]))
+    split = Split(
+        log.select(np.array([1, 1, 0, 1, 1, 1], bool)), log.select(np.array([0, 0, 1, 0, 0, 0], bool))
+    )
+    models = {name: np.zeros((2, 4)) for name in "ab"}
+    with pytest.raises(InputError, match="no user has both held-out and random-exposure positives"):
+        validate(
+            models, RandomExposureStudy("tiny", log, random, threshold=4), propensities=EQUAL, split=split
+        )
+
+
+def test_a_propensity_cannot_take_the_name_of_the_random_sample():
+    study = World(n_users=50, n_items=20, mean_relevant=4, rng=0).study(1)
+    with pytest.raises(InputError, match="'random-sample' names the plain average"):
+        validate(MODELS, study, propensities={"random-sample": EQUAL["equal"]})
