@@ -149,7 +149,7 @@ def test_drawn_negatives_are_never_training_items(small):
 R3 = {part: f"ydata-ymusic-rating-study-v1_0-{part}.txt" for part in ("train", "test")}
 
 
-def songs(n_users: int = 60, n_items: int = 240) -> dict[str, list[tuple[int, int, int]]]:
+def songs(n_users: int = 160, n_items: int = 240) -> dict[str, list[tuple[int, int, int]]]:
     """Return made-up ratings as in Yahoo! R3: ids from 1, half of the users also rate random songs."""
     rng = np.random.default_rng(7)
     liking = rng.normal(3 + np.linspace(1, -1, n_items), 1.2, size=(n_users, n_items))
@@ -175,7 +175,7 @@ def from_memory() -> RandomExposureStudy:
     logs = [
         Interactions.from_frame(
             pd.DataFrame(songs()[part], columns=["user", "item", "rating"]),
-            value="rating", users=np.arange(1, 61), items=np.arange(1, 241),
+            value="rating", users=np.arange(1, 161), items=np.arange(1, 241),
         )
         for part in ("train", "test")
     ]  # fmt: skip

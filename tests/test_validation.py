@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from ipseval import baselines
-from ipseval.agreement import order_agreement
 from ipseval.datasets import RandomExposureStudy, load_coat
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
 from ipseval.interactions import Interactions
 from ipseval.propensity import (
-    DensityRatioPropensity,
     DirectPropensity,
     Exposure,
     KnownPropensity,
@@ -25,7 +23,6 @@ from ipseval.simulation import World
 from ipseval.splits import Split, split_random
 from ipseval.validation import default_models, default_propensities, run_validation, validate
 from ipseval.validation._calibration import resolve_propensity
-from ipseval.validation._criteria import CRITERIA, criteria, resampled_ratios, user_weights
 
 MODELS = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
@@ -34,42 +31,6 @@ EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
 @pytest.fixture(scope="module", name="study")
 def small_study():
     return World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0).study(1, n_per_user=20)
-
-
-def test_criteria_of_the_error_are_worked_by_hand():
-    # |.1-.1| = 0, |.4-.2| = .2, |.3-.4| = .1; the estimate picks model 2, worth .2, where .4 was to be had.
-    out = dict(
-        zip(CRITERIA, criteria(np.array([[0.1, 0.4, 0.3]]), np.array([[0.1, 0.2, 0.4]]))[0], strict=True)
-    )
-    assert out["mae"] == pytest.approx(0.1)
-    assert (out["ipc"], out["or1"], out["regret"]) == (1, 0, pytest.approx(0.2))
-    assert out["tau_b"] == pytest.approx(1 / 3)  # 2 of 3 pairs agree
-    assert out["src"] == pytest.approx(0.5)  # 1 − 6·2/(3·8)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_order_criteria_agree_with_the_agreement_module(seed):
-    rng = np.random.default_rng(seed)
-    a, b = rng.integers(0, 5, 7) + 0.0, rng.integers(0, 5, 7) + 0.0  # with ties
-    out = dict(zip(CRITERIA, criteria(a[None], b[None])[0], strict=True))
-    other = order_agreement(a, b).values
-    for name in ("tau_b", "src", "ipc"):
-        assert out[name] == pytest.approx(other[name], abs=1e-12)
-
-
-def test_resampled_ratios_are_ratios_of_weighted_sums():
-    numerator, denominator = np.array([[1.0, 2.0, 0.0]]), np.array([[1.0, 4.0, 0.0]])
-    weights = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
-    out = resampled_ratios(numerator, denominator, weights)[:, 0]
-    assert out[:2].tolist() == [0.6, 1.0]
-    assert np.isnan(out[2])
-
-
-def test_user_weights_start_with_the_sample_itself_and_keep_its_size():
-    weights = user_weights(7, 50, np.random.default_rng(0))
-    assert weights.shape == (51, 7)
-    assert np.array_equal(weights[0], np.ones(7))
-    assert (weights.sum(1) == 7).all()
 
 
 def brute_force_hits(scores, train, positives, k):
@@ -268,68 +229,6 @@ def test_what_propensities_warn_about_is_kept_and_said_once(study):
     assert len(result.notes) == 1
 
 
-def in_a_world(selection):
-    world = World(
-        n_users=1500,
-        n_items=300,
-        mean_relevant=60,
-        affinity=3.0,
-        max_propensity=0.9,
-        gamma=-0.2,
-        selection=selection,
-        rng=5,
-    )
-    study = world.study(6, n_per_user=60)
-    known = KnownPropensity(item=world.item_propensity).fit(study.biased)
-    models = {
-        "popularity": baselines.popularity,
-        "svd": partial(baselines.pure_svd, n_factors=10),
-        "knn": baselines.item_knn,
-    }
-    rules = {"item": known.held_out(test_fraction=0.3, counted_on="log"), "ratio": DensityRatioPropensity()}
-    rules |= {f"gamma {g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-0.5, 0, 0.5, 1)}
-    if selection:
-        rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
-    result = validate(
-        models,
-        study,
-        propensities=rules,
-        metrics=["recall@10", "mean_dcg"],
-        estimators=["snips-global", "snips-pooled"],
-        test_fraction=0.3,
-        n_resamples=200,
-        rng=0,
-    )
-    return result.summary.set_index(["propensity", "estimator", "metric"]).sort_index()
-
-
-@pytest.fixture(scope="module", name="right_world")
-def fixture_right_world():
-    return in_a_world(selection=0.0)
-
-
-@pytest.fixture(scope="module", name="wrong_world")
-def fixture_wrong_world():
-    return in_a_world(selection=2.5)
-
-
-def test_where_exposure_depends_on_the_item_only_known_item_weights_leave_noise(right_world):
-    assert (right_world.loc["item", "reduction"] > 0.95).all()
-    assert not right_world.loc["item", "falls_short"].any()
-
-
-def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_weights_leave(wrong_world):
-    known = wrong_world.loc["item"]
-    assert known["falls_short"].all()
-    assert (known["reduction"] < 0.65).all()
-    # No exponent of popularity does it either ...
-    for gamma in (-0.5, 0, 0.5, 1):
-        assert wrong_world.loc[f"gamma {gamma}", "falls_short"].all()
-    # ... but the known weights per pair do, and the fitted density ratio takes out most of it.
-    assert not wrong_world.loc["pair", "falls_short"].any()
-    assert (wrong_world.loc["ratio", "reduction"] > known["reduction"] + 0.2).all()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -392,7 +291,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     text = repr(result)
     assert "2 recommenders, 1 split, 300 users" in text
     assert "over the 300 users with random exposure" in text
-    assert f"over the {result.n_compared:.0f} of them, with held-out and random positives" in text
+    assert f"over {result.n_compared:.0f} of them, with held-out and random positives" in text
     page = result.to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page == result.to_html()
     assert "<title>Validation on simulated world</title>" in page

@@ -103,7 +103,7 @@ class Compared:
 
     @property
     def first(self) -> tuple[RankedPositives, RankedPositives]:
-        """The held-out and the random positives as the first recommender ranks them; users and items of all."""
+        """Held-out and random positives as one recommender ranks them; their users and items are those of all."""
         return next(iter(self.held_out.values())), next(iter(self.random.values()))
 
     @property
