@@ -103,7 +103,7 @@ class Compared:
 
     @property
     def first(self) -> tuple[RankedPositives, RankedPositives]:
-        """Held-out and random positives as one recommender ranks them; their users and items are those of all."""
+        """Held-out and random positives as one recommender ranks them; users and items are the same for all."""
         return next(iter(self.held_out.values())), next(iter(self.random.values()))
 
     @property
