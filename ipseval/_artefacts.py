@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from ipseval._types import AnyArray
+from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
 
 FORMAT_VERSION = 2
@@ -202,7 +203,7 @@ def write_archive(path: Pathlike, kind: str, header: Mapping[str, Any], arrays: 
     body = {
         "format": kind,
         "format_version": FORMAT_VERSION,
-        "ipseval": library_version(),
+        "ipseval": __version__,
         **header,
         "sha256": [array_digest(array) for array in arrays],
     }
@@ -247,13 +248,6 @@ def array_digest(array: AnyArray) -> str:
     digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     digest.update(content)
     return digest.hexdigest()
-
-
-def library_version() -> str:
-    """Return the version of ipseval."""
-    import ipseval
-
-    return ipseval.__version__
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> AnyArray:

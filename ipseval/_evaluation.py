@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -14,6 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval._checks import as_float_vector, check_choice
+from ipseval._provenance import data_hash, headline, json_text, versions
+from ipseval._tables import appendix_of, evaluation_tables
 from ipseval._types import AnyArray, RngLike
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
@@ -37,6 +38,7 @@ from ipseval.inference import (
 )
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+from ipseval.report import Reported, Tables, csv_text, deliver
 
 FRAME_COLUMNS = (
     "model",
@@ -58,8 +60,8 @@ FRAME_COLUMNS = (
 Key = tuple[str, str, str]
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Reported):
     """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
 
     Attributes
@@ -135,55 +137,64 @@ class Evaluation:
         """Labels of the estimators, in the order given."""
         return list(dict.fromkeys(key[2] for key in self.estimates))
 
-    def __repr__(self) -> str:
-        from ipseval.report import to_text
-
-        return to_text(self)
-
     @cached_property
     def data_hash(self) -> str:
         """SHA-256 of the positives (user id, item id) and their numbers of candidates, as hex."""
-        ranked = next(iter(self.samples.values())).ranked
-        digest = hashlib.sha256()
-        for column in (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates):
-            digest.update("\x1f".join(map(str, column)).encode())
-            digest.update(b"\x1e")
-        return digest.hexdigest()
+        return data_hash(self._sample)
 
-    def to_json(self, path: str | Path) -> None:
-        """Write the frame with versions, options and the hash of the data as JSON; NaN becomes null."""
-        from ipseval.report import to_json
+    @property
+    def _sample(self) -> Sample:
+        return next(iter(self.samples.values()))
 
-        Path(path).write_text(to_json(self), encoding="utf-8")
+    @property
+    def _record(self) -> dict[str, Any]:
+        """What is needed to know where the numbers come from."""
+        return {
+            **versions(),
+            "data_sha256": self.data_hash,
+            "confidence_level": self.confidence_level,
+            "propensity": None if self.propensity is None else self.propensity.model,
+            **self.provenance,
+        }
 
-    def to_markdown(self, *, correction: Correction = "holm", digits: int = 4) -> str:
-        """Return one Markdown table per metric, best in bold, with notes and claims below."""
-        from ipseval.report import to_markdown
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report as a value: one leaderboard per metric, claims, notes; see `ipseval.report`."""
+        diagnostics = self.diagnostics
+        return evaluation_tables(
+            self._frame,
+            diagnostics,
+            self._differences,
+            summary=headline(len(self.models), self._sample, self.propensity),
+            digits=digits,
+            title="Evaluation of recommenders" if page else "",
+            appendix=()
+            if not page
+            else appendix_of(
+                self._frame,
+                diagnostics,
+                {one.label: one.card() for one in self.definitions[0]},
+                self._record,
+            ),
+        )
 
-        return to_markdown(self, correction=correction, digits=digits)
+    @cached_property
+    def _differences(self) -> pd.DataFrame | None:
+        return self.compare() if len(self.models) > 1 else None
 
-    def to_latex(self, *, correction: Correction = "holm", digits: int = 4) -> str:
-        """Return a LaTeX table for booktabs and threeparttable, best in bold, † for differences from it."""
-        from ipseval.report import to_latex
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the frame with versions, options and the hash of the data as JSON; NaN becomes null."""
+        text = json_text(self._frame, self._record, self._sample, self.propensity, self.metrics)
+        return deliver(text, path)
 
-        return to_latex(self, correction=correction, digits=digits)
-
-    def to_html(self, path: str | Path, *, title: str = "Evaluation of recommenders") -> None:
-        """Write one self-contained page: tables, figures, weights, definitions, provenance."""
-        from ipseval.report import to_html
-
-        Path(path).write_text(to_html(self, title=title), encoding="utf-8")
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
+        return deliver(csv_text(self._frame), path)
 
     def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of one metric (default: the first) and their intervals."""
         from ipseval.plots import plot_estimates
 
-        return plot_estimates(self.frame, metric=metric or self.metrics[0], ax=ax)
-
-    def _repr_html_(self) -> str | None:
-        from ipseval.report import to_html_tables
-
-        return to_html_tables(self)
+        return plot_estimates(self._frame, metric=metric or self.metrics[0], ax=ax)
 
     def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
         """Return one estimate.
@@ -214,10 +225,16 @@ class Evaluation:
         estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
         n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
         weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
-        share_equal (if all P were equal), flag (from the last four), cautions.
+        share_equal (if all P were equal), flag (from the last four), cautions, remark (all in words).
         """
         rows = [
-            {"estimator": label, **asdict(one), "flag": one.flag, "cautions": "; ".join(one.cautions)}
+            {
+                "estimator": label,
+                **asdict(one),
+                "flag": one.flag,
+                "cautions": "; ".join(one.cautions),
+                "remark": one.remark,
+            }
             for label, one in self.weights.items()
         ]
         return pd.DataFrame(rows)

@@ -93,6 +93,12 @@ def check_models(models: Any, what: str, value: str) -> None:
         raise InputError(
             f"{what} must have text as names; {len(others)} of {len(models)} are not ({examples(others)})."
         )
+    halves = [ascii(name) for name in models if any("\ud800" <= letter <= "\udfff" for letter in name)]
+    if halves:
+        raise InputError(
+            f"names of {what} must be text that can be written; {len(halves)} hold half a character "
+            f"({', '.join(halves[:3])}). Decode the file they come from with its own encoding."
+        )
 
 
 def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ipseval._files import read_scores, read_table
+from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import evaluate
 from ipseval.metrics import METRICS, RATING_METRICS, metric, rating_metric
@@ -33,12 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    import ipseval
-
     parser = argparse.ArgumentParser(
         prog="ipseval", description="Offline evaluation of recommenders from biased implicit feedback."
     )
-    parser.add_argument("--version", action="version", version=f"ipseval {ipseval.__version__}")
+    parser.add_argument("--version", action="version", version=f"ipseval {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_demo(commands)
     _add_evaluate(commands)

@@ -4,8 +4,7 @@
 the files may import each other without cycles, and never their own `__init__`.
 `THIRD_PARTY` lists what a module may import beside numpy and the standard library; a file inside a package
 may have a line of its own, which is added to that of its package.
-`LAZY` lists the only imports that may go up, inside a function, so that a value can offer a convenient
-method; "" is the package itself, for its version.
+The rule holds for every import: at the top, inside a function, and for type checkers only.
 """
 
 from __future__ import annotations
@@ -32,8 +31,12 @@ LEVELS = {
     "_checks": 0,
     "_ids": 0,
     "_registry": 0,
+    "_version": 0,
     "_artefacts": 1,
     "_files": 2,
+    "plots": 1,
+    "report": 2,
+    "_tables": 3,
     "interactions": 1,
     "agreement": 1,
     "splits": 2,
@@ -47,12 +50,11 @@ LEVELS = {
     "simulation": 5,
     "_requests": 6,
     "inference": 6,
+    "_provenance": 6,
     "_evaluation": 7,
     "evaluation": 7,
     "ratings": 7,
     "sampled_metrics": 7,
-    "report": 8,
-    "plots": 9,
     "validation": 10,
     "protocols": 10,
     "distributed": 10,
@@ -100,7 +102,9 @@ THIRD_PARTY = {
     "ratings": {"pandas"},
     "sampled_metrics": {"scipy"},
     "sampled_metrics._study": {"pandas"},
-    "report": {"pandas", "jinja2"},
+    "report": {"pandas"},
+    "_tables": {"pandas"},
+    "_provenance": {"pandas"},
     "plots": {"pandas", "matplotlib"},
     "validation": {"pandas", "scipy", "tqdm", "threadpoolctl"},
     "protocols": {"pandas", "tqdm", "threadpoolctl"},
@@ -113,14 +117,6 @@ THIRD_PARTY = {
     "demo": {"pandas", "matplotlib"},
     "_files": {"pandas"},
     "cli": {"pandas"},
-}
-
-LAZY = {
-    "_evaluation": {"report", "plots"},
-    "report": {"", "plots"},
-    "testing": {""},
-    "cli": {""},
-    "_artefacts": {""},
 }
 
 OPTIONAL = [
@@ -220,9 +216,7 @@ def may_import(found: Import) -> bool:
     source, target = layer(found.source), layer(below_package(found))
     if source == target:
         return below_package(found) != source or found.source == source
-    if LEVELS[target] < LEVELS[source] or target in SAME_LEVEL.get(source, ()):
-        return True
-    return found.typing_only or (found.lazy and target in LAZY.get(source, ()))
+    return LEVELS[target] < LEVELS[source] or target in SAME_LEVEL.get(source, ())
 
 
 def test_every_module_has_a_level():
@@ -242,7 +236,7 @@ def test_files_of_a_package_do_not_import_each_other_in_a_circle():
     graph: dict[str, set[str]] = {}
     for found in own_imports():
         target = below_package(found)
-        if layer(found.source) == layer(target) and found.source != target and not found.typing_only:
+        if layer(found.source) == layer(target) and found.source != target:
             graph.setdefault(found.source, set()).add(target)
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -293,15 +287,16 @@ def test_importing_the_package_loads_no_optional_dependency():
     assert done.stdout.split() == []
 
 
-def test_names_for_type_checkers_are_those_loaded_on_first_use():
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    typed = {
-        alias.name: str(node.module).removeprefix("ipseval.")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ipseval.")
-        for alias in node.names
-    }
-    assert typed == ipseval._HOME
+def test_every_public_name_of_the_stub_is_there_and_comes_from_its_module():
+    assert len(ipseval.__all__) > 50
+    assert len(set(ipseval.__all__)) == len(ipseval.__all__)
+    lines = (PACKAGE / "__init__.pyi").read_text("utf-8").splitlines()
+    assert len([line for line in lines if line.startswith("from ")]) == len(ipseval.__all__)
+    for name, home in ipseval._HOME.items():
+        assert home.startswith("ipseval")
+        assert getattr(ipseval, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
+        ipseval.evaluat  # noqa: B018
 
 
 def test_importing_the_package_prints_and_warns_nothing():
@@ -355,11 +350,10 @@ def check(source: str, target: str, *, lazy: bool = False, typing_only: bool = F
 def test_the_rules_refuse_what_they_should_refuse():
     assert check("ranking._exact", "ipseval.splits")
     assert check("ranking._exact", "ipseval.ranking._lists")
-    assert check("_evaluation", "ipseval.report", lazy=True)
-    assert check("splits", "ipseval.evaluation", typing_only=True)
-    assert not check("evaluation", "ipseval.report")
-    assert not check("splits", "ipseval.evaluation")
-    assert not check("splits", "ipseval.evaluation", lazy=True)
+    assert check("evaluation", "ipseval.report")
+    assert not check("report", "ipseval.evaluation")
+    for kind in ({}, {"lazy": True}, {"typing_only": True}):
+        assert not check("splits", "ipseval.evaluation", **kind)
     assert not check("ranking._exact", "ipseval.propensity._base")
     assert not check("ranking._exact", "ipseval.ranking")
     assert not check("ranking._exact", "ipseval")

@@ -1,7 +1,8 @@
-"""Reports show the numbers of the frame, mark them as they should be marked, and escape what users wrote."""
+"""Reports show the numbers of the frame, mark what should be marked, and say only what is supported."""
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -10,6 +11,8 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval._tables import decimals, evaluation_tables, supported_order
+from ipseval.report import Code, Heading, Notes, Table, Tables, to_html, to_latex, to_markdown, to_text
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -24,10 +27,26 @@ def evaluation() -> ipseval.Evaluation:
     good[split.test.user, split.test.item] += 2
     bad = rng.normal(size=(60, 30))
     return ipseval.evaluate(
-        {ATTACK: good, "a|b_c & 5 %": bad},
+        {"a|b_c & 5 %": bad, ATTACK: good},
         split,
         propensity=ipseval.PowerLawPropensity(gamma=0.0),
         metrics=["recall@5", "auc"],
+        estimators=["aoa", "snips", "snips-global"],
+        on_low_ess="ignore",
+    )
+
+
+@pytest.fixture(scope="module")
+def unreliable(evaluation) -> ipseval.Evaluation:
+    """Evaluate with one item a million times as heavy as the others: aoa can be trusted, the rest cannot."""
+    ranked = {name: one.ranked for name, one in evaluation.samples.items()}
+    chance = np.full(30, 0.9)
+    chance[next(iter(ranked.values())).item[0]] = 1e-6
+    return ipseval.evaluate_ranks(
+        ranked,
+        propensity=ipseval.KnownPropensity(item=chance).fit(next(iter(ranked.values()))),
+        metrics=["recall@5"],
+        estimators=["aoa", "snips-global"],
         on_low_ess="ignore",
     )
 
@@ -54,18 +73,18 @@ def read(html: str) -> Reader:
 
 
 def test_html_holds_every_number_loads_nothing_and_runs_nothing(evaluation, tmp_path):
-    evaluation.to_html(tmp_path / "report.html", title=ATTACK)
-    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    html = evaluation.to_html(tmp_path / "report.html", title=ATTACK)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == html
     page = read(html)
     names = {tag for tag, _ in page.tags}
     assert "script" not in names
     assert not [a for _, attrs in page.tags for a in attrs if a.startswith("on")]
     links = [value for _, attrs in page.tags for key, value in attrs.items() if key in ("src", "href")]
-    assert links
+    assert len(links) == 1 + 2
     assert all(link.startswith("data:") for link in links)
     assert ATTACK in page.text
     for value in evaluation.frame["estimate"]:
-        assert f"{value:.4f}" in html
+        assert f"{value:.3f}" in html
     assert evaluation.data_hash in html
     assert "Definitions and claims" in html
 
@@ -83,7 +102,7 @@ def test_markdown_has_a_row_per_recommender_and_escapes_pipes(evaluation):
     assert len(rows) == 2 * 3
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
     best = evaluation.frame.query("metric == 'recall@5' and estimator == 'aoa'")["estimate"].max()
-    assert f"**{best:.4f}**" in rows[1]
+    assert f"**{best:.3f}**" in rows[1]
     assert "&lt;script&gt;" in rows[1]
 
 
@@ -92,7 +111,7 @@ def test_the_mark_of_a_difference_is_that_of_the_paired_test_with_its_correction
     assert (tests["p_adjusted"] < 0.05).all()
     rows = [line for line in evaluation.to_markdown().splitlines() if line.startswith("| a\\|b")]
     assert all(row.count("†") == 3 for row in rows)
-    assert "Holm correction" in evaluation.to_markdown()
+    assert "Holm's correction" in evaluation.to_markdown()
 
 
 def test_latex_has_balanced_environments_booktabs_and_no_raw_special_character(evaluation):
@@ -103,7 +122,7 @@ def test_latex_has_balanced_environments_booktabs_and_no_raw_special_character(e
         opened += [name] if kind == "begin" else []
     assert opened == []
     assert latex.count(r"\midrule") == 2
-    assert r"a|b\_c \& 5 \%" in latex
+    assert r"a\textbar{}b\_c \& 5 \%" in latex
     assert latex.count(r"\textbf{") == 2 * 3
     assert not re.search(r"(?<!\\)%", latex)
 
@@ -120,16 +139,154 @@ def test_a_single_recommender_is_not_called_the_best(evaluation):
         {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
     )
     assert repr(only).startswith("1 recommender, ")
-    assert "*" not in repr(only).split("±")[0]
-    assert "best" not in repr(only)
+    assert "order by" not in repr(only)
     assert "**" not in only.to_markdown()
-    assert "best" not in only.to_markdown()
+    assert "highest" not in only.to_markdown()
 
 
-def test_letters_of_the_claims_and_cautions_stand_below_every_form(evaluation):
-    for text in (repr(evaluation), evaluation.to_markdown().replace("\\", ""), evaluation._repr_html_()):
-        assert "P: propensity, the chance that a relevant item is observed; S*_u: held-out positives" in text
+def test_letters_are_explained_where_they_stand_and_only_there(evaluation):
+    assert "held-out positives of user u" in repr(evaluation)
+    alone = ipseval.evaluate_ranks(
+        {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
+    )
+    assert "of user u" not in repr(alone)
 
 
 def test_plot_draws_the_chosen_metric(evaluation):
+    pytest.importorskip("matplotlib")
     assert evaluation.plot("auc").get_xlabel().startswith("auc")
+
+
+def by_hand(values, errors, told_apart=(), flags=("", "")):
+    """Return the tables of recommenders a, b, … by two estimators, `values[estimator][recommender]`."""
+    names = "abcdef"[: len(values[0])]
+    rows = [
+        (model, "recall@5", f"e{number}", value, error, value - error, value + error, "claimed", "")
+        for number, (column, spread) in enumerate(zip(values, errors, strict=True))
+        for model, value, error in zip(names, column, spread, strict=True)
+    ]
+    columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
+    differences = [("recall@5", "e0", *pair, 0.01) for pair in told_apart]
+    differences += [("recall@5", "e1", "a", "b", 0.01)]
+    return evaluation_tables(
+        pd.DataFrame(rows, columns=columns),
+        pd.DataFrame({"estimator": ["e0", "e1"], "flag": flags, "cautions": "", "remark": ""}),
+        pd.DataFrame(differences, columns=["metric", "estimator", "model", "reference", "p_adjusted"]),
+        summary=["4 recommenders"],
+    )
+
+
+def test_rows_and_order_lines_are_sorted_by_the_estimates():
+    """By e0 the order is c, a, b and only c is told from both; by e1 it is b, a, c and only a from b."""
+    tables = by_hand([[0.2, 0.1, 0.9], [0.2, 0.3, 0.1]], 2 * [[0.01, 0.01, 0.01]], [("c", "a"), ("b", "c")])
+    lines = to_text(tables).splitlines()
+    assert [line.split()[0] for line in lines[3:6]] == ["c", "a", "b"]
+    assert lines[6:8] == ["  order by e0: c > a, b", "  order by e1: b, a, c"]
+
+
+def test_an_order_separates_only_what_every_pair_supports():
+    told = {frozenset(pair) for pair in ("ac", "bc", "ad", "bd")}
+    assert supported_order(list("abcd"), told) == "a, b > c, d"
+    assert supported_order(list("abcd"), told - {frozenset("ad")}) == "a, b, c, d"
+
+
+def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unreliable):
+    tests = unreliable.compare().set_index("estimator")
+    flags = unreliable.diagnostics.set_index("estimator")["flag"]
+    assert flags["snips-global"]
+    assert not flags["aoa"]
+    assert tests.loc["aoa", "p_adjusted"] < 0.05
+    (markdown,) = [part for part in unreliable.tables().parts if isinstance(part, Table)]
+    for row in markdown.rows:
+        assert row[2].flag
+        assert not row[2].strong
+        assert not row[2].mark
+        assert not row[1].flag
+    text = repr(unreliable)
+    assert "Unreliable: snips-global. " in text.split("\n\n")[1]
+    assert "order by aoa: " in text
+    assert not re.search("order by .*(snips-global|every)", text)
+
+
+def test_standard_errors_have_two_significant_digits():
+    """Errors .0123, .0004, 3 and 0 need 3, 5, 0 and no decimals; a column takes those of its median."""
+    assert decimals([0.0123]) == 3
+    assert decimals([0.0004, 0.0123, 0.0456]) == 3
+    assert decimals([3.0]) == 1
+    assert decimals([30.0]) == 0
+    tables = by_hand([[0.2, 0.1], [0.00031, 0.00032]], [[0.01, 0.02], [0.000012, 0.000023]])
+    text = to_text(tables)
+    assert "0.200 ± 0.010  0.000310 ± 0.000012" in text
+    assert "0.100 ± 0.020  0.000320 ± 0.000023" in text
+
+
+def test_undefined_values_stand_last_and_in_no_order():
+    tables = by_hand([[np.nan, 0.1], [np.nan, 0.3]], 2 * [[np.nan, 0.01]])
+    assert [line.split()[:2] for line in to_text(tables).splitlines()[3:5]] == [
+        ["b", "0.100"],
+        ["a", "undefined"],
+    ]
+    assert "order by every estimator: b\n" in to_text(tables)
+
+
+def test_thirty_recommenders_with_long_names_fit_a_hundred_columns():
+    rng = np.random.default_rng(0)
+    names = [f"a recommender whose name is far too long to print, version {i}" for i in range(30)]
+    columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
+    rows = [
+        (name, "recall@5", f"estimator-{number}", rng.random(), 0.01, 0, 1, "c " * 70, "n " * 70)
+        for name in names
+        for number in range(7)
+    ]
+    labels = [f"estimator-{number}" for number in range(7)]
+    frame = pd.DataFrame(rows, columns=columns)
+    tests = pd.DataFrame({"metric": [], "estimator": [], "model": [], "reference": [], "p_adjusted": []})
+    diagnostics = pd.DataFrame({"estimator": labels, "flag": "", "cautions": "", "remark": "r " * 70})
+    text = to_text(evaluation_tables(frame, diagnostics, tests, summary=["s " * 70]))
+    assert max(map(len, text.splitlines())) <= 100
+    for value in frame["estimate"]:
+        assert f"{value:.3f}" in text
+    for name in names:
+        assert name in re.sub(r"\s+", " ", text)
+
+
+def test_every_writer_returns_its_text_and_writes_the_same(evaluation, tmp_path):
+    for kind in ("markdown", "latex", "html", "json", "csv"):
+        write = getattr(evaluation, f"to_{kind}")
+        assert write(tmp_path / kind) == write() == (tmp_path / kind).read_text(encoding="utf-8")
+    stored = json.loads(evaluation.to_json())
+    assert [one["estimate"] for one in stored["estimates"]] == evaluation.frame["estimate"].tolist()
+
+
+def test_every_part_has_a_form_in_every_language():
+    frame = pd.DataFrame({"key": ["x"], "n": [1234], "share": [0.5], "missing": [np.nan], "right": [True]})
+    parts = (
+        Heading("Head", 3),
+        "A paragraph.",
+        Table.of(frame, "of x", formats=".2f"),
+        Notes(("note",)),
+        Code("c", "1\n2"),
+    )
+    tables = Tables(("sum",), parts, title="Title", warnings=("careful",), legend=("sign",))
+    for text in (to_text(tables), to_markdown(tables), to_latex(tables), to_html(tables)):
+        for words in (
+            "Head",
+            "A paragraph.",
+            "x",
+            "1,234",
+            "0.50",
+            "undefined",
+            "True",
+            "note",
+            "sum",
+            "careful",
+        ):
+            assert words in text
+    assert "### Head" in to_markdown(tables)
+    assert r"\paragraph{Head}" in to_latex(tables)
+    assert "<h3>Head</h3>" in to_html(tables)
+
+
+def test_a_large_page_is_small_and_has_no_row_per_pair():
+    tables = by_hand([[0.2, 0.1], [0.3, 0.2]], 2 * [[0.01, 0.01]])
+    assert len(to_html(tables)) < 4000

@@ -236,6 +236,8 @@ def paired_influence(first: Estimate, second: Estimate) -> FloatArray:
 
     Where users differ, influences are scaled to n, the number of users that either reads.
     """
+    if np.array_equal(first.sums.users, second.sums.users):
+        return first.influence - second.influence
     users = np.union1d(first.sums.users, second.sums.users)
     aligned = np.zeros(users.size)
     for sign, one in ((1.0, first), (-1.0, second)):

@@ -1,19 +1,18 @@
-"""The report of a study, as Markdown: tables, what differs beyond its uncertainty, what to know."""
+"""The report of a study: tables, what differs beyond its uncertainty, what to know."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import counted
 from ipseval.protocols._compare import FACTORS, ProtocolComparison
 from ipseval.protocols._protocol import LEGEND
-
-if TYPE_CHECKING:
-    from ipseval.protocols._result import ProtocolStudy
+from ipseval.report import Heading, Notes, Part, Table, Tables
 
 NAMES = {
     "split": "splits",
@@ -26,43 +25,63 @@ MAX_EXAMPLES = 12
 IDENTICAL = "snips is identical to aoa here"
 
 
-def to_markdown(study: ProtocolStudy) -> str:
-    """Return the whole report."""
+class Compared(Protocol):
+    """What the report asks of a study."""
+
+    @property
+    def models(self) -> tuple[str, ...]: ...
+    @property
+    def metrics(self) -> list[str]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def frame(self) -> pd.DataFrame: ...
+    @property
+    def confidence_level(self) -> float: ...
+    def levels(self, factor: str) -> list[str]: ...
+    def comparisons(self, factor: str, *, reference: str | None) -> list[ProtocolComparison]: ...
+    def table(self, factor: str, *, metric: str, reference: str | None) -> pd.DataFrame: ...
+    def matrix(self, factor: str, measure: str, *, metric: str) -> pd.DataFrame: ...
+
+
+def study_tables(study: Compared, *, digits: int = 2) -> Tables:
+    """Return the whole report; agreements have so many decimals."""
     comparisons = {
         factor: study.comparisons(factor, reference=_reference(study, factor)) for factor in FACTORS
     }
     compared = [factor for factor in FACTORS if comparisons[factor]]
-    lines = ["# Protocol study", "", *_summary(study), ""]
+    parts: list[Part] = []
     for factor in compared:
         if factor != "log":
-            lines += _table_section(study, factor)
+            parts += _table_section(study, factor, digits)
     if "log" in compared:
-        lines += _matrix_section(study)
-    lines += _verdict_section(study, {factor: comparisons[factor] for factor in compared})
-    return "\n".join([*lines, *_notes_section(study)]) + "\n"
+        parts += _matrix_section(study, digits)
+    parts += _verdict_section(study, {factor: comparisons[factor] for factor in compared})
+    parts += [Heading("What to know"), Notes(_notes(study))]
+    return Tables(_summary(study), tuple(parts), title="Protocol study")
 
 
-def _summary(study: ProtocolStudy) -> list[str]:
+def _summary(study: Compared) -> tuple[str, ...]:
     counts = ", ".join(
         f"{len(study.levels(factor))} {NAMES[factor]} ({', '.join(study.levels(factor))})"
         for factor in FACTORS
     )
-    return [
-        f"{len(study.models)} recommenders ({', '.join(study.models)}); {counts}; metrics "
+    n_pairs = len(study.models) * (len(study.models) - 1) // 2
+    return (
+        f"{counted(len(study.models), 'recommender')} ({', '.join(study.models)}); {counts}; metrics "
         f"{', '.join(study.metrics)}.",
-        "",
         LEGEND,
-        "",
-        "or@k: share of the top k in common; src: Spearman's correlation; ipc: number of inverted pairs of "
-        f"recommenders, of {len(study.models) * (len(study.models) - 1) // 2}; tau_b: Kendall's. n_beyond: "
-        "pairs of recommenders that swap beyond their uncertainty, summed over logs. In brackets: "
-        f"{study.confidence_level:.0%} bootstrap intervals over the users of these logs; a replicate carries "
-        "the noise of the data twice, so that intervals lean towards less agreement and need not hold the "
-        "value. Tables show the first level of what they do not compare; agreement_*.csv have all.",
-    ]
+        "or@k is the share of the top k in common, src Spearman's correlation, tau_b Kendall's. ipc is the "
+        f"number of inverted pairs of recommenders, of {n_pairs}. n_beyond counts, over all logs, the pairs "
+        "that swap beyond their uncertainty.",
+        f"Brackets hold {study.confidence_level:.0%} bootstrap intervals over the users of these logs. A "
+        "replicate carries the noise of the data twice. Intervals therefore lean towards less agreement, and "
+        "need not hold the value.",
+        "Tables show the first level of what they do not compare. agreement_*.csv have all levels.",
+    )
 
 
-def _reference(study: ProtocolStudy, factor: str) -> str | None:
+def _reference(study: Compared, factor: str) -> str | None:
     """Return the level that tables compare with: the full catalogue, the first estimator; else all pairs."""
     levels = study.levels(factor)
     if factor == "candidates":
@@ -70,45 +89,43 @@ def _reference(study: ProtocolStudy, factor: str) -> str | None:
     return levels[0] if factor == "estimator" else None
 
 
-def _table_section(study: ProtocolStudy, factor: str) -> list[str]:
+def _table_section(study: Compared, factor: str, digits: int) -> list[Part]:
     """Return one table per metric, with every split, and the first level of what else does not differ."""
     fixed = {
         name: study.levels(name)[0]
         for name in ("k_core", "candidates", "estimator")
         if name != factor and study.levels(name)
     }
-    lines = [f"## Between {NAMES[factor]} ({', '.join(fixed.values())})", ""]
+    parts: list[Part] = [Heading(f"Between {NAMES[factor]} ({', '.join(fixed.values())})")]
     for metric in study.metrics:
         table = study.table(factor, metric=metric, reference=_reference(study, factor))
         for name, value in fixed.items():
             table = table[table[name] == value]
         constant = ["split"] if "split" in table and table["split"].nunique() == 1 else []
         table = table.drop(columns=["metric", *fixed, *constant])
-        lines += [f"### {metric}", "", *markdown_table(_with_intervals(table)), ""]
-    return lines
+        parts += [Heading(metric, 3), Table.of(_with_intervals(table, digits), n_keys=2)]
+    return parts
 
 
-def _matrix_section(study: ProtocolStudy) -> list[str]:
-    lines = ["## Between logs: mean src over all settings", ""]
+def _matrix_section(study: Compared, digits: int) -> list[Part]:
+    parts: list[Part] = [Heading("Between logs: mean src over all settings")]
     for metric in study.metrics:
-        matrix = study.matrix("log", "src", metric=metric).map(_number)
-        lines += [f"### {metric}", "", *markdown_table(matrix.reset_index(names="log")), ""]
-    return lines
+        matrix = study.matrix("log", "src", metric=metric).reset_index(names="log")
+        parts += [Heading(metric, 3), Table.of(matrix, formats=f".{digits}f")]
+    return parts
 
 
-def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[ProtocolComparison]]) -> list[str]:
+def _verdict_section(study: Compared, comparisons: dict[str, list[ProtocolComparison]]) -> list[Part]:
     """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty."""
     alpha = 1 - study.confidence_level
-    lines = [
-        "## Which differences are larger than their uncertainty",
-        "",
-        "Two settings differ beyond their uncertainty when at least one pair of recommenders is in opposite "
-        f"order, clear of zero in both (Gail–Simon test at {alpha:.0%}, Holm over the pairs of "
-        "recommenders). Other differences in order may be noise between users.",
-        "",
+    parts: list[Part] = [
+        Heading("Which differences are larger than their uncertainty"),
+        "Two settings differ beyond their uncertainty when some pair of recommenders is in opposite order, "
+        f"clear of zero in both. The test is Gail and Simon's at {alpha:.0%}, Holm-corrected over the pairs "
+        "of recommenders. Other differences in order may be noise between users.",
     ]
     for factor, found in comparisons.items():
-        lines += [f"### {NAMES[factor].capitalize()}", ""]
+        parts.append(Heading(NAMES[factor].capitalize(), 3))
         pairs: dict[tuple[str, str], list[ProtocolComparison]] = {}
         for one in found:
             pairs.setdefault((one.level_a, one.level_b), []).append(one)
@@ -127,9 +144,8 @@ def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[ProtocolC
                     "most frequent swap": _most_frequent(clear, alpha),
                 }
             )
-        lines += [*markdown_table(pd.DataFrame(rows)), ""]
-        lines += [*_examples(study, factor, found, alpha), ""]
-    return lines
+        parts += [Table.of(pd.DataFrame(rows), n_keys=2), Notes(_examples(study, factor, found, alpha))]
+    return parts
 
 
 def _most_frequent(comparisons: Iterable[ProtocolComparison], alpha: float) -> str:
@@ -145,12 +161,12 @@ def _most_frequent(comparisons: Iterable[ProtocolComparison], alpha: float) -> s
 
 
 def _examples(
-    study: ProtocolStudy, factor: str, comparisons: Sequence[ProtocolComparison], alpha: float
-) -> list[str]:
+    study: Compared, factor: str, comparisons: Sequence[ProtocolComparison], alpha: float
+) -> tuple[str, ...]:
     """Return a line per comparison with clear swaps, those at the first level of other factors if any."""
     clear = [one for one in comparisons if one.beyond_uncertainty(alpha)]
     if not clear:
-        return ["No pair of recommenders swaps beyond its uncertainty."]
+        return ("No pair of recommenders swaps beyond its uncertainty.",)
     first = {name: study.levels(name)[0] for name in ("k_core", "candidates", "estimator")}
     usual = [
         one
@@ -167,14 +183,13 @@ def _examples(
             for swap in swaps[:2]
         )
         more = f"; and {len(swaps) - 2} more" if len(swaps) > 2 else ""
-        lines.append(f"- {', '.join(one.other_levels().values())}, {one.metric}: {shown}{more}.")
+        lines.append(f"{', '.join(one.other_levels().values())}, {one.metric}: {shown}{more}.")
     if len(clear) > len(chosen):
-        lines.append(f"- and {len(clear) - len(chosen)} other comparisons: agreement_{factor}.csv.")
-    return lines
+        lines.append(f"and {len(clear) - len(chosen)} other comparisons: agreement_{factor}.csv.")
+    return tuple(lines)
 
 
-def _notes_section(study: ProtocolStudy) -> list[str]:
-    lines = ["## What to know", ""]
+def _notes(study: Compared) -> tuple[str, ...]:
     notes = list(study.notes)
     same = study.frame[study.frame["note"].str.contains(IDENTICAL, regex=False)]
     if len(same):
@@ -187,35 +202,27 @@ def _notes_section(study: ProtocolStudy) -> list[str]:
             "weights.",
         )
     notes.append(
-        "Intervals and tests are over users of the recommenders as trained; training again on other data, or "
-        "with another seed, adds to the uncertainty. std_repeats in estimates.csv shows it for repeated "
-        "splits."
+        "Intervals and tests are over users of the recommenders as trained. Another training set or seed "
+        "adds to the uncertainty; std_repeats in estimates.csv shows it for repeated splits."
     )
-    return lines + [f"- {note}" for note in dict.fromkeys(notes)]
+    return tuple(dict.fromkeys(notes))
 
 
-def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
+def _with_intervals(table: pd.DataFrame, digits: int) -> pd.DataFrame:
     """Return the table with ``value [low, high]`` in one cell."""
     shown = pd.DataFrame(index=table.index)
     for name in table.columns:
         if name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in table:
             continue
+        values = [_number(value, digits) if isinstance(value, float) else value for value in table[name]]
         if f"{name}_low" in table:
-            bounds = zip(table[name], table[f"{name}_low"], table[f"{name}_high"], strict=True)
-            shown[name] = [
-                f"{_number(value)} [{_number(low)}, {_number(high)}]" for value, low, high in bounds
+            bounds = zip(values, table[f"{name}_low"], table[f"{name}_high"], strict=True)
+            values = [
+                f"{value} [{_number(low, digits)}, {_number(high, digits)}]" for value, low, high in bounds
             ]
-        else:
-            shown[name] = [_number(value) if isinstance(value, float) else value for value in table[name]]
+        shown[name] = values
     return shown
 
 
-def _number(value: float) -> str:
-    return "undefined" if np.isnan(value) else f"{value:.2f}"
-
-
-def markdown_table(frame: pd.DataFrame) -> list[str]:
-    """Return the lines of a Markdown table."""
-    rows: list[Iterable[object]] = [frame.columns, ["---"] * len(frame.columns)]
-    rows += frame.itertuples(index=False)
-    return ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+def _number(value: float, digits: int) -> str:
+    return "undefined" if np.isnan(value) else f"{value:.{digits}f}"

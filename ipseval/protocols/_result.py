@@ -14,14 +14,16 @@ from ipseval._checks import check_choice, counted
 from ipseval.errors import InputError
 from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
 from ipseval.protocols._evaluate import Result
+from ipseval.protocols._report import study_tables
 from ipseval.protocols._store import write_text
+from ipseval.report import Reported, Tables, csv_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True, eq=False)
-class ProtocolStudy:
+@dataclass(frozen=True, eq=False, repr=False)
+class ProtocolStudy(Reported):
     """The result of `study`.
 
     Attributes
@@ -207,25 +209,20 @@ class ProtocolStudy:
         long = square.rename_axis("a").reset_index().melt("a", var_name="b", value_name=measure)
         return plot_agreement(long, value=measure, ax=ax)
 
-    def to_markdown(self) -> str:
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
-        from ipseval.protocols._report import to_markdown
-
-        return to_markdown(self)
+        return study_tables(self, digits=digits)
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write report.md, estimates.csv and one agreement_<factor>.csv per factor; return the files."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        texts = {"report.md": self.to_markdown(), "estimates.csv": self.frame.to_csv(index=False)}
+        texts = {"report.md": self.to_markdown(), "estimates.csv": csv_text(self.frame)}
         for factor in FACTORS:
             frame = self.between(factor)
             if len(frame):
-                texts[f"agreement_{factor}.csv"] = frame.to_csv(index=False)
+                texts[f"agreement_{factor}.csv"] = csv_text(frame)
         return [write_text(folder / name, text) for name, text in texts.items()]
-
-    def _repr_markdown_(self) -> str:
-        return self.to_markdown()
 
 
 def _where(one: ProtocolComparison) -> dict[str, str]:

@@ -1,10 +1,37 @@
-"""Reports: what an evaluation looks like as text, Markdown, LaTeX, HTML and JSON."""
+"""Reports: what a `Tables` value looks like as text, Markdown, LaTeX, HTML and CSV.
+
+Whoever has results builds a `Tables` and hands it down; nothing here knows an evaluation.
+"""
 
 from __future__ import annotations
 
+from ipseval.report._escape import visible
+from ipseval.report._forest import forest
 from ipseval.report._html import to_html, to_html_tables
-from ipseval.report._markup import to_latex, to_markdown
-from ipseval.report._provenance import provenance, to_json
+from ipseval.report._latex import to_latex
+from ipseval.report._markdown import to_markdown
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 from ipseval.report._text import to_text
+from ipseval.report._write import csv_text, deliver
 
-__all__ = ["provenance", "to_html", "to_html_tables", "to_json", "to_latex", "to_markdown", "to_text"]
+__all__ = [
+    "Cell",
+    "Code",
+    "Heading",
+    "Notes",
+    "Part",
+    "Picture",
+    "Reported",
+    "Table",
+    "Tables",
+    "csv_text",
+    "deliver",
+    "forest",
+    "to_html",
+    "to_html_tables",
+    "to_latex",
+    "to_markdown",
+    "to_text",
+    "visible",
+]

@@ -1,34 +1,82 @@
-"""Names and other foreign text made safe: for a terminal, and for the cell of a spreadsheet."""
+"""What users wrote, made safe for each language: terminal, Markdown, LaTeX, CSV (HTML: see `_html`)."""
 
 from __future__ import annotations
 
-import unicodedata
+import re
 
-# Other characters of this kind join letters of real scripts; these reorder or hide what follows.
-_BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_FORMULA = "=+-@\t\r"
+# Characters that move a cursor, recolour, end a line, turn the direction of writing, or cannot be encoded.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# An underscore within a word is none to Markdown.
+_MARKDOWN = re.compile(r"([\\`*|\[\]~#$]|(?<![^\W_])_|_(?![^\W_]))")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    '"': r"\textquotedbl{}",
+    # At the start of a row they would be an argument of the `\\` before it; in `\item` its label.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "–": "--",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "√": r"$\surd$",
+    "∝": r"$\propto$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "∞": r"$\infty$",
+    "†": r"$^\dagger$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "Σ": r"$\Sigma$",
+    "Λ": r"$\Lambda$",
+    "γ": r"$\gamma$",
+    "η": r"$\eta$",
+    "τ": r"$\tau$",
+}
 
 
-def visible(text: str, *, keep: str = "") -> str:
-    r"""Return the text with control characters written out, so that it cannot steer a terminal.
+def visible(text: object, *, keep: str = "") -> str:
+    r"""Return text whose control characters, turns of direction and lone surrogates are shown as codes.
 
-    Escape sequences, carriage returns, controls of the direction of text, and lone surrogates. `keep` holds
-    characters that stay as they are, such as the line breaks of a whole table.
+    `keep` holds characters that stay as they are, such as the line breaks of a whole table.
 
     Examples
     --------
-    >>> visible("als\x1b[2K\rbest")
-    'als\\x1b[2K\\rbest'
+    >>> print(visible("als\x1b[31m"))
+    als\x1b[31m
     """
-    return "".join(one if one in keep or not _steers(one) else _written(one) for one in text)
+
+    def code(found: re.Match[str]) -> str:
+        character = found.group()
+        return character if character in keep else character.encode("unicode_escape").decode("ascii")
+
+    return _HIDDEN.sub(code, str(text))
 
 
-def _steers(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _BIDI
+def markdown(text: object) -> str:
+    """Return text that cannot end a table cell, or begin markup, mathematics or an HTML tag."""
+    escaped = _MARKDOWN.sub(r"\\\1", visible(text))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _written(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+def latex(text: object) -> str:
+    """Return text in which no character is a command, in the default encoding of LaTeX."""
+    # Two hyphens would be drawn as one dash.
+    shown = "".join(_LATEX.get(character, character) for character in visible(text).replace("--", "-\0-"))
+    return shown.replace("\0", "{}")
 
 
 def csv_cell(value: object) -> object:
@@ -39,4 +87,4 @@ def csv_cell(value: object) -> object:
     >>> csv_cell("=cmd|x"), csv_cell("als"), csv_cell(-0.5)
     ("'=cmd|x", 'als', -0.5)
     """
-    return f"'{value}" if isinstance(value, str) and value[:1] and value[0] in _FORMULA else value
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,112 +1,117 @@
-"""The printed form of an evaluation."""
+"""The printed form: plain text of at most 100 columns, safe for a terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+import unicodedata
+from collections.abc import Iterator
 
-import numpy as np
+from ipseval.report._escape import visible
+from ipseval.report._tables import Code, Heading, Notes, Part, Picture, Table, Tables
 
-from ipseval._checks import counted
-from ipseval.report._table import SYMBOLS
-
-if TYPE_CHECKING:
-    from ipseval.evaluation import Evaluation
-
-
-def to_text(evaluation: Evaluation) -> str:
-    """Return the evaluation as plain text: what was evaluated, one block per metric, how to read it."""
-    blocks = [_headline(evaluation)]
-    blocks += [_block(evaluation, metric) for metric in evaluation.metrics]
-    blocks.append(_footer(evaluation))
-    return "\n\n".join(blocks)
+WIDTH = 100
+LONGEST_NAME = 32
+GAP = "  "
 
 
-def _headline(evaluation: Evaluation) -> str:
-    sample = next(iter(evaluation.samples.values()))
-    ranked = sample.ranked
-    lines = [
-        f"{counted(len(evaluation.models), 'recommender')}, {counted(len(ranked), 'held-out positive')} of "
-        f"{counted(ranked.users.size, 'user')} ({np.median(ranked.counts):g} each in the median)",
-        f"candidates: {ranked.candidates}",
+def to_text(tables: Tables) -> str:
+    """Return plain text: what was computed, the tables, the notes; no line is longer than 100 columns."""
+    blocks = [_lines(tables.summary), _lines(tables.warnings)]
+    blocks += [_part(part) for part in tables.parts]
+    return "\n\n".join(filter(None, ([visible(tables.title)] if tables.title else []) + blocks))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Table):
+        return _table(part)
+    if isinstance(part, Notes):
+        return _lines(part.lines)
+    if isinstance(part, Code):
+        return visible(part.name) + "\n" + "\n".join(map(visible, part.text.split("\n")))
+    if isinstance(part, Picture):
+        return ""
+    return _lines([part.text if isinstance(part, Heading) else part])
+
+
+def _lines(lines: object, indent: str = "") -> str:
+    return "\n".join(wrapped for line in lines for wrapped in _wrapped(line, indent))  # type: ignore[attr-defined]
+
+
+def _wrapped(line: str, indent: str) -> list[str]:
+    text = visible(line.lstrip(" "))
+    indent += " " * (len(line) - len(line.lstrip(" ")))
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent + GAP, break_on_hyphens=False
+    )
+
+
+def _table(table: Table) -> str:
+    """Return the table, in as many pieces side by side as the width needs."""
+    keys = range(table.n_keys)
+    header = [visible(name) for name in table.header]
+    if table.title and table.n_keys == 1:
+        header[0] = visible(table.title)
+    columns = [
+        [header[place], *(visible(row[place].plain) for row in table.rows)] for place in range(len(header))
     ]
-    if evaluation.propensity is not None:
-        scale = "" if evaluation.propensity.is_probability else ", known up to a factor"
-        lines.append(f"propensity: {evaluation.propensity.model}{scale}")
-    if sample.n_without_propensity:
-        number = sample.n_without_propensity
-        has = "has" if number == 1 else "have"
-        lines.append(f"left out:   {counted(number, 'positive')} that {has} no propensity")
-    return "\n".join(lines)
+    names, legend = _shortened(columns[0][1:])
+    columns[0][1:] = names
+    widths = [max(map(_width, column)) for column in columns]
+    blocks = []
+    for chosen in _pieces(widths, table.n_keys):
+        lines = []
+        for row in range(len(table.rows) + 1):
+            cells = [
+                _padded(columns[place][row], widths[place], left=place in table.words)
+                for place in (*keys, *chosen)
+            ]
+            lines.append(GAP.join(cells).rstrip())
+        blocks.append("\n".join(lines))
+    if table.title and table.n_keys > 1:
+        blocks[0] = f"{visible(table.title)}\n{blocks[0]}"
+    below = [_lines((*table.below, *legend), GAP)]
+    return "\n".join(["\n\n".join(blocks), *filter(None, below)])
 
 
-def _block(evaluation: Evaluation, metric: str) -> str:
-    labels, models = evaluation.estimators, evaluation.models
-    several = len(models) > 1
-    width = max(len(text) for text in (metric, *models))
-    column = max(19, *(len(label) + 2 for label in labels))
-    lines = [f"{metric:<{width}}" + "".join(f"{label:>{column}}" for label in labels)]
-    best = {label: _order(evaluation, metric, label)[0] for label in labels}
-    for model in models:
-        cells = [
-            _cell(evaluation, (model, metric, label)) + ("*" if several and best[label] == model else " ")
-            for label in labels
-        ]
-        lines.append(f"{model:<{width}}" + "".join(f"{cell:>{column}}" for cell in cells))
-    flagged = [label for label in labels if evaluation.weights[label].flag]
-    if flagged:
-        lines.append(f"  not to be trusted, see below: {', '.join(flagged)}")
-    return "\n".join(lines + _changes_of_order(evaluation, metric))
+def _pieces(widths: list[int], n_keys: int) -> Iterator[list[int]]:
+    """Yield the columns of each piece: as many as fit beside the keys, at least one."""
+    room = WIDTH - sum(widths[:n_keys]) - len(GAP) * (n_keys - 1)
+    piece: list[int] = []
+    used = 0
+    for place in range(n_keys, len(widths)):
+        need = widths[place] + len(GAP)
+        if piece and used + need > room:
+            yield piece
+            piece, used = [], 0
+        piece.append(place)
+        used += need
+    yield piece
 
 
-def _changes_of_order(evaluation: Evaluation, metric: str) -> list[str]:
-    """Return one line per order of the recommenders that differs from that of the first estimator."""
-    by_order: dict[str, list[str]] = {}
-    for label in evaluation.estimators:
-        by_order.setdefault(" > ".join(_order(evaluation, metric, label)), []).append(label)
-    if len(by_order) == 1:
-        return []
-    return [f"  order by {', '.join(labels)}: {order}" for order, labels in by_order.items()]
+def _shortened(names: list[str]) -> tuple[list[str], list[str]]:
+    """Return names without the middle of long ones, all different, and what the short ones stand for."""
+    shown: dict[str, str] = {}
+    taken = {name for name in names if _width(name) <= LONGEST_NAME}
+    for name in dict.fromkeys(names):
+        short, number = name, 1
+        if _width(name) > LONGEST_NAME:
+            half = LONGEST_NAME // 4 if _width(name) > len(name) else LONGEST_NAME // 2 - 3
+            short = first = f"{name[:half]}…{name[-half:]}"
+            while short in taken:
+                number += 1
+                short = f"{first} ({number})"
+            taken.add(short)
+        shown[name] = short
+    legend = [f"{short}: {name}" for name, short in shown.items() if short != name]
+    return [shown[name] for name in names], legend
 
 
-def _cell(evaluation: Evaluation, key: tuple[str, str, str]) -> str:
-    one, error = evaluation.estimates[key], evaluation.intervals[key].std_error
-    if np.isnan(one.value):
-        return "withheld" if one.withheld else "undefined"
-    return f"{one.value:.4f}" if np.isnan(error) else f"{one.value:.4f} ± {error:.4f}"
+def _width(text: str) -> int:
+    """Return the number of columns of a terminal that a text takes."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
-def _order(evaluation: Evaluation, metric: str, estimator: str) -> list[str]:
-    def key(model: str) -> float:
-        value = evaluation.estimate(model, metric, estimator).value
-        return np.inf if np.isnan(value) else -value
-
-    return sorted(evaluation.models, key=key)
-
-
-def _footer(evaluation: Evaluation) -> str:
-    best = "; * best of its column" if len(evaluation.models) > 1 else ""
-    lines = [f"± one standard error over users{best}"]
-    for label in evaluation.estimators:
-        estimates = {key: one for key, one in evaluation.estimates.items() if key[2] == label}
-        by_claim: dict[str, dict[str, None]] = {}
-        for (_, metric, _), one in estimates.items():
-            by_claim.setdefault(str(one.claim), {})[metric] = None
-        for claim, metrics in by_claim.items():
-            on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
-            lines.append(f"{label}{on}: {claim}")
-        weights = evaluation.weights[label]
-        if weights.flag:
-            lines.append(f"  NOT TO BE TRUSTED: {weights.flag}")
-        if weights.remark:
-            lines.append(f"  {weights.remark}")
-        said = dict.fromkeys(evaluation.intervals[key].note for key in estimates)
-        lines += [f"  interval: {note}" for note in said if note]
-        notes = dict.fromkeys(note for one in estimates.values() for note in one.notes)
-        lines += [f"  note: {note}" for note in notes if "without a propensity" not in note]
-    by_caution: dict[str, list[str]] = {}
-    for label in evaluation.estimators:
-        for words in evaluation.weights[label].cautions:
-            by_caution.setdefault(words, []).append(label)
-    lines += [f"caution ({', '.join(labels)}): {words}" for words, labels in by_caution.items()]
-    lines += SYMBOLS.split("\n")
-    return "\n".join(lines)
+def _padded(text: str, width: int, *, left: bool) -> str:
+    space = " " * (width - _width(text))
+    return text + space if left else space + text

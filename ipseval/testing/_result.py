@@ -115,9 +115,7 @@ def write_baseline(evaluation: Evaluation, path: str | Path) -> None:
 
 
 def _content(evaluation: Evaluation) -> dict[str, Any]:
-    from ipseval.report import to_json
-
-    content: dict[str, Any] = json.loads(to_json(evaluation))
+    content: dict[str, Any] = json.loads(evaluation.to_json())
     users: dict[str, None] = {}
     influence = []
     for one in evaluation.estimates.values():

@@ -1,0 +1,116 @@
+"""Where the numbers of an evaluation come from: data, versions, options; in words and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import counted
+from ipseval._version import __version__
+from ipseval.errors import InputError
+from ipseval.estimators import Sample
+from ipseval.metrics import metric as parse_metric
+from ipseval.propensity import Propensity
+
+
+def headline(n_models: int, sample: Sample, propensity: Propensity | None) -> list[str]:
+    """Return the lines that say what was evaluated."""
+    ranked = sample.ranked
+    lines = [
+        f"{counted(n_models, 'recommender')}, {counted(len(ranked), 'held-out positive')} of "
+        f"{counted(ranked.users.size, 'user')} ({np.median(ranked.counts):g} each in the median)",
+        f"candidates: {ranked.candidates}",
+    ]
+    if propensity is not None:
+        scale = "" if propensity.is_probability else ", known up to a factor"
+        lines.append(f"propensity: {propensity.model}{scale}")
+    if sample.n_without_propensity:
+        has = "has" if sample.n_without_propensity == 1 else "have"
+        lines.append(
+            f"left out:   {counted(sample.n_without_propensity, 'positive')} that {has} no propensity"
+        )
+    return lines
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that numbers may depend on."""
+    names = {"ipseval": __version__, "python": platform.python_version()}
+    return {**names, "numpy": np.__version__, "pandas": pd.__version__}
+
+
+def json_text(
+    frame: pd.DataFrame,
+    provenance: Mapping[str, Any],
+    sample: Sample,
+    propensity: Propensity | None,
+    metrics: Iterable[str],
+) -> str:
+    """Return the frame of an evaluation and what it was computed from as JSON; NaN becomes null.
+
+    Options, definitions of the metrics and hashes of the data are in it, so that `ipseval.testing` can tell
+    whether two results are of the same quantity. All characters are ASCII, so that every name can be written.
+    """
+    content = {
+        "format": "ipseval-result",
+        "format_version": 1,
+        **provenance,
+        "data": _fingerprints(sample, provenance["data_sha256"]),
+        "options": {
+            "ties": sample.ties,
+            "candidates": sample.ranked.candidates,
+            "n_relevant": sample.n_relevant_kind,
+            "propensity": None if propensity is None else propensity.model,
+        },
+        "metrics": {label: _definition(label) for label in metrics},
+        "estimates": frame.astype(object).where(frame.notna(), None).to_dict(orient="records"),
+    }
+    return json.dumps(content, indent=2)
+
+
+def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
+    """Return hashes of positives, users, graded relevance and propensities; null for what there is not."""
+    # Nine digits: the last bits of a power depend on the machine.
+    columns = {
+        "users_sha256": map(str, sample.ranked.user_ids),
+        "gains_sha256": None if sample.ranked.gain is None else map("{:.9g}".format, sample.ranked.gain),
+        "n_relevant_sha256": None if sample.n_relevant is None else map("{:.9g}".format, sample.n_relevant),
+        "propensity_sha256": None if sample.propensity is None else map("{:.9g}".format, sample.propensity),
+    }
+    hashes: dict[str, str | None] = {"positives_sha256": positives}
+    for name, values in columns.items():
+        hashes[name] = None if values is None else sha256("\x1f".join(values))
+    return hashes
+
+
+def sha256(*texts: str) -> str:
+    """Return the SHA-256 of texts; of several, each ends with a separator."""
+    end = "\x1e" if len(texts) > 1 else ""
+    return hashlib.sha256("".join(text + end for text in texts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def data_hash(sample: Sample) -> str:
+    """Return the SHA-256 of the positives (user id, item id) and their numbers of candidates."""
+    ranked = sample.ranked
+    columns = (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates)
+    return sha256(*("\x1f".join(map(str, column)) for column in columns))
+
+
+def _definition(label: str) -> dict[str, Any] | None:
+    """Return the definition of a metric that has a label of ours; None for a caller's own metric."""
+    try:
+        known = parse_metric(label)
+    except InputError:
+        return None
+    return {
+        "kind": known.kind,
+        "cutoff": known.cutoff,
+        "default_ties": known.default_ties,
+        **dataclasses.asdict(known.definition),
+    }

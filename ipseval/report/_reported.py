@@ -1,0 +1,44 @@
+"""Reported: what every result that can be read as a report offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from pathlib import Path
+
+from ipseval.report._html import to_html, to_html_tables
+from ipseval.report._latex import to_latex
+from ipseval.report._markdown import to_markdown
+from ipseval.report._tables import Tables
+from ipseval.report._text import to_text
+from ipseval.report._write import deliver
+
+
+class Reported(ABC):
+    """A result that can be printed, and written as Markdown, LaTeX and HTML.
+
+    Every `to_…` returns the text, after writing it where a path is given.
+    """
+
+    @abstractmethod
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return what the report says; `page` adds what only a page has room for."""
+
+    def __repr__(self) -> str:
+        return to_text(self.tables())
+
+    def _repr_html_(self) -> str:
+        return to_html_tables(self.tables())
+
+    def to_markdown(self, path: str | Path | None = None, *, digits: int = 2) -> str:
+        """Return the report as Markdown; standard errors have `digits` significant digits."""
+        return deliver(to_markdown(self.tables(digits=digits)), path)
+
+    def to_latex(self, path: str | Path | None = None, *, digits: int = 2) -> str:
+        """Return LaTeX tables for booktabs and threeparttable."""
+        return deliver(to_latex(self.tables(digits=digits)), path)
+
+    def to_html(self, path: str | Path | None = None, *, title: str | None = None, digits: int = 2) -> str:
+        """Return one self-contained page: tables, pictures, diagnostics, definitions, provenance."""
+        tables = self.tables(digits=digits, page=True)
+        return deliver(to_html(tables if title is None else replace(tables, title=title)), path)

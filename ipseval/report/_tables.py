@@ -1,0 +1,161 @@
+"""Tables: what a report says, before any language; frozen values that renderers read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table.
+
+    Attributes
+    ----------
+    text, error : str
+        What stands there, and its standard error ("± 0.012"), which is printed paler where that is possible.
+    strong : bool
+        Whether the text is bold where there is bold.
+    mark : str
+        Signs after it, where the legend of the table is printed as well.
+    flag : str
+        Why it should not be trusted; empty when nothing is wrong.
+    hint : str
+        Shown on demand, on a page.
+    """
+
+    text: str
+    error: str = ""
+    strong: bool = False
+    mark: str = ""
+    flag: str = ""
+    hint: str = ""
+
+    @property
+    def plain(self) -> str:
+        """The text with its standard error."""
+        return f"{self.text} {self.error}".rstrip()
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes
+    ----------
+    header : tuple of str
+        One name per column.
+    rows : tuple of tuples of Cell
+    title : str
+        What the table is of.
+    n_keys : int
+        Number of first columns that name a row.
+    words : frozenset of int
+        Columns that hold words: they stand to the left.
+    below : tuple of str
+        Lines that belong right below it.
+    folded : bool
+        Whether a page shows it only on demand.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    n_keys: int = 1
+    words: frozenset[int] = frozenset({0})
+    below: tuple[str, ...] = ()
+    folded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        frame: pd.DataFrame,
+        title: str = "",
+        *,
+        formats: Mapping[str, str] | str = ".4g",
+        n_keys: int = 1,
+        folded: bool = False,
+    ) -> Table:
+        """Return the table of a frame: numbers in the format of their column, or of all; NaN is undefined."""
+        columns, words = [], set(range(n_keys))
+        for place, name in enumerate(frame.columns):
+            form = formats if isinstance(formats, str) else formats.get(str(name), ".4g")
+            columns.append([Cell(_shown(value, form)) for value in frame[name]])
+            if not pd.api.types.is_numeric_dtype(frame[name]):
+                words.add(place)
+        header = tuple(map(str, frame.columns))
+        rows = tuple(zip(*columns, strict=True))
+        return cls(header, rows, title, n_keys, frozenset(words), folded=folded)
+
+
+def _shown(value: object, form: str) -> str:
+    if isinstance(value, float):
+        return "undefined" if value != value else format(value, form)
+    return str(value) if isinstance(value, (str, bool)) or not hasattr(value, "__index__") else f"{value:,}"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The name of what follows; level 2 or 3."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Remarks, one sentence or two each."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text that keeps its lines, with a name."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture: what it shows in words, its bytes, and its width in pixels."""
+
+    alt: str
+    data: bytes
+    width: int
+    kind: Literal["svg+xml", "png"] = "svg+xml"
+
+
+Part = Heading | str | Table | Notes | Code | Picture
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a report says.
+
+    Attributes
+    ----------
+    summary : tuple of str
+        Lines that say what was computed.
+    parts : tuple
+        Headings, paragraphs, tables and notes, in their order.
+    title : str
+        Of the page; empty: text, Markdown and LaTeX begin with the summary.
+    warnings : tuple of str
+        What must be read first.
+    legend : tuple of str
+        What bold and the marks of the cells mean; for renderers that show them.
+    appendix : tuple
+        Parts for a page only: pictures, diagnostics, definitions, provenance.
+    """
+
+    summary: tuple[str, ...]
+    parts: tuple[Part, ...]
+    title: str = ""
+    warnings: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
+    appendix: tuple[Part, ...] = ()
