@@ -120,7 +120,7 @@ THIRD_PARTY = {
 }
 
 OPTIONAL = [
-    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "jinja2", "pooch", "pytest", "powerlaw"),
+    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pooch", "pytest", "powerlaw"),
     *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark"),
 ]
