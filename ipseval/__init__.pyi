@@ -26,6 +26,7 @@ from ipseval.errors import IpsevalError as IpsevalError
 from ipseval.errors import PositivityWarning as PositivityWarning
 from ipseval.errors import PropensityError as PropensityError
 from ipseval.errors import UnknownNameError as UnknownNameError
+from ipseval.estimators import card as card
 from ipseval.evaluation import Evaluation as Evaluation
 from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks

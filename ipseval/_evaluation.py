@@ -17,7 +17,7 @@ from ipseval._provenance import data_hash, headline, json_text, versions
 from ipseval._tables import appendix_of, evaluation_tables
 from ipseval._types import AnyArray, RngLike
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.inference import (
     INTERVAL_METHODS,
     Correction,
@@ -172,7 +172,7 @@ class Evaluation(Reported):
             else appendix_of(
                 self._frame,
                 diagnostics,
-                {one.label: one.card() for one in self.definitions[0]},
+                {one.label: card(one) for one in self.definitions[0]},
                 self._record,
             ),
         )

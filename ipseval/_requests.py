@@ -10,14 +10,18 @@ import numpy as np
 
 from ipseval._checks import examples
 from ipseval.errors import DataWarning, InputError, PropensityError
-from ipseval.estimators import Estimator, Ips, NRelevantLike, Sample, resolve_estimator
+from ipseval.estimators import (
+    Estimator,
+    NRelevant,
+    NRelevantLike,
+    Sample,
+    default_estimators,
+    resolve_estimator,
+)
 from ipseval.metrics import Metric, metric
-from ipseval.metrics._claims import NRelevant
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
-
-FEW_POSITIVES = 5
 
 
 def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
@@ -30,7 +34,7 @@ def requested_estimators(
 ) -> list[Estimator]:
     """Return the estimators that labels or objects name; those that need a propensity must have one."""
     if estimators is None:
-        estimators = ("aoa",) if propensity is None else ("aoa", "snips", "snips-global")
+        estimators = default_estimators(weighted=propensity is not None)
     chosen = _distinct([resolve_estimator(one) for one in as_list(estimators, "estimators")], "estimators")
     weighted = [one.label for one in chosen if one.weighted]
     if weighted and propensity is None:
@@ -41,17 +45,20 @@ def requested_estimators(
     return chosen
 
 
-def check_ips(
-    estimators: list[Estimator], metrics: list[Metric], propensity: Propensity, n_relevant: NRelevantLike
+def check_possible_estimates(
+    estimators: list[Estimator],
+    metrics: list[Metric],
+    propensity: Propensity | None,
+    n_relevant: NRelevantLike,
 ) -> None:
-    """Raise where `ips` is asked for without the scale of P or the s_u that it needs."""
+    """Raise where an estimator cannot estimate a metric with this propensity and this n_relevant."""
     kind: NRelevant = "known"
     if n_relevant is None or isinstance(n_relevant, str):
         kind = "absent" if n_relevant is None else "estimated"
+    scale = propensity is not None and propensity.is_probability
     for one in estimators:
-        if isinstance(one, Ips):
-            for each in metrics:
-                one.check(each, is_probability=propensity.is_probability, n_relevant=kind)
+        for each in metrics:
+            one.check(each, is_probability=scale, n_relevant=kind)
 
 
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
@@ -122,22 +129,11 @@ def _same_ids(one: RankedPositives, other: RankedPositives | Split) -> bool:
 
 
 def warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> None:
-    """Warn when per-user snips has too few positives per user to correct anything."""
-    if not any(one.label == "snips" for one in estimators):
-        return
-    median = float(np.median(sample.ranked.counts))
-    if median < FEW_POSITIVES:
-        detail = (
-            "every user has one positive, so snips is identical to aoa"
-            if (sample.ranked.counts == 1).all()
-            else "per-user snips keeps a bias of order 1/|S*_u|"
-        )
-        warnings.warn(
-            f"the median user has {median:g} test positive{'' if median == 1 else 's'}: {detail}. "
-            "Prefer snips-global or snips-pooled.",
-            DataWarning,
-            stacklevel=4,
-        )
+    """Warn of estimators that need more positives per user to correct anything."""
+    for one in estimators:
+        text = one.caution(sample.ranked.counts)
+        if text:
+            warnings.warn(text, DataWarning, stacklevel=4)
 
 
 def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from ipseval._files import read_scores, read_table
 from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
+from ipseval.estimators import card
 from ipseval.evaluation import evaluate
-from ipseval.metrics import METRICS, RATING_METRICS, metric, rating_metric
+from ipseval.metrics import METRICS, RATING_METRICS
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from ipseval.splits import Split
 from ipseval.testing import write_baseline
@@ -175,7 +176,7 @@ def _study(options: argparse.Namespace) -> int:
 
 def _metrics(options: argparse.Namespace) -> int:
     if options.labels:
-        print("\n\n".join(_card(label) for label in options.labels))
+        print("\n\n".join(card(label) for label in options.labels))
         return 0
     for name, family in METRICS.items():
         cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.cutoff]
@@ -184,10 +185,6 @@ def _metrics(options: argparse.Namespace) -> int:
     print(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
     print("\nipseval metrics LABEL prints the definition of a metric and what is claimed of each estimator.")
     return 0
-
-
-def _card(label: str) -> str:
-    return rating_metric(label).card() if label in RATING_METRICS else metric(label).card()
 
 
 def _names(text: str) -> list[str]:

@@ -11,12 +11,13 @@ import pandas as pd
 
 from ipseval import baselines
 from ipseval.errors import DataWarning
+from ipseval.estimators import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.simulation import World
 
 METRICS = ("atop", "recall@10", "mean_dcg@10")
-USER_AVERAGES = ("aoa", "snips", "snips-global", "ips")
-POOLED = ("aoa-pooled", "snips-pooled")
+USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
+POOLED = (AOA_POOLED, SNIPS_POOLED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,7 @@ def plot_demo(demo: Demo, path: Path) -> bool:
     user = demo.table[demo.table["average"] == "user"][["model", "metric", "truth"]]
     frame = demo.evaluation.frame.merge(user, on=["model", "metric"])
     for axis, metric in zip(axes, METRICS, strict=True):
-        plot_bias(frame, metric=metric, estimators=["aoa", "snips", "snips-global"], ax=axis)
+        plot_bias(frame, metric=metric, estimators=[AOA, SNIPS, SNIPS_GLOBAL], ax=axis)
     for axis in axes[:-1]:
         axis.get_legend().remove()
     for axis in axes[1:]:

@@ -11,8 +11,8 @@ from ipseval._checks import check_choice, check_fraction, check_positive_int
 from ipseval._evaluation import FRAME_COLUMNS, Evaluation
 from ipseval._requests import (
     check_belongs,
-    check_ips,
     check_models,
+    check_possible_estimates,
     check_same_positives,
     requested_estimators,
     requested_metrics,
@@ -116,7 +116,7 @@ def evaluate(
     chosen = requested_estimators(estimators, fitted)
     if fitted is not None:
         fitted.check_ids(split)
-        check_ips(chosen, chosen_metrics, fitted, n_relevant)
+    check_possible_estimates(chosen, chosen_metrics, fitted, n_relevant)
     options = {
         "candidates": candidates,
         "n_threads": n_threads,

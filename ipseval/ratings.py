@@ -14,13 +14,13 @@ from ipseval._checks import check_choice, check_finite, check_fraction, counted,
 from ipseval._ids import as_ids, places
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import UserSums
+from ipseval.estimators import IPS, UserSums, rating_claim
+from ipseval.estimators import RATING_ESTIMATORS as ESTIMATORS
 from ipseval.inference import effective_sample_size, normal_interval
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import RatingMetric, rating_metric
 from ipseval.propensity import Propensity
 
-ESTIMATORS = ("naive", "ips", "snips-pooled")
 COLUMNS = (
     "model",
     "metric",
@@ -126,7 +126,7 @@ def evaluate_ratings(
                         *(name, one.label, estimator, value, std_error, low, high),
                         *(_n_users(sample, estimator), loss.size),
                         *(effective_sample_size(weights), float(weights.max() / weights.sum())),
-                        *(str(one.claim(estimator)), sample.note),
+                        *(str(rating_claim(one, estimator)), sample.note),
                     )
                 )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -220,13 +220,13 @@ def _estimators(estimators: Iterable[str] | None, propensity: Propensity | None)
     if estimators is None:
         if propensity is None:
             return ["naive"]
-        return [name for name in ESTIMATORS if name != "ips" or propensity.is_probability]
+        return [name for name in ESTIMATORS if name != IPS or propensity.is_probability]
     chosen = [estimators] if isinstance(estimators, str) else list(estimators)
     for name in chosen:
         check_choice("estimators", name, ESTIMATORS)
         if name != "naive" and propensity is None:
             raise PropensityError(f"{name} needs a propensity; pass propensity=, or ask for naive only.")
-        if name == "ips" and propensity is not None and not propensity.is_probability:
+        if name == IPS and propensity is not None and not propensity.is_probability:
             raise PropensityError(
                 "ips divides by the number of pairs and so needs P on the scale of probabilities, but this "
                 "propensity is known up to a factor only; use snips-pooled, where the factor cancels."
@@ -250,7 +250,7 @@ def _estimate(sample: _RatedPairs, loss: FloatArray, estimator: str, *, root: bo
 
 def _sums(sample: _RatedPairs, loss: FloatArray, estimator: str) -> UserSums:
     rated = np.flatnonzero(sample.by_user(np.ones(loss.size)))
-    if estimator == "ips":
+    if estimator == IPS:
         everyone = np.arange(sample.ratings.n_users)
         return UserSums.of(everyone, sample.by_user(loss * sample.weights), sample.n_pairs)
     weights = np.ones(loss.size) if estimator == "naive" else sample.weights
@@ -258,6 +258,6 @@ def _sums(sample: _RatedPairs, loss: FloatArray, estimator: str) -> UserSums:
 
 
 def _n_users(sample: _RatedPairs, estimator: str) -> int:
-    if estimator == "ips":
+    if estimator == IPS:
         return sample.ratings.n_users
     return int(np.unique(sample.ratings.user[sample.kept]).size)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.estimators import rating_claim
 from ipseval.metrics import RATING_METRICS
 from ipseval.ratings import ESTIMATORS, evaluate_ratings
 
@@ -108,7 +109,7 @@ def test_the_expectation_of_ips_over_all_observation_patterns_is_the_error_over_
     error = predicted - truth
     exact = np.abs(error).mean() if metric == "mae" else np.square(error).mean()
     assert expectation == pytest.approx(float(exact), abs=1e-12)
-    assert RATING_METRICS[metric].claim("ips").level == "exactly unbiased"
+    assert rating_claim(RATING_METRICS[metric], "ips").level == "exactly unbiased"
 
 
 def test_snips_reaches_the_error_over_all_pairs_where_the_naive_average_does_not():

@@ -98,13 +98,13 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
 
 
 def test_estimators_of_the_pooled_average_have_the_pooled_reference_whatever_their_label(study):
-    estimators = ("snips-pooled", "stratified", "stratified-observed", "snips-global")
+    estimators = ("snips-pooled", "stratified(3)", "stratified(10)", "snips-global")
     result = validate(MODELS, study, propensities=EQUAL, estimators=estimators, n_resamples=0, rng=0)
     rows = result.frame[result.frame["propensity"] == "equal"]
     assert rows.groupby("estimator")["target"].unique().map(list).to_dict() == {
         "snips-pooled": ["pooled"],
-        "stratified": ["pooled"],
-        "stratified-observed": ["pooled"],
+        "stratified(3)": ["pooled"],
+        "stratified(10)": ["pooled"],
         "snips-global": ["user"],
     }
     same = rows["reference"] == rows["reference_pooled"]

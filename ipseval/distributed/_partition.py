@@ -142,14 +142,15 @@ def _check_same_users(sums: list[UserSums], metric: str, names: list[str]) -> No
 
 
 def _without_positives(n_users: int, models: dict[str, Any], plan: Plan) -> Moments:
-    """Return the moments of users without positives: only ips counts them, with 0."""
+    """Return the moments of users without positives, whom few estimators count."""
     blocks = {}
     for metric in plan.metrics:
         for estimator in plan.estimators:
-            n_counted = n_users if estimator.label == "ips" else 0
-            if n_counted and metric.label == "auc":
+            n_counted = n_users if estimator.counts_all_users else 0
+            if n_counted and hasattr(metric, "unobserved"):
                 raise InputError(
-                    "ips of auc cannot be computed on a partition without positives; use fewer partitions."
+                    f"{estimator.label} of {metric.label} cannot be computed on a partition without "
+                    "positives; use fewer partitions."
                 )
             zeros = UserSums.of(np.arange(n_counted), np.zeros(n_counted))
             blocks[metric.label, estimator.label] = Block.of([zeros] * len(models))

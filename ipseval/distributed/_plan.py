@@ -12,12 +12,9 @@ from ipseval._requests import requested_estimators, requested_metrics
 from ipseval._types import AnyArray, IntArray, TieChoice
 from ipseval.distributed._partition import Factors, NRelevant, Plan
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimator
+from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-
-# Estimators whose per-user sums depend on that user alone.
-SEPARABLE = ("aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled")
 
 
 def make_plan(
@@ -39,11 +36,11 @@ def make_plan(
         check_choice("n_relevant", n_relevant, ("estimated",))
     fitted = _fitted(propensity, popularity)
     chosen = requested_estimators(estimators, fitted)
-    others = [one.label for one in chosen if one.label not in SEPARABLE]
+    others = [one.label for one in chosen if not one.separable]
     if others:
         raise InputError(
             f"{', '.join(others)} read all users at once and cannot be computed in partitions; "
-            f"use {', '.join(SEPARABLE)}."
+            f"use {', '.join(one.label for one in ESTIMATORS.values() if one.separable)}."
         )
     return Plan(
         items,

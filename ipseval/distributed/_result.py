@@ -13,7 +13,7 @@ from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.distributed._moments import Block, Moments
 from ipseval.distributed._partition import Plan
 from ipseval.errors import InputError
-from ipseval.estimators._estimate import notes
+from ipseval.estimators import Estimator, claim, notes
 from ipseval.evaluation import FRAME_COLUMNS
 from ipseval.inference import (
     Correction,
@@ -25,7 +25,6 @@ from ipseval.inference import (
 )
 from ipseval.inference._comparisons import Key, compare_measured
 from ipseval.inference._weights import RARE_POPULARITY
-from ipseval.metrics import claim
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +63,11 @@ class DistributedEvaluation:
                     low, high = normal_interval(value, error, confidence_level=self.confidence_level)
                     stated = claim(
                         metric,
-                        estimator.label,
+                        estimator,
                         is_probability=self._is_probability,
                         n_relevant=self._n_relevant_kind,
                     )
-                    said = [*self._notes(estimator.label, block), weights.flag, *weights.cautions]
+                    said = [*self._notes(estimator, block), weights.flag, *weights.cautions]
                     rows.append(
                         (
                             model,
@@ -170,13 +169,13 @@ class DistributedEvaluation:
             weighted=weighted,
         )
 
-    def _notes(self, estimator: str, block: Block) -> list[str]:
+    def _notes(self, estimator: Estimator, block: Block) -> tuple[str, ...]:
         return notes(
             estimator,
             one_positive_each=self.moments.positives_per_user.size == 2,
+            n_relevant=self._n_relevant_kind,
             n_undefined=block.n_undefined,
             n_without_propensity=self.moments.n_without_propensity,
-            n_relevant_kind=self._n_relevant_kind,
             n_users=block.n,
             defined=not np.isnan(block.value(0)),
         )

@@ -9,10 +9,12 @@ import numpy as np
 
 from ipseval._checks import counted
 from ipseval._types import FloatArray, readonly
-from ipseval.errors import InputError
-from ipseval.estimators._base import Estimator, Sample, UserSums
-from ipseval.metrics import Claim, CompatMetric, Metric, claim
-from ipseval.metrics._claims import NRelevant
+from ipseval.estimators._base import Estimator
+from ipseval.estimators._card import claim
+from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._sample import Sample
+from ipseval.estimators._sums import UserSums
+from ipseval.metrics import Metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,61 +75,48 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     Raises
     ------
     InputError
-        For another library's convention by any estimator but `aoa`.
+        When the estimator cannot estimate the metric on such a sample.
     """
-    if isinstance(metric, CompatMetric) and estimator.label != "aoa":
-        raise InputError(metric.refusal)
+    scale, kind = sample.is_probability, sample.n_relevant_kind
+    estimator.check(metric, is_probability=scale, n_relevant=kind)
     sums = estimator.sums(sample, metric)
-    stated = claim(
-        metric,
-        estimator.label,
-        is_probability=sample.is_probability,
-        n_relevant=sample.n_relevant_kind,
-    )
+    one_each = bool((sample.ranked.counts == 1).all())
     return Estimate(
         metric.label,
         estimator.label,
         sums,
         len(sample.ranked),
-        stated,
-        tuple(_notes(sample, estimator, sums)),
-    )
-
-
-def _notes(sample: Sample, estimator: Estimator, sums: UserSums) -> list[str]:
-    return notes(
-        estimator.label,
-        one_positive_each=bool((sample.ranked.counts == 1).all()),
-        n_undefined=sums.n_undefined,
-        n_without_propensity=sample.n_without_propensity,
-        n_relevant_kind=sample.n_relevant_kind,
-        n_users=sums.n_users,
-        defined=sums.n_users > 0 and sums.denominator.sum() != 0,
+        claim(metric, estimator, is_probability=scale, n_relevant=kind),
+        notes(
+            estimator,
+            one_positive_each=one_each,
+            n_relevant=kind,
+            n_undefined=sums.n_undefined,
+            n_without_propensity=sample.n_without_propensity,
+            n_users=sums.n_users,
+            defined=sums.n_users > 0 and sums.denominator.sum() != 0,
+        ),
     )
 
 
 def notes(
-    estimator: str,
+    estimator: Estimator,
     *,
     one_positive_each: bool,
+    n_relevant: NRelevant,
     n_undefined: int,
     n_without_propensity: int,
-    n_relevant_kind: NRelevant,
     n_users: int,
     defined: bool,
-) -> list[str]:
+) -> tuple[str, ...]:
     """Return what a reader of an estimate must know, in sentences."""
-    said = []
-    if estimator == "snips" and one_positive_each:
-        said.append("snips is identical to aoa here: every user has one positive")
+    said = list(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant))
     if n_undefined:
         said.append(f"{counted(n_undefined, 'user')} left out: the metric is undefined for them")
     if n_without_propensity:
         said.append(f"{counted(n_without_propensity, 'positive')} without a propensity left out")
-    if estimator == "ips" and n_relevant_kind == "estimated":
-        said.append("s_u estimated by Σ1/P of each user")
     if not defined:
         said.append("undefined: no user has a defined value")
     elif n_users == 1:
         said.append("one user: no standard error")
-    return said
+    return tuple(said)

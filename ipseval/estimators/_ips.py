@@ -9,13 +9,15 @@ import numpy as np
 
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._base import Sample, UserSums
-from ipseval.metrics import Auc, Metric
-from ipseval.metrics._claims import NRelevant
+from ipseval.estimators._base import Estimator
+from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._sample import Sample
+from ipseval.estimators._sums import UserSums
+from ipseval.metrics import Metric
 
 
 @dataclass(frozen=True)
-class Ips:
+class Ips(Estimator):
     """1/|U| Σ_u (1/s_u) Σ_{i∈S*_u} c(r_ui)/P_ui, and the unbiased form of every other kind of metric.
 
     Every user of the population counts; one without observed positives contributes 0 (for `auc` the constant
@@ -23,8 +25,8 @@ class Ips:
     """
 
     label: str = "ips"
-    weighted: bool = True
-    weighting: ClassVar[str] = "1/P over s_u, where it is given"
+    weighting = "1/P over s_u, where it is given"
+    counts_all_users: ClassVar[bool] = True
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise unless there is what the estimate needs; known before anything is ranked.
@@ -36,28 +38,27 @@ class Ips:
         InputError
             When the metric needs s_u and it is not given.
         """
+        super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if not is_probability:
             raise PropensityError(
-                "ips needs P on the scale of probabilities, but this propensity is known up to a factor "
-                "only. Fix the scale with scale='max' (the most popular item has P = 1) or a number, "
-                "calibrate it on random exposure (fit_gamma_from_exposure), or use snips, where the "
+                f"{self.label} needs P on the scale of probabilities, but this propensity is known up to a "
+                "factor only. Fix the scale with scale='max' (the most popular item has P = 1) or a number, "
+                "calibrate it on random exposure (fit_gamma_from_exposure), or use snips-global, where the "
                 "factor cancels."
             )
         if metric.needs_n_relevant and n_relevant == "absent":
             raise InputError(
-                f"ips of {metric.label} divides by s_u, the number of relevant items of each user. Pass "
-                "n_relevant= an int or one number per user, n_relevant='estimated' (Σ1/P, then said so), "
-                "or use snips or a sum metric such as dcg or precision@k."
+                f"{self.label} of {metric.label} divides by s_u, the number of relevant items of each user. "
+                "Pass n_relevant= an int or one number per user, n_relevant='estimated' (Σ1/P, then said "
+                "so), or use snips-global or a sum metric such as dcg or precision@k."
             )
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = the user's unbiased estimate, D_u = 1, of the whole population; raises as `check`."""
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
-        ranked = sample.ranked
-        known = sample.n_relevant
-        relevant = sample.user_weight if known is None else known[ranked.users]
-        values = metric.unbiased(ranked, sample.weights, relevant, ties=sample.ties)
-        population = _empty(sample, metric)
+        ranked, known = sample.ranked, sample.n_relevant
+        values = metric.unbiased(ranked, sample.weights, self._relevant(sample), ties=sample.ties)
+        population = self._empty(sample, metric)
         population[ranked.users] = values
         if known is not None:
             population[known == 0] = np.nan
@@ -67,16 +68,37 @@ class Ips:
         """Return w/s_u of each positive; w where s_u is not given, as for sum metrics."""
         if sample.n_relevant_kind == "absent":
             return sample.weights
-        known, ranked = sample.n_relevant, sample.ranked
-        relevant = sample.user_weight if known is None else known[ranked.users]
-        return np.asarray(sample.weights / relevant[ranked.segment])
+        return np.asarray(sample.weights / self._relevant(sample)[sample.ranked.segment])
 
+    def claim(
+        self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
+    ) -> Claim:
+        """Return "exactly unbiased" with all that it rests on; no claim where s_u is estimated."""
+        if metric.needs_n_relevant and n_relevant != "known":
+            return Claim("no claim", "s_u estimated by Σ1/P")
+        given = ["P"] + (["s_u"] if metric.needs_n_relevant else [])
+        given += ["independent observations"] if metric.needs_independence else []
+        words = given[0] if len(given) == 1 else ", ".join(given[:-1]) + " and " + given[-1]
+        return Claim("exactly unbiased", f"given {words}")
 
-def _empty(sample: Sample, metric: Metric) -> FloatArray:
-    """Return the contribution of users without observed positives, (n_users,)."""
-    ranked, known = sample.ranked, sample.n_relevant
-    if not isinstance(metric, Auc) or known is None:
-        return np.zeros(ranked.n_population)
-    if ranked.candidates_by_user is None:
-        raise InputError("ips of auc needs the number of candidates of every user (candidates_by_user).")
-    return metric.unobserved(ranked.candidates_by_user.astype(float), known)
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
+        """Return that s_u is estimated, where it is."""
+        return ("s_u estimated by Σ1/P of each user",) if n_relevant == "estimated" else ()
+
+    def _relevant(self, sample: Sample) -> FloatArray:
+        """Return s_u of the users with positives, or Σ1/P in its place."""
+        known = sample.n_relevant
+        return sample.user_weight if known is None else known[sample.ranked.users]
+
+    def _empty(self, sample: Sample, metric: Metric) -> FloatArray:
+        """Return the contribution of users without observed positives, (n_users,)."""
+        ranked, known = sample.ranked, sample.n_relevant
+        if known is None or not hasattr(metric, "unobserved"):
+            return np.zeros(ranked.n_population)
+        if ranked.candidates_by_user is None:
+            raise InputError(
+                f"{self.label} of {metric.label} needs the number of candidates of every user "
+                "(candidates_by_user)."
+            )
+        empty: FloatArray = metric.unobserved(ranked.candidates_by_user.astype(float), known)
+        return empty

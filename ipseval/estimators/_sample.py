@@ -1,7 +1,11 @@
-"""From ranked positives and a propensity to the weighted sample that estimators read."""
+"""The weighted sample that estimators read: ranked positives with their propensities."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -9,14 +13,130 @@ import numpy.typing as npt
 
 from ipseval._checks import as_float_vector, check_choice
 from ipseval._ids import by_label
-from ipseval._types import FloatArray, TieChoice
+from ipseval._types import FloatArray, TieChoice, readonly
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._base import Sample
-from ipseval.metrics._claims import NRelevant
+from ipseval.estimators._claims import NRelevant
+from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.ranking._run import available_cores
 
+PART = 2**16  # positives whose intermediate arrays stay in the cache
 NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The ranked positives of one recommender with their propensities: the input of every estimator.
+
+    Attributes
+    ----------
+    ranked : RankedPositives
+        Positives that have a propensity.
+    propensity : (n_pos,) float array or None
+        P of each positive; None when only unweighted estimators are asked for.
+    is_probability : bool
+        Whether P is on the scale of probabilities.
+    n_relevant : (n_users,) float array or None
+        s_u of every user of the population, where known.
+    n_relevant_kind : {"known", "estimated", "absent"}
+        "estimated": Σ 1/P of the user stands in for s_u.
+    ties : str
+        The tie rule for all metrics.
+    n_without_propensity : int
+        Positives left out because they have none.
+    """
+
+    ranked: RankedPositives
+    propensity: FloatArray | None = None
+    is_probability: bool = False
+    n_relevant: FloatArray | None = None
+    n_relevant_kind: NRelevant = "absent"
+    ties: TieChoice = "default"
+    n_without_propensity: int = 0
+    _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("propensity", "n_relevant"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, readonly(array))
+
+    def __repr__(self) -> str:
+        scale = "no propensity"
+        if self.propensity is not None:
+            scale = "probabilities" if self.is_probability else "propensity up to a factor"
+        return f"Sample({self.ranked!r}; {scale})"
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Return w = 1/P of each positive, (n_pos,)."""
+        assert self.propensity is not None
+        return readonly(1.0 / self.propensity)
+
+    @cached_property
+    def user_weight(self) -> FloatArray:
+        """Return Σw over each user's positives, (n_users_with_positives,)."""
+        return readonly(self.ranked.sum_by_user(self.weights))
+
+    def with_equal_propensities(self) -> Sample:
+        """Return the same positives with P = 1, all else the same."""
+        ones = np.ones(len(self.ranked))
+        return Sample(
+            self.ranked, ones, self.is_probability, self.n_relevant, self.n_relevant_kind, self.ties
+        )
+
+    def prepare(
+        self, metrics: Iterable[Metric], weightings: Iterable[bool], n_threads: int | None = None
+    ) -> None:
+        """Compute what `user_values` gives for several metrics, part by part, in threads.
+
+        The arrays of a part stay in the cache. Only for many positives, and metrics whose value of a user
+        depends on that user alone; the others are computed when they are asked for.
+        """
+        chosen = [
+            (metric, weighted)
+            for metric in metrics
+            for weighted in sorted(set(weightings))
+            if getattr(metric, "by_user", False) and (metric, weighted) not in self._values
+        ]
+        if len(self.ranked) < 2 * PART or self.ranked.sampling is not None or not chosen:
+            return
+
+        def values(part: tuple[slice, RankedPositives]) -> list[FloatArray]:
+            rows, ranked = part
+            return [
+                metric.user_values(ranked, self.weights[rows] if weighted else None, ties=self.ties)
+                for metric, weighted in chosen
+            ]
+
+        n_threads = n_threads or available_cores()
+        try:
+            if n_threads == 1:
+                made = [values(part) for part in self.ranked.parts(PART)]
+            else:
+                with ThreadPoolExecutor(n_threads) as pool:
+                    made = list(pool.map(values, self.ranked.parts(PART)))
+        except InputError:
+            return  # raised again, with the numbers of the whole, when the value is asked for
+        for place, key in enumerate(chosen):
+            self._values[key] = readonly(np.concatenate([one[place] for one in made]))
+
+    def contributions(self, metric: Metric) -> FloatArray | None:
+        """Return c (n_pos,) whose weighted mean, or sum, over a user's positives is the metric; or None."""
+        of_positives = getattr(metric, "contributions", None)
+        if of_positives is None:
+            return None
+        values: FloatArray = of_positives(self.ranked, ties=self.ties)
+        return None if np.isnan(values).any() else values
+
+    def user_values(self, metric: Metric, *, weighted: bool) -> FloatArray:
+        """Return the metric of each user with positives, computed once per metric and weighting."""
+        key = (metric, weighted)
+        if key not in self._values:
+            weights = self.weights if weighted else None
+            self._values[key] = readonly(metric.user_values(self.ranked, weights, ties=self.ties))
+        return self._values[key]
 
 
 def weighted_sample(

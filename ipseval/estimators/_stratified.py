@@ -1,4 +1,4 @@
-"""Stratified estimates after Jadidinejad et al.: a comparator, and the version with corrected shares."""
+"""Stratified estimates after Jadidinejad et al., with shares of the strata that undo the selection."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import numpy as np
 from ipseval._checks import check_positive_int
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators._base import Sample, UserSums
+from ipseval.estimators._base import Estimator
+from ipseval.estimators._claims import NRelevant
+from ipseval.estimators._sample import Sample
+from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric
 
 
 @dataclass(frozen=True)
-class Stratified:
+class Stratified(Estimator):
     """Σ_q share_q · mean of c over the positives of propensity stratum q, pooled over users.
 
-    Strata are bins of the propensity with about equally many positives. With observed shares (the published
-    estimator) it equals `aoa-pooled` for every metric of mean type, since those shares are the biased ones.
-    With shares Σ_{i∈q} 1/P it is a pooled SNIPS whose weights are averaged inside each stratum.
+    Strata are bins of the propensity with about equally many positives, and share_q ∝ Σ_{i∈q} 1/P: a pooled
+    SNIPS whose weights are averaged inside each stratum. With the observed shares, as published, the
+    estimate is the plain pooled average, `aoa-pooled`, for every metric of mean type.
 
-    Parameters
+    Attributes
     ----------
     n_strata : int
         At least 1; strata that would share a propensity value are merged.
-    observed_shares : bool
-        True: the published comparator.
 
     References
     ----------
@@ -35,35 +36,40 @@ class Stratified:
     """
 
     n_strata: int = 5
-    observed_shares: bool = False
-    weighted: bool = True
+    weighting = "the mean 1/P of its stratum"
+    target = "pooled"
+    separable = False
 
     def __post_init__(self) -> None:
         check_positive_int("n_strata", self.n_strata)
 
     @property
-    def label(self) -> str:
-        """Label with the kind of shares."""
-        return "stratified-observed" if self.observed_shares else "stratified"
+    def label(self) -> str:  # type: ignore[override]  # follows from the number of strata
+        """Label with its number of strata."""
+        return f"stratified({self.n_strata})"
 
-    @property
-    def weighting(self) -> str:
-        """How much a positive weighs."""
-        return "1" if self.observed_shares else "the mean 1/P of its stratum"
+    def with_parameter(self, text: str) -> Stratified:
+        """Return the estimator with another number of strata."""
+        if not (text.isascii() and text.isdigit() and int(text)):
+            raise InputError(f"estimator 'stratified({text})': the number of strata must be an int >= 1.")
+        return Stratified(int(text))
 
-    def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = Σ w̃ c, D_u = Σ w̃ with stratum weights w̃ (1 with observed shares)."""
+    def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
+        """Raise unless the metric is of mean type."""
+        super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if metric.kind != "mean":
             raise InputError(f"{self.label} is defined for metrics of mean type; {metric.label} is not one.")
+
+    def sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return N_u = Σ w̃ c, D_u = Σ w̃ with stratum weights w̃."""
+        self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
         weights = self.positive_weights(sample)
         total = sample.ranked.sum_by_user(weights)
         values = metric.user_values(sample.ranked, weights, ties=sample.ties)
         return UserSums.of(sample.ranked.users, values * total, total)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
-        """Return w̃ of each positive: the mean of 1/P in its stratum, or 1 with observed shares."""
-        if self.observed_shares:
-            return np.ones(len(sample.ranked))
+        """Return w̃ of each positive: the mean of 1/P in its stratum."""
         assert sample.propensity is not None
         inner = np.quantile(sample.propensity, np.linspace(0, 1, self.n_strata + 1)[1:-1])
         stratum = np.searchsorted(np.unique(inner), sample.propensity, side="left")

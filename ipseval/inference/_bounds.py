@@ -9,8 +9,8 @@ import pandas as pd
 
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, Sample
-from ipseval.inference._linear import LinearForm, LinearGroup, groups, stacks
+from ipseval.estimators import Estimator, LinearForm, Sample
+from ipseval.inference._linear import LinearGroup, groups, stacks
 from ipseval.metrics import Metric
 
 COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower", "upper", "note")

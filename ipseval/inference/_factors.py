@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ipseval._types import FloatArray
-from ipseval.estimators import Estimator, Sample
+from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bounds import per_user_bounds
-from ipseval.inference._linear import LinearForm, LinearGroup, groups, stacks
+from ipseval.inference._linear import LinearGroup, groups, stacks
 from ipseval.metrics import Metric
 
 TIPPING_FACTOR_COLUMNS = (

@@ -104,11 +104,11 @@ class WeightDiagnostics:
         """Return these diagnostics with what the estimator's own weights add."""
         return replace(
             self,
-            weighting=getattr(estimator, "weighting", "1/P"),
-            ess_own=sums.own[0] ** 2 / sums.own[1],
-            share_own=sums.own[2] / sums.own[0],
-            ess_equal=sums.equal[0] ** 2 / sums.equal[1],
-            share_equal=sums.equal[2] / sums.equal[0],
+            weighting=estimator.weighting,
+            ess_own=sums.own.ess,
+            share_own=sums.own.max_share,
+            ess_equal=sums.equal.ess,
+            share_equal=sums.equal.max_share,
         )
 
     @property
@@ -181,34 +181,55 @@ def weight_diagnostics(
 
 
 @dataclass(frozen=True)
-class WeightSums:
-    """(Σv, Σv², max v) of an estimator's own weights v, and of those with equal propensities."""
+class Weighed:
+    """Σv/m, Σ(v/m)² and m = max v of weights v: squares of v itself may leave the range of floats."""
 
-    own: tuple[float, float, float]
-    equal: tuple[float, float, float]
+    total: float
+    squares: float
+    largest: float
+
+    @classmethod
+    def of(cls, weights: FloatArray) -> Weighed:
+        """Return the sums of some weights > 0."""
+        largest = float(weights.max())
+        scaled = weights / largest
+        return cls(float(scaled.sum()), float((scaled**2).sum()), largest)
+
+    @property
+    def ess(self) -> float:
+        """Kish's effective sample size (Σv)²/Σv²."""
+        return self.total**2 / self.squares
+
+    @property
+    def max_share(self) -> float:
+        """Largest v over Σv."""
+        return 1 / self.total
+
+    def merge(self, other: Weighed) -> Weighed:
+        """Return the sums of both."""
+        largest = max(self.largest, other.largest)
+        one, two = self.largest / largest, other.largest / largest
+        total = self.total * one + other.total * two
+        return Weighed(total, self.squares * one**2 + other.squares * two**2, largest)
+
+
+@dataclass(frozen=True)
+class WeightSums:
+    """The sums of an estimator's own weights, and of those with equal propensities."""
+
+    own: Weighed
+    equal: Weighed
 
     @classmethod
     def of(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
         """Return the sums; `equal` is the sample with equal propensities."""
-        return cls(_sums(own_weights(estimator, sample)), _sums(own_weights(estimator, equal)))
+        return cls(
+            Weighed.of(estimator.positive_weights(sample)), Weighed.of(estimator.positive_weights(equal))
+        )
 
     def merge(self, other: WeightSums) -> WeightSums:
         """Return the sums over the positives of both."""
-        return WeightSums(_merged(self.own, other.own), _merged(self.equal, other.equal))
-
-
-def _sums(weights: FloatArray) -> tuple[float, float, float]:
-    return float(weights.sum()), float(np.einsum("i,i->", weights, weights)), float(weights.max())
-
-
-def _merged(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float, float]:
-    return one[0] + other[0], one[1] + other[1], max(one[2], other[2])
-
-
-def own_weights(estimator: Estimator, sample: Sample) -> FloatArray:
-    """Return what each positive weighs in the estimator, up to a factor; 1/P where it does not say."""
-    weights = getattr(estimator, "positive_weights", None)
-    return sample.weights if weights is None else weights(sample)
+        return WeightSums(self.own.merge(other.own), self.equal.merge(other.equal))
 
 
 def diagnostics_by_estimator(
@@ -222,7 +243,7 @@ def diagnostics_by_estimator(
         if one.weighted not in common:
             common[one.weighted] = weight_diagnostics(sample, weighted=one.weighted, propensity=propensity)
         found[one.label] = common[one.weighted]
-        if one.weighted and hasattr(one, "positive_weights"):
+        if one.weighted:
             found[one.label] = found[one.label].of_estimator(one, WeightSums.of(one, sample, equal))
     return found
 
@@ -235,8 +256,7 @@ def effective_sample_size(weights: FloatArray) -> float:
     >>> effective_sample_size(np.array([1.0, 1.0, 2.0]))
     2.6666666666666665
     """
-    scaled = weights / weights.max()
-    return float(scaled.sum() ** 2 / (scaled**2).sum())
+    return Weighed.of(weights).ess
 
 
 def _rare_share(sample: Sample, weights: FloatArray, propensity: Propensity | None) -> float:

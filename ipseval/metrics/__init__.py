@@ -5,8 +5,6 @@ from __future__ import annotations
 from ipseval.metrics._additive import AdditiveMetric, Atop
 from ipseval.metrics._auc import Auc
 from ipseval.metrics._base import Definition, Metric
-from ipseval.metrics._card import card
-from ipseval.metrics._claims import Claim, claim
 from ipseval.metrics._compat import CompatMetric
 from ipseval.metrics._conventions import CONVENTIONS
 from ipseval.metrics._labels import METRICS, metric
@@ -23,7 +21,6 @@ __all__ = [
     "Atop",
     "Auc",
     "AveragePrecision",
-    "Claim",
     "CompatMetric",
     "Definition",
     "Hit",
@@ -31,8 +28,6 @@ __all__ = [
     "Ndcg",
     "RatingMetric",
     "ReciprocalRank",
-    "card",
-    "claim",
     "metric",
     "rating_metric",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Auc(Labelled):
     Σ_{i∈S} (n − 1 − z_i) − s(s − 1)/2: affine in the mean rank. NaN for a user all of whose candidates are
     positives.
     """
+
+    has_pairs: ClassVar[bool] = True
 
     label: str = "auc"
     kind: Kind = field(default="pairwise", init=False)

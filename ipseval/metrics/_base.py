@@ -63,9 +63,6 @@ class Metric(Protocol):
     @property
     def definition(self) -> Definition: ...
 
-    def card(self) -> str:
-        """Return the definition and the claims as text."""
-
     def user_values(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from ipseval._registry import lookup
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.metrics._claims import Claim
-
-RatingEstimator = Literal["naive", "ips", "snips-pooled"]
 
 
 @dataclass(frozen=True)
@@ -40,29 +36,6 @@ class RatingMetric:
     def __repr__(self) -> str:
         return self.label
 
-    def claim(self, estimator: RatingEstimator) -> Claim:
-        """Return what is claimed of an estimator of this metric."""
-        if estimator == "naive":
-            return Claim("biased", "unless P is constant (MNAR)")
-        if estimator == "snips-pooled":
-            return Claim("consistent", "given P up to a factor")
-        if self.root:
-            return Claim("consistent", "given P; the root of an unbiased mse")
-        return Claim("exactly unbiased", "given P")
-
-    def card(self) -> str:
-        """Return the definition and what is claimed of each estimator, as text."""
-        estimators: tuple[RatingEstimator, ...] = ("naive", "ips", "snips-pooled")
-        return "\n".join(
-            [
-                self.label,
-                f"  formula      {self.formula}",
-                "  average      over all user–item pairs, rated or not",
-                "  claims",
-                *(f"    {name:<13}{self.claim(name)}" for name in estimators),
-            ]
-        )
-
 
 RATING_METRICS: dict[str, RatingMetric] = {
     "mae": RatingMetric("mae", np.abs, False, "Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)"),
@@ -76,14 +49,8 @@ def rating_metric(label: str | RatingMetric) -> RatingMetric:
 
     Examples
     --------
-    >>> print(rating_metric("mae").card())
+    >>> rating_metric("mae")
     mae
-      formula      Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)
-      average      over all user–item pairs, rated or not
-      claims
-        naive        biased unless P is constant (MNAR)
-        ips          exactly unbiased given P
-        snips-pooled consistent given P up to a factor
     """
     if isinstance(label, RatingMetric):
         return label

@@ -13,7 +13,7 @@ from tqdm import TqdmWarning
 from ipseval._checks import check_fraction, check_positive_int
 from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
-from ipseval.estimators import resolve_estimator
+from ipseval.estimators import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
 from ipseval.interactions import Interactions
 from ipseval.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
 from ipseval.protocols._protocol import Protocol, grid
@@ -29,7 +29,7 @@ def study(
     *,
     path: str | os.PathLike[str],
     metrics: str | Iterable[str] = ("auc", "recall@10", "ndcg@10"),
-    estimators: Iterable[str] = ("aoa", "snips", "snips-global"),
+    estimators: Iterable[str] = (AOA, SNIPS, SNIPS_GLOBAL),
     gammas: Iterable[float] = (0.0, 1.0),
     k: Iterable[int] | None = None,
     confidence_level: float = 0.95,

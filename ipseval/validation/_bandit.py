@@ -8,9 +8,10 @@ import pandas as pd
 from ipseval._checks import check_choice, check_fraction
 from ipseval._types import BoolArray, FloatArray
 from ipseval.datasets import BanditLog, BanditStudy
+from ipseval.estimators import IPS, SNIPS
 from ipseval.validation._rates import difference_interval, weighted_rate_interval
 
-BANDIT_ESTIMATORS = ("naive", "ips", "snips")
+BANDIT_ESTIMATORS = ("naive", IPS, SNIPS)
 
 
 def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd.DataFrame:
@@ -70,12 +71,12 @@ def _rate(
 ) -> tuple[float, float, float]:
     """Return (estimate, low, high); NaN where the item was never shown and the estimator divides by that."""
     check_choice("estimator", estimator, BANDIT_ESTIMATORS)
-    if not shown.any() and estimator != "ips":
+    if not shown.any() and estimator != IPS:
         return (float("nan"),) * 3
     inverse: FloatArray = 1 / log.propensity
     if estimator == "naive":
         weights = np.full(len(log), 1 / shown.sum())
-    elif estimator == "ips":
+    elif estimator == IPS:
         weights = inverse / (len(log) * (log.n_items if item < 0 else 1))
     else:
         weights = inverse / inverse[shown].sum()

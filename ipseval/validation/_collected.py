@@ -14,7 +14,6 @@ from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimate, Estimator, Sample, estimate
 from ipseval.inference import diagnostics_by_estimator, weight_diagnostics
-from ipseval.inference._linear import linear_form
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives
@@ -24,7 +23,7 @@ from ipseval.validation._calibration import resolve_propensity
 from ipseval.validation._criteria import criteria, resampled_ratios
 from ipseval.validation._factors import factor_weights, factors
 from ipseval.validation._gammas import Gammas
-from ipseval.validation._population import Compared, RandomExposure, choose, target_of
+from ipseval.validation._population import Compared, RandomExposure, choose
 from ipseval.validation._result import Cell, Validation
 
 RANDOM_SAMPLE = "random-sample"
@@ -68,7 +67,7 @@ class Collected:
         exposed = np.zeros(split.n_users, dtype=bool)
         exposed[self.exposed] = True
         sides = choose(ranks, split.test), choose(ranks, truth.positives)
-        targets = dict.fromkeys([*(target_of(kind) for kind in self.estimators), "pooled"])
+        targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
         compared = {target: Compared.of(target, *sides, exposed, self.ties) for target in targets}
         self.counts.append((truth.n_dropped, compared["user"].n_users if "user" in compared else 0))
         for one in compared.values():
@@ -82,7 +81,7 @@ class Collected:
             fitted = self._fitted(label, rule, split, truth.exposure, scorers, fold)
             weighted = {target: one.weighted(fitted) for target, one in compared.items()}
             self._add_propensity(number, label, weighted)
-            pairs = [(kind, *weighted[target_of(kind)]) for kind in self.estimators]
+            pairs = [(kind, *weighted[kind.target]) for kind in self.estimators]
             self.balance.add_propensity(label, fitted, pairs, checks, fold)
 
     def _add_random_sample(self, number: int, compared: Compared, pooled: Compared, fold: IntArray) -> None:
@@ -103,10 +102,11 @@ class Collected:
 
     def _add_gammas(self, compared: Mapping[str, Compared], log_popularity: FloatArray) -> None:
         for kind in self.estimators:
-            one = compared[target_of(kind)]
+            one = compared[kind.target]
             ranked = one.first[0]
-            form = linear_form(kind, False, ranked)
-            if form is not None and form.weighted:
+            forms = {kind.linear_form(metric, ranked) for metric in self.metrics}
+            form = forms.pop() if len(forms) == 1 else None
+            if form is not None and form.weighted and not form.is_sum:
                 self.gammas.add(kind.label, one, log_popularity[ranked.item], form)
 
     def _fitted(
@@ -131,7 +131,7 @@ class Collected:
     ) -> None:
         groups = []
         for kind in self.estimators:
-            compared, samples = weighted[target_of(kind)]
+            compared, samples = weighted[kind.target]
             first = samples[self.models[0]]
             worth = weight_diagnostics(first, weighted=True)
             known = {
@@ -140,8 +140,8 @@ class Collected:
                 "max_weight_share": worth.max_weight_share,
                 "flag": diagnostics_by_estimator(first, [kind])[kind.label].flag,
             }
-            weights = factor_weights(kind, first)
             for one in self.metrics:
+                weights = factor_weights(kind, one, first)
                 own = [estimate(samples[name], one, kind) for name in self.models]
                 groups.append((one, kind, own, compared))
                 for name, mine in zip(self.models, own, strict=True):

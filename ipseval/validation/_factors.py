@@ -11,13 +11,13 @@ from scipy.special import ndtri
 from ipseval._types import FloatArray
 from ipseval.estimators import Estimator, Sample
 from ipseval.inference import required_factor
-from ipseval.inference._linear import linear_form
+from ipseval.metrics import Metric
 
 
-def factor_weights(kind: Estimator, sample: Sample) -> FloatArray | None:
+def factor_weights(kind: Estimator, metric: Metric, sample: Sample) -> FloatArray | None:
     """Return the weight of each contribution, (n_pos,), where one normaliser serves all; otherwise None."""
-    form = linear_form(kind, False, sample.ranked)
-    if form is None or form.per_user or not form.weighted:
+    form = kind.linear_form(metric, sample.ranked, is_probability=sample.is_probability)
+    if form is None or form.per_user or form.is_sum or not form.weighted:
         return None
     return form.base * sample.weights
 

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from ipseval._types import FloatArray
-from ipseval.inference._linear import LinearForm
+from ipseval.estimators import LinearForm
 from ipseval.metrics import Metric
 from ipseval.validation._family import FamilyTest, family_test
 from ipseval.validation._population import Compared

@@ -13,7 +13,7 @@ from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, resolve_estimator
+from ipseval.estimators import SNIPS_GLOBAL, SNIPS_POOLED, Estimator, resolve_estimator
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
 from ipseval.ranking import RankedPositives, rank_positives
@@ -32,7 +32,7 @@ def validate(
     *,
     propensities: Mapping[str, Any],
     metrics: Iterable[str | Metric] = ("atop", "recall@5", "recall@10", "mean_dcg"),
-    estimators: Iterable[str | Estimator] = ("snips-global", "snips-pooled"),
+    estimators: Iterable[str | Estimator] = (SNIPS_GLOBAL, SNIPS_POOLED),
     split: Split | None = None,
     n_splits: int = 1,
     test_fraction: float = 0.2,

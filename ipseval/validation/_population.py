@@ -10,23 +10,14 @@ import numpy as np
 from ipseval._types import BoolArray, FloatArray, TieChoice
 from ipseval.datasets import RandomExposureStudy, StudyPositives
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample, estimate, resolve_estimator, weighted_sample
-from ipseval.inference._linear import contributions
+from ipseval.estimators import Estimate, Estimator, Sample, Target, estimate, plain_estimator, weighted_sample
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 
-# The plain average of each target: the baseline on held-out positives, the reference on random ones.
-PLAIN = {"user": "aoa", "pooled": "aoa-pooled"}
 Ranks = dict[str, RankedPositives]
-
-
-def target_of(kind: Estimator) -> str:
-    """Return which average an estimator estimates: "user" or "pooled"."""
-    pooled = ("aoa-pooled", "snips-pooled", "stratified", "stratified-observed")
-    return str(getattr(kind, "target", "pooled" if kind.label in pooled else "user"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +61,7 @@ class Compared:
     ties : str
     """
 
-    target: str
+    target: Target
     held_out: Ranks
     random: Ranks
     ties: TieChoice
@@ -81,7 +72,9 @@ class Compared:
     )
 
     @classmethod
-    def of(cls, target: str, held_out: Ranks, random: Ranks, exposed: BoolArray, ties: TieChoice) -> Compared:
+    def of(
+        cls, target: Target, held_out: Ranks, random: Ranks, exposed: BoolArray, ties: TieChoice
+    ) -> Compared:
         """Return the comparison over the users with random exposure, (n_users,)."""
         one, other = next(iter(held_out.values())), next(iter(random.values()))
         users = exposed
@@ -99,11 +92,11 @@ class Compared:
     @property
     def plain(self) -> Estimator:
         """The plain average: on random positives the reference, on held-out ones the baseline."""
-        return resolve_estimator(PLAIN[self.target])
+        return plain_estimator(self.target)
 
     @property
     def first(self) -> tuple[RankedPositives, RankedPositives]:
-        """Held-out and random positives as one recommender ranks them; users and items are the same for all."""
+        """Held-out and random positives as the first recommender ranks them."""
         return next(iter(self.held_out.values())), next(iter(self.random.values()))
 
     @property
@@ -127,7 +120,7 @@ class Compared:
         """Return c of the held-out positives, (n_pos,); None for a metric that has none."""
         key = (model, metric)
         if key not in self._contributions:
-            self._contributions[key] = contributions(metric, self._sample("held_out", model))
+            self._contributions[key] = self._sample("held_out", model).contributions(metric)
         return self._contributions[key]
 
     def weighted(self, propensity: Propensity) -> tuple[Compared, dict[str, Sample]]:

@@ -15,6 +15,7 @@ from ipseval._registry import lookup
 from ipseval._types import RngLike
 from ipseval.datasets import STUDIES, RandomExposureStudy
 from ipseval.errors import IdentificationWarning, InputError
+from ipseval.estimators import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import (
@@ -43,7 +44,7 @@ def run_validation(
     *,
     models: Mapping[str, Trainer] | None = None,
     metrics: Iterable[str | Metric] = METRICS,
-    estimators: Iterable[str] = ("snips", "snips-global", "snips-pooled"),
+    estimators: Iterable[str] = (SNIPS, SNIPS_GLOBAL, SNIPS_POOLED),
     n_splits: int = 10,
     n_resamples: int = 500,
     rng: RngLike = None,

@@ -12,10 +12,9 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import Estimate, UserSums
+from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare, minimum_detectable_difference, users_needed
 from ipseval.inference._comparisons import COLUMNS, adjust
-from ipseval.metrics import Claim
 
 
 def made(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:

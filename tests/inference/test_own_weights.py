@@ -9,11 +9,11 @@ import pytest
 
 import ipseval
 from ipseval.errors import PositivityWarning
-from ipseval.estimators import Sample, resolve_estimator
+from ipseval.estimators import Estimator, Sample, resolve_estimator
 from ipseval.inference import WeightDiagnostics, diagnostics_by_estimator
 from tests.inference.worlds import ranked
 
-ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)", "stratified-observed")
+ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)", "stratified")
 
 
 def sample_of(propensity, user, n_relevant=None):
@@ -26,7 +26,8 @@ def sample_of(propensity, user, n_relevant=None):
 
 def diagnostics(propensity, user, label, n_relevant=None):
     sample = sample_of(propensity, user, n_relevant)
-    return diagnostics_by_estimator(sample, [resolve_estimator(label)])[label]
+    one = resolve_estimator(label)
+    return diagnostics_by_estimator(sample, [one])[one.label]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,8 @@ def diagnostics(propensity, user, label, n_relevant=None):
         ("ips", [4, 2], (1 / 4, 2 / 4, 4 / 2)),
         # Mean weights 3/2 and 4, their mean 11/4; normalisers (3 + 11/2)/2 and (4 + 11/4)/2.
         ("snips-shrunk(0.5)", None, (1 / 4.25, 2 / 4.25, 4 / 3.375)),
-        ("stratified-observed", None, (1, 1, 1)),
+        # Two strata, P ≤ ½ and P = 1, whose mean weights are (2 + 4)/2 and 1.
+        ("stratified(2)", None, (1, 3, 3)),
     ],
 )
 def test_the_own_weights_of_each_estimator_worked_by_hand(label, n_relevant, own):
@@ -136,13 +138,35 @@ def test_nearly_equal_weights_of_few_positives_raise_no_warning():
     assert "NOT TO BE TRUSTED" not in repr(evaluation)
 
 
-def test_an_estimator_that_does_not_say_how_it_weighs_is_judged_by_1_over_p():
-    class Mine:
-        label, weighted = "mine", True
+def test_an_estimator_of_ones_own_is_judged_by_its_own_weights():
+    class Plain(Estimator):
+        label = "plain"
+
+        def sums(self, sample, metric):
+            return resolve_estimator("aoa").sums(sample, metric)
+
+        def positive_weights(self, sample):
+            return np.ones(len(sample.ranked))
+
+    one = diagnostics_by_estimator(sample_of([1.0] * 9 + [0.01], list(range(10))), [Plain()])["plain"]
+    assert (one.ess_own, one.share_own, one.flag) == (10, 0.1, "")
+    # Of 1/P: nine weights of 1 and one of 100.
+    assert one.ess == pytest.approx(109**2 / 10009)
+
+
+def test_an_estimator_must_say_how_it_weighs():
+    class Silent(Estimator):
+        label = "silent"
 
         def sums(self, sample, metric):
             return resolve_estimator("snips").sums(sample, metric)
 
-    one = diagnostics_by_estimator(sample_of([1.0] * 9 + [0.01], list(range(10))), [Mine()])["mine"]
-    assert one.ess_own == one.ess
-    assert one.flag.startswith("few effective positives: the weights (1/P)")
+    with pytest.raises(TypeError, match="positive_weights"):
+        Silent()
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-160, 1e-300])
+def test_effective_sample_sizes_do_not_depend_on_the_scale_of_p(scale):
+    # w ∝ 1, 2 of the first user, 4 of the second; snips-global halves the first two.
+    one = diagnostics(scale * np.array([1, 0.5, 0.25]), [0, 0, 1], "snips-global")
+    assert one.ess_own == pytest.approx(5.5**2 / (0.25 + 1 + 16), rel=1e-14)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.metrics import METRICS, claim
+from ipseval.estimators import claim
+from ipseval.metrics import METRICS
 from ipseval.ranking import RankedPositives
 from tests.golden import oracle
 

@@ -8,7 +8,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.estimators import _base as base
+from ipseval.estimators import _sample as base
 from ipseval.metrics import metric
 from ipseval.ranking import RankedPositives
 from tests.metrics.test_labels import LABELS

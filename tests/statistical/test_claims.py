@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.metrics import METRICS, claim
-from ipseval.metrics._card import ESTIMATORS_SHOWN
+from ipseval.estimators import ESTIMATORS_SHOWN, card, claim
+from ipseval.metrics import METRICS
 from ipseval.ranking import RankedPositives
 from tests.golden import oracle
 
@@ -210,7 +210,7 @@ def test_the_table_prints_the_claim_that_is_tested(label: str):
     for estimator in ESTIMATORS_SHOWN:
         row = frame[(frame["metric"] == label) & (frame["estimator"] == estimator)]
         assert level(label, estimator) in row["claim"].item()
-        assert row["claim"].item() in ipseval.metric(label).card()
+        assert row["claim"].item() in card(label)
 
 
 @pytest.mark.parametrize("label", LABELS)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.estimators import Estimate, Sample, UserSums, resolve_estimator
+from ipseval.estimators import Claim, Estimate, Sample, UserSums, resolve_estimator
 from ipseval.inference import bootstrap, compare, normal_interval
-from ipseval.metrics import Claim, metric
+from ipseval.metrics import metric
 from tests.inference.worlds import ranked
 
 N_ITEMS, N_TYPES, N_RELEVANT = 30, 10, 6

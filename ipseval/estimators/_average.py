@@ -1,0 +1,187 @@
+"""Averages of users' values: plain or self-normalised, with three choices of how much a user counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ipseval._types import FloatArray, IntArray
+from ipseval.errors import InputError
+from ipseval.estimators._base import Estimator, Target
+from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._linear import LinearForm
+from ipseval.estimators._sample import Sample
+from ipseval.estimators._sums import UserSums
+from ipseval.metrics import CompatMetric, Metric
+from ipseval.ranking import RankedPositives
+
+FEW_POSITIVES = 5
+
+
+@dataclass(frozen=True)
+class Average(Estimator):
+    """Σ_u m_u v_u / Σ_u m_u over users with positives, v_u the (weighted) value of the user, m_u its mass.
+
+    ============== ========= ======= ===================================================
+    label          weights   mass    formula for metrics of mean type
+    ============== ========= ======= ===================================================
+    `aoa`          equal     one     mean over users of the mean of c
+    `aoa-pooled`   equal     total   Σ_uΣ c / Σ_u |S*_u|
+    `snips`        inverse   one     mean over users of (Σ c/P)/(Σ 1/P), Yang et al. eq. 9
+    `snips-global` inverse   mean    Σ_u mean(c/P) / Σ_u mean(1/P)
+    `snips-pooled` inverse   total   Σ_uΣ c/P / Σ_uΣ 1/P (Hájek; Steck)
+    ============== ========= ======= ===================================================
+
+    Sum metrics under a mass other than "one" have their weights scaled to the observed volume, Σw̃ = number
+    of observed positives. A metric with pairs (`auc`) under the total mass of P on the scale of probabilities
+    is the ratio of won pairs to pairs, Σ_u[Σŷ(n−1−z) − e₂] / Σ_u[(n−1)e₁ − 2e₂].
+
+    Attributes
+    ----------
+    weights : {"equal", "inverse"}
+        1, or 1/P.
+    mass : {"one", "mean", "total"}
+        How much a user counts: 1, the mean, or the sum of its weights.
+
+    References
+    ----------
+    Yang et al., RecSys 2018, doi 10.1145/3240323.3240355. Steck, Item popularity and recommendation accuracy,
+    RecSys 2011, doi 10.1145/2043932.2043957.
+    """
+
+    label: str
+    weights: Literal["equal", "inverse"] = "inverse"
+    mass: Literal["one", "mean", "total"] = "one"
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]  # follows from the weights
+        """Whether it needs a propensity."""
+        return self.weights == "inverse"
+
+    @property
+    def weighting(self) -> str:  # type: ignore[override]
+        """What a positive weighs, in words."""
+        above = "1/P" if self.weighted else "1"
+        below = {"one": " over its user's Σ1/P" if self.weighted else " over |S*_u|", "mean": " over |S*_u|"}
+        return above + below.get(self.mass, "")
+
+    @property
+    def target(self) -> Target:  # type: ignore[override]
+        """The average it estimates."""
+        return "pooled" if self.mass == "total" else "user"
+
+    def sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return N_u = m_u v_u and D_u = m_u; the forms of sum metrics and pairs are in the class."""
+        ranked = sample.ranked
+        if isinstance(metric, CompatMetric):
+            self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
+            return UserSums.of(ranked.users, *metric.sums(ranked, ties=sample.ties))
+        if self._pairs(metric, sample.is_probability):
+            return self._pair_ratio(sample, metric)
+        values = sample.user_values(metric, weighted=self.weighted)
+        is_sum = metric.kind == "sum"
+        if self.mass == "one" or (is_sum and not self.weighted):
+            return UserSums.of(ranked.users, values)
+        counts = ranked.counts.astype(np.float64)
+        total = sample.user_weight if self.weighted else counts
+        if is_sum:
+            # (Σ_u Σ w g / Σ_u Σ w) · mean |S*_u|, with Σ w g = v_u Σw/|S*_u|.
+            return UserSums.of(ranked.users, values * total / counts, total, counts)
+        mass = total if self.mass == "total" else total / ranked.counts
+        return UserSums.of(ranked.users, mass * values, mass)
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w over what its user's values are divided by, (n_pos,)."""
+        ranked = sample.ranked
+        weights = sample.weights if self.weighted else np.ones(len(ranked))
+        if self.mass == "total":
+            return weights
+        if self.mass == "one" and self.weighted:
+            return np.asarray(weights / sample.user_weight[ranked.segment])
+        return np.asarray(weights / ranked.counts[ranked.segment])
+
+    def claim(
+        self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
+    ) -> Claim:
+        """Return what is claimed, with its condition."""
+        if not self.weighted:
+            always = "P is constant (MNAR)" if metric.kind == "mean" else "every relevant item is observed"
+            return Claim("biased", f"unless {always}")
+        if self._pairs(metric, is_probability):
+            return Claim("consistent", "given P and independent observations, for the share of pairs won")
+        if metric.kind == "mean":
+            return {
+                "one": Claim(
+                    "not consistent", "in users: a bias of order 1/|S*_u| stays, also with the true P"
+                ),
+                "mean": Claim("nearly consistent", "given P up to a factor"),
+                "total": Claim(
+                    "consistent", "given P up to a factor, for the average over all relevant pairs"
+                ),
+            }[self.mass]
+        if metric.kind == "sum" and self.mass != "one":
+            return Claim("consistent", "up to the observation rate, given P up to a factor")
+        return Claim("no claim", "|S*_u| stands in for s_u")
+
+    def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
+        """Raise for another library's convention unless this is the plain average over users."""
+        if self.weighted or self.mass != "one":
+            super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
+
+    def linear_form(
+        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+    ) -> LinearForm | None:
+        """Return the form; None for a ratio of pairs, which is quadratic in the weights."""
+        if self._pairs(metric, is_probability):
+            return None
+        is_sum = metric.kind == "sum"
+        per_user = self.mass == "one" or (is_sum and not self.weighted)
+        users_equal = self.mass == "mean" and not is_sum
+        return LinearForm(ranked, per_user, self.weighted, is_sum, users_equal)
+
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
+        """Return that a user's only weight cancels, where that is so of every user."""
+        if self._by_user and one_positive_each:
+            return (f"{self.label} is identical to aoa here: every user has one positive",)
+        return ()
+
+    def caution(self, counts: IntArray) -> str:
+        """Return why too few positives per user leave nothing to correct."""
+        median = float(np.median(counts))
+        if not self._by_user or median >= FEW_POSITIVES:
+            return ""
+        detail = f"per-user {self.label} keeps a bias of order 1/|S*_u|"
+        if (counts == 1).all():
+            detail = f"every user has one positive, so {self.label} is identical to aoa"
+        plural = "" if median == 1 else "s"
+        return (
+            f"the median user has {median:g} test positive{plural}: {detail}. "
+            "Prefer snips-global or snips-pooled."
+        )
+
+    @property
+    def _by_user(self) -> bool:
+        """Whether weights are normalised within each user."""
+        return self.weighted and self.mass == "one"
+
+    def _pairs(self, metric: Metric, is_probability: bool) -> bool:
+        """Return whether the estimate of such a metric is the ratio of won pairs to pairs."""
+        has_pairs = getattr(metric, "has_pairs", False)
+        return has_pairs and self.weighted and self.mass == "total" and is_probability
+
+    def _pair_ratio(self, sample: Sample, metric: Metric) -> UserSums:
+        ranked = sample.ranked
+        if sample.ties in ("min", "max") and ranked.has_ties:
+            n_tied = int((ranked.n_tied > 0).sum())
+            raise InputError(
+                f"{self.label} of {metric.label} with P on the scale of probabilities counts pairs of "
+                f"relevant items. With ties={sample.ties!r} it needs to know which tied items are relevant; "
+                f"{n_tied:,} of {len(ranked):,} positives are tied. Use ties='mean' or 'expected', or "
+                "snips-global."
+            )
+        sums = metric.pair_sums(  # type: ignore[attr-defined]  # as `has_pairs` says
+            ranked, sample.weights, ties=sample.ties
+        )
+        return UserSums.of(ranked.users, *sums)

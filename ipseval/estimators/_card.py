@@ -1,0 +1,122 @@
+"""Metric cards: the definition of a metric and what is claimed of each estimator, as text."""
+
+from __future__ import annotations
+
+from ipseval.estimators._base import Estimator
+from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._labels import (
+    AOA,
+    AOA_POOLED,
+    IPS,
+    SNIPS,
+    SNIPS_GLOBAL,
+    SNIPS_POOLED,
+    resolve_estimator,
+)
+from ipseval.metrics import RATING_METRICS, Metric, RatingMetric, metric
+from ipseval.metrics._conventions import differences
+
+ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
+RATING_ESTIMATORS = ("naive", IPS, SNIPS_POOLED)
+TIE_WORDS = {
+    "mean": "mean rank, above + tied/2 + 1",
+    "expected": "exact expectation over random tie breaking",
+}
+
+
+def claim(
+    metric: Metric,
+    estimator: str | Estimator,
+    *,
+    is_probability: bool = False,
+    n_relevant: NRelevant = "absent",
+) -> Claim:
+    """Return what is claimed of an estimator for `metric`.
+
+    Parameters
+    ----------
+    estimator : label or Estimator
+    is_probability : bool
+        Whether P is on the scale of probabilities, or known up to a factor only.
+    n_relevant : {"known", "estimated", "absent"}
+        What is known of s_u.
+
+    Examples
+    --------
+    >>> str(claim(metric("recall@10"), "snips-pooled"))
+    'consistent given P up to a factor, for the average over all relevant pairs'
+    """
+    one = resolve_estimator(estimator)
+    if getattr(metric, "library", None):
+        return Claim("no claim", "the number another library prints")
+    # Contributions that are themselves estimated, from sampled ranks, carry their bias into weighted sums.
+    approximate = str(getattr(metric, "approximate", ""))
+    if one.weighted and approximate:
+        return Claim("no claim", approximate)
+    return one.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
+
+
+def rating_claim(metric: RatingMetric, estimator: str) -> Claim:
+    """Return what is claimed of an estimator of a rating metric."""
+    if estimator == SNIPS_POOLED:
+        return Claim("consistent", "given P up to a factor")
+    if estimator != IPS:
+        return Claim("biased", "unless P is constant (MNAR)")
+    return (
+        Claim("consistent", "given P; the root of an unbiased mse")
+        if metric.root
+        else Claim("exactly unbiased", "given P")
+    )
+
+
+def card(label: str | Metric | RatingMetric) -> str:
+    """Return the card of a metric: formula, denominators, discount, ties, users left out, claims.
+
+    Claims are those with P on the scale of probabilities and s_u known; each result states its own.
+
+    Examples
+    --------
+    >>> print(card("mae"))
+    mae
+      formula      Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)
+      average      over all user–item pairs, rated or not
+      claims
+        naive        biased unless P is constant (MNAR)
+        ips          exactly unbiased given P
+        snips-pooled consistent given P up to a factor
+    """
+    if isinstance(label, str):
+        label = RATING_METRICS[label] if label in RATING_METRICS else metric(label)
+    if isinstance(label, RatingMetric):
+        return _rating_card(label)
+    words = label.definition
+    lines = [
+        label.label,
+        f"  formula      {words.formula}",
+        f"  denominator  {words.denominator}",
+        f"  discount     {words.discount}",
+        f"  cutoff       {'none: the whole ranking' if label.cutoff is None else f'k = {label.cutoff}'}",
+        f"  ties         {TIE_WORDS[label.default_ties]} (default)",
+    ]
+    if getattr(label, "library", None):
+        return "\n".join([*lines, f"  left out     {words.undefined}", "  estimators   aoa only"])
+    empty = "the constant of its formula" if hasattr(label, "unobserved") else "0"
+    lines += [
+        f"  left out     {words.undefined}; ips counts a user without positives as {empty}",
+        f"  with weights {words.plug_in}",
+        "  claims",
+    ]
+    for name in ESTIMATORS_SHOWN:
+        text = claim(label, name, is_probability=True, n_relevant="known")
+        lines.append(f"    {name:<13}{text}")
+    name = label.label.partition("@")[0].partition("(")[0]
+    elsewhere = [] if "(" in label.label and "rbp" not in label.label else differences(name)
+    if elsewhere:
+        lines += ["  elsewhere (compat=)", *(f"    {text}" for text in elsewhere)]
+    return "\n".join(lines)
+
+
+def _rating_card(one: RatingMetric) -> str:
+    claims = [f"    {name:<13}{rating_claim(one, name)}" for name in RATING_ESTIMATORS]
+    average = "  average      over all user–item pairs, rated or not"
+    return "\n".join([one.label, f"  formula      {one.formula}", average, "  claims", *claims])

@@ -1,0 +1,74 @@
+"""From labels to estimators: the registry, and the one grammar name or name(parameter)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ipseval._registry import lookup
+from ipseval.errors import InputError
+from ipseval.estimators._average import Average
+from ipseval.estimators._base import Estimator, Target
+from ipseval.estimators._ips import Ips
+from ipseval.estimators._shrunk import ShrunkSnips
+from ipseval.estimators._stratified import Stratified
+
+AOA: Final = "aoa"
+AOA_POOLED: Final = "aoa-pooled"
+IPS: Final = "ips"
+SNIPS: Final = "snips"
+SNIPS_GLOBAL: Final = "snips-global"
+SNIPS_POOLED: Final = "snips-pooled"
+
+ESTIMATORS: dict[str, Estimator] = {
+    AOA: Average(AOA, "equal", "one"),
+    AOA_POOLED: Average(AOA_POOLED, "equal", "total"),
+    IPS: Ips(),
+    SNIPS: Average(SNIPS, "inverse", "one"),
+    SNIPS_GLOBAL: Average(SNIPS_GLOBAL, "inverse", "mean"),
+    SNIPS_POOLED: Average(SNIPS_POOLED, "inverse", "total"),
+    "snips-shrunk": ShrunkSnips(),
+    "stratified": Stratified(),
+}
+
+_LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
+
+
+def resolve_estimator(name: str | Estimator) -> Estimator:
+    """Return the estimator that a label names; an estimator object is returned as it is.
+
+    Labels are `name` or `name(parameter)`, in any case.
+
+    Raises
+    ------
+    UnknownNameError
+        For a label that is not registered.
+    InputError
+        For a parameter that the estimator does not take, or another object.
+
+    Examples
+    --------
+    >>> resolve_estimator("snips-shrunk(0.5)").shrinkage
+    0.5
+    >>> resolve_estimator("Stratified(10)").label
+    'stratified(10)'
+    """
+    if isinstance(name, Estimator):
+        return name
+    if not isinstance(name, str):
+        raise InputError(f"an estimator is a label such as {SNIPS!r} or an Estimator object; got {name!r}.")
+    match = _LABEL.fullmatch(name.strip().lower())
+    if match is None:
+        raise InputError(f"estimator {name!r} does not parse; expected a name or name(parameter).")
+    found = lookup(ESTIMATORS, match["name"].strip(), "estimator")
+    return found if match["parameter"] is None else found.with_parameter(match["parameter"].strip())
+
+
+def default_estimators(*, weighted: bool) -> tuple[str, ...]:
+    """Return the labels that are used where none is named, with a propensity or without."""
+    return (AOA, SNIPS, SNIPS_GLOBAL) if weighted else (AOA,)
+
+
+def plain_estimator(target: Target) -> Estimator:
+    """Return the unweighted estimator of an average: what others are compared with."""
+    return ESTIMATORS[AOA_POOLED if target == "pooled" else AOA]

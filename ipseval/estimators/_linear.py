@@ -1,0 +1,74 @@
+"""Estimates that are linear in contributions: weights enter the same way for every metric and recommender.
+
+R = Σ_p v_p c_p with coefficients v that depend on weights, users and estimator only. One pass over v serves
+all recommenders and metrics, which makes grids of γ and refitted bootstraps cheap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ipseval._types import FloatArray
+from ipseval.ranking import RankedPositives
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """How an estimator combines contributions c and weights w; two forms of the same parts are equal.
+
+    Per user: N_u = f_u Σwc/Σw, D_u = 1. Global: N_u = Σ b w c, D_u = Σ b w, times the mean of V_u.
+
+    Attributes
+    ----------
+    ranked : RankedPositives
+    per_user, weighted : bool
+        Which of the two; whether w is the inverse propensity or 1.
+    is_sum : bool
+        Whether the metric sums over positives.
+    users_equal : bool
+        Whether b is 1/|S*_u| in a global form, so that each user counts by its mean weight.
+    """
+
+    ranked: RankedPositives
+    per_user: bool
+    weighted: bool
+    is_sum: bool = False
+    users_equal: bool = False
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """f_u of per-user forms, (n_users,): |S*_u| for sum metrics, otherwise 1."""
+        return self.ranked.counts.astype(np.float64) if self.is_sum else np.ones(self.ranked.counts.size)
+
+    @cached_property
+    def base(self) -> FloatArray:
+        """Return b of global forms, (n_pos,)."""
+        return (1 / self.ranked.counts)[self.ranked.segment] if self.users_equal else self._ones
+
+    @cached_property
+    def volume(self) -> FloatArray | None:
+        """V_u of global forms of sum metrics, (n_users,)."""
+        return self.factor if self.is_sum and not self.per_user else None
+
+    def coefficients(self, weights: FloatArray, times: FloatArray | None = None) -> FloatArray:
+        """Return v (n_pos,) with R = Σ v c when user u counts `times[u]` times (of those with positives)."""
+        ranked = self.ranked
+        t = np.ones(ranked.users.size) if times is None else times
+        w = self._weights(weights)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if self.per_user:
+                by_user = t * self.factor / (ranked.sum_by_user(w) * t.sum())
+                return np.asarray(w * by_user[ranked.segment])
+            v = self.base * w * t[ranked.segment]
+            scale = 1.0 if self.volume is None else (t @ self.volume) / t.sum()
+            return np.asarray(v * (scale / v.sum()))
+
+    def _weights(self, weights: FloatArray) -> FloatArray:
+        return weights if self.weighted else self._ones
+
+    @cached_property
+    def _ones(self) -> FloatArray:
+        return np.ones(len(self.ranked))

@@ -1,0 +1,91 @@
+"""UserSums: the per-user numerators and denominators that every estimate follows from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._checks import counted
+from ipseval._types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class UserSums:
+    """Per-user sums from which an estimate and its uncertainty follow: R = (ΣN/ΣD) · (ΣV/n).
+
+    Users are the independent units. Sums of x_u = (N_u, D_u, V_u) and of their products over users are all
+    that inference reads, and they add up over any partition of the users.
+
+    Attributes
+    ----------
+    users : (n,) int array
+        User codes, ascending.
+    numerator, denominator : (n,) float arrays
+        N_u and D_u.
+    volume : (n,) float array or None
+        V_u, the factor that scales sum metrics to the observed volume; None stands for 1.
+    n_undefined : int
+        Users left out because the metric is undefined for them.
+    """
+
+    users: IntArray
+    numerator: FloatArray
+    denominator: FloatArray
+    volume: FloatArray | None = None
+    n_undefined: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        users: IntArray,
+        numerator: FloatArray,
+        denominator: FloatArray | None = None,
+        volume: FloatArray | None = None,
+    ) -> UserSums:
+        """Return the sums without the users whose numerator is NaN (metric undefined), which are counted."""
+        if denominator is None:
+            denominator = np.ones(users.size)
+        defined = ~np.isnan(numerator)
+        n_undefined = int((~defined).sum())
+        if n_undefined:
+            users, numerator, denominator = users[defined], numerator[defined], denominator[defined]
+            volume = None if volume is None else volume[defined]
+        return cls(users, numerator, denominator, volume, n_undefined)
+
+    def __repr__(self) -> str:
+        undefined = f", {self.n_undefined:,} left out" if self.n_undefined else ""
+        return f"UserSums({counted(self.n_users, 'user')}{undefined})"
+
+    @property
+    def n_users(self) -> int:
+        """Number of users that the estimate averages over."""
+        return int(self.users.size)
+
+    def value(self) -> float:
+        """Return R; NaN without users or with a zero denominator."""
+        total = float(self.denominator.sum())
+        if self.n_users == 0 or total == 0:
+            return float("nan")
+        ratio = float(self.numerator.sum()) / total
+        return ratio if self.volume is None else ratio * float(self.volume.mean())
+
+    def influence(self) -> FloatArray:
+        """Return ψ_u, (n,), with mean 0: R̂ − R ≈ mean ψ_u, so that SE² = Σψ²/(n(n − 1)).
+
+        For a ratio ψ_u = (N_u − R D_u)/D̄; the volume factor adds its own variation by the product rule.
+        """
+        if self.n_users == 0 or self.denominator.sum() == 0:
+            return np.full(self.n_users, np.nan)
+        mean_denominator = self.denominator.mean()
+        ratio = self.numerator.sum() / self.denominator.sum()
+        psi = (self.numerator - ratio * self.denominator) / mean_denominator
+        if self.volume is None:
+            return np.asarray(psi)
+        mean_volume = self.volume.mean()
+        return np.asarray(psi * mean_volume + ratio * (self.volume - mean_volume))
+
+    def user_estimates(self) -> FloatArray:
+        """Return N_u/D_u, each user's own value, (n,); NaN where D_u = 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.denominator != 0, self.numerator / self.denominator, np.nan)

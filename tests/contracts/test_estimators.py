@@ -1,0 +1,235 @@
+"""The contract of estimators: a copy under another label, passed as a user's own, gives the same rows."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.datasets import RandomExposureStudy
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.estimators import ESTIMATORS, Estimator, resolve_estimator
+from ipseval.interactions import Interactions
+from tests.worlds import random_world
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+COPY = "mine"
+MEANS, ALL = ("recall@5", "atop"), ("recall@5", "atop", "dcg", "auc", "ap", "ndcg@5", "rr")
+# What every estimator of the registry can be asked: its own label, a parameter, another case.
+LABELS = [*ESTIMATORS, "snips-shrunk(0.5)", "stratified(3)"]
+MODELS = ("a", "b")
+
+
+class Copy(Estimator):
+    """Another class with another label that does what one of the registry does, asked and told."""
+
+    def __init__(self, one: Estimator) -> None:
+        self.label, self._one = COPY, one
+        self.weighted, self.weighting, self.target = one.weighted, one.weighting, one.target
+        self.separable = one.separable
+
+    @property
+    def counts_all_users(self):
+        return self._one.counts_all_users
+
+    def sums(self, sample, metric):
+        return self._one.sums(sample, metric)
+
+    def positive_weights(self, sample):
+        return self._one.positive_weights(sample)
+
+    def claim(self, metric, **known):
+        return self._one.claim(metric, **known)
+
+    def check(self, metric, **known):
+        self._one.check(metric, **known)
+
+    def linear_form(self, metric, ranked, **known):
+        return self._one.linear_form(metric, ranked, **known)
+
+    def notes(self, **known):
+        return self._one.notes(**known)
+
+    def caution(self, counts):
+        return self._one.caution(counts)
+
+
+def metrics_of(label):
+    return MEANS if label.startswith("stratified") else ALL
+
+
+@cache
+def evaluated(label, copied, metrics=None):
+    world = random_world(4)
+    one = resolve_estimator(label)
+    return ipseval.evaluate(
+        {"a": world.scores, "b": np.roll(world.scores, 1, axis=1)},
+        world.split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
+        metrics=metrics or metrics_of(label),
+        estimators=[Copy(one) if copied else one],
+        n_relevant=20,
+    )
+
+
+def assert_same(found: pd.DataFrame, expected: pd.DataFrame, label: str) -> None:
+    """Assert that two tables are equal once the copy's label is read as the original's."""
+    expected = expected.replace({"estimator": {resolve_estimator(label).label: COPY}})
+    pd.testing.assert_frame_equal(
+        found.reset_index(drop=True), expected.reset_index(drop=True), check_exact=True
+    )
+
+
+TABLES = {
+    "evaluate": lambda one: one.frame,
+    "compare": lambda one: one.compare(),
+    "bounds": lambda one: one.bounds([1.0, 2.0]),
+    "tipping factors": lambda one: one.tipping_factors(),
+    "sensitivity": lambda one: one.sensitivity(np.linspace(-1, 1, 5)).frame,
+    "tipping points": lambda one: one.tipping_points(np.linspace(-1, 1, 9)),
+    "diagnostics": lambda one: one.diagnostics.reset_index(drop=True),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("label", LABELS)
+def test_a_copy_of_an_estimator_has_the_rows_of_the_original(label, table):
+    mine, original = (TABLES[table](evaluated(label, copied)) for copied in (True, False))
+    assert_same(mine, original, label)
+
+
+def small_study():
+    rng = np.random.default_rng(5)
+    n_users, n_items = 40, 25
+    seen = rng.random((n_users, n_items)) < np.linspace(0.6, 0.2, n_items)
+    shown = rng.random((n_users, n_items)) < 0.4
+    log = [
+        Interactions(
+            *np.nonzero(one), np.arange(n_users), np.arange(n_items), value=rng.integers(1, 6, one.sum())
+        )
+        for one in (seen, shown)
+    ]
+    return RandomExposureStudy("small", *log, threshold=3)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_copy_is_validated_as_the_original(label):
+    study, rng = small_study(), np.random.default_rng(1)
+    scores = {name: rng.normal(size=(40, 25)) for name in MODELS}
+    one = resolve_estimator(label)
+    if not one.weighted or label == "ips":
+        pytest.skip("validate compares weighted estimators that need no s_u with the plain average")
+    found = [
+        ipseval.validate(
+            {name: (lambda train, x=x: x) for name, x in scores.items()},
+            study,
+            propensities={"popularity": ipseval.PowerLawPropensity(gamma=0.0)},
+            metrics=MEANS,
+            estimators=[each],
+            n_resamples=20,
+            rng=0,
+        )
+        for each in (Copy(one), one)
+    ]
+    mine, original = (one.frame for one in found)
+    assert_same(mine, original, label)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_dask_takes_a_copy_as_it_takes_the_original(label):
+    dd = pytest.importorskip("dask.dataframe")
+    world = random_world(4)
+    frames = [
+        pd.DataFrame({"user": log.user_ids[log.user], "item": log.item_ids[log.item]})
+        for log in (world.split.train, world.split.test)
+    ]
+    rng = np.random.default_rng(0)
+    users, items = world.split.user_ids, world.split.item_ids
+    factors = {"m": (rng.normal(size=(users.size, 3)), rng.normal(size=(items.size, 3)))}
+    one = resolve_estimator(label)
+
+    def run(each):
+        return ipseval.distributed.evaluate_dask(
+            factors,
+            *(dd.from_pandas(frame, npartitions=2) for frame in frames),
+            users=users,
+            items=items,
+            propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
+            metrics=("recall@5", "dcg"),
+            estimators=[each],
+            n_relevant=20,
+        ).frame
+
+    if one.separable:
+        assert_same(run(Copy(one)), run(one), label)
+        return
+    with pytest.raises(InputError, match=f"{COPY} read all users at once"):
+        run(Copy(one))
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_labels_parse_back_in_any_case(label):
+    one = resolve_estimator(label)
+    assert resolve_estimator(one.label.upper()) == one
+    assert resolve_estimator(f" {one.label} ").label == one.label
+
+
+def test_a_label_that_is_nearly_right_gets_a_suggestion():
+    with pytest.raises(UnknownNameError, match="Did you mean 'snips-global'"):
+        resolve_estimator("snips-globall")
+    with pytest.raises(InputError, match=r"snips takes no parameter; got '0\.5'"):
+        resolve_estimator("snips(0.5)")
+    for bad in ("stratified(0)", "stratified(2.5)", "stratified()", "snips-shrunk(two)", "snips-shrunk(2)"):
+        with pytest.raises(InputError):
+            resolve_estimator(bad)
+    with pytest.raises(InputError, match="does not parse"):
+        resolve_estimator("stratified(3")
+
+
+def test_two_numbers_of_strata_stand_in_one_table():
+    world = random_world(4)
+    result = ipseval.evaluate(
+        {"a": world.scores},
+        world.split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.5),
+        metrics=["recall@5"],
+        estimators=["stratified(3)", "stratified(10)"],
+    )
+    assert result.estimators == ["stratified(3)", "stratified(10)"]
+
+
+def test_the_published_stratified_estimate_is_the_plain_pooled_average():
+    result = evaluated("aoa-pooled", copied=False)
+    sample = result.samples["a"]
+    c = sample.contributions(ipseval.metric("recall@5"))
+    # Its strata are weighted by the shares of the observed positives that fall into them.
+    edges = np.unique(np.quantile(sample.propensity, [0.3, 0.6]))
+    stratum = np.searchsorted(edges, sample.propensity)
+    share = np.bincount(stratum) / c.size
+    mean = np.bincount(stratum, weights=c) / np.bincount(stratum)
+    assert len(set(mean)) > 1
+    assert result.estimate("a", "recall@5", "aoa-pooled").value == pytest.approx(share @ mean, rel=1e-14)
+
+
+def test_a_pair_ratio_has_no_bounds_under_any_label_of_the_metric():
+    world = random_world(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = ipseval.evaluate(
+            {"a": world.scores},
+            world.split,
+            propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
+            metrics=["auc", ipseval.metrics.Auc("area")],
+            estimators=["snips-pooled"],
+        )
+    rows = result.bounds(1.0)
+    assert rows["estimate"].tolist() == result.frame["estimate"].tolist()
+    assert rows["lower"].isna().all()
+    assert rows["note"].nunique() == 1
+    assert result.frame["claim"].nunique() == 1
+    assert "consistent given P and independent observations" in result.frame["claim"][0]

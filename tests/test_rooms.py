@@ -1,0 +1,52 @@
+"""The rooms of the package: what one of them alone may know."""
+
+from __future__ import annotations
+
+import ast
+
+from ipseval.estimators import ESTIMATORS
+from tests.test_architecture import below_package, layer, own_imports, own_modules
+
+# Rooms outside the spine use public names only; these imports of private ones still wait for a public name.
+OUTER = {"protocols", "sampled_metrics", "distributed", "simulation", "validation", "demo", "cli", "plots"}
+SPINE = {"ranking", "metrics", "estimators", "inference", "propensity", "splits"}
+PRIVATE_YET = {
+    "protocols": {"ranking._sampling"},
+    "distributed": {"inference._comparisons", "inference._weights", "ranking._ranked"},
+    "sampled_metrics": {"metrics._base", "metrics._card"},
+    "validation": {"metrics._additive"},
+}
+
+
+def estimator_labels(source: str) -> list[str]:
+    """Return the texts of a module that are labels of estimators, docstrings left aside."""
+    tree = ast.parse(source)
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, owners) and node.body]
+    words = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words
+        if node.value.lower().partition("(")[0] in ESTIMATORS
+    ]
+
+
+def test_no_module_outside_estimators_knows_an_estimator_by_its_label():
+    assert estimator_labels('"""aoa"""\nx = {"a": ["SNIPS-shrunk(1)", "snips too"]}') == ["SNIPS-shrunk(1)"]
+    found = {
+        module: labels
+        for module, path in own_modules().items()
+        if layer(module) != "estimators"
+        if (labels := estimator_labels(path.read_text(encoding="utf-8")))
+    }
+    assert not found, f"ask the estimator, or use the constants of ipseval.estimators: {found}"
+
+
+def test_rooms_outside_the_spine_import_no_private_module_of_it():
+    found = {
+        (layer(one.source), below_package(one))
+        for one in own_imports()
+        if layer(one.source) in OUTER and layer(below_package(one)) in SPINE and "._" in below_package(one)
+    }
+    assert not [pair for pair in found if pair[1] not in PRIVATE_YET.get(pair[0], ())]
