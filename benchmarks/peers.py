@@ -26,7 +26,7 @@ from ranking import bare_product, environment, seconds
 from threadpoolctl import threadpool_limits
 from workloads import SIZES, Workload, make
 
-from ipseval import metric, rank_positives
+from ipseval import ComputeOptions, metric, rank_positives
 
 K = 10
 LABELS = {"auc": "auc", "recall": f"recall@{K}", "ndcg": f"ndcg@{K}", "ap": f"ap@{K}"}
@@ -35,7 +35,7 @@ Values = dict[str, float]
 
 def by_ipseval(load: Workload, n_threads: int, engine: str) -> Values:
     model = (load.user_factors, load.item_factors)
-    ranked = rank_positives(model, load.split, engine=engine, n_threads=n_threads)
+    ranked = rank_positives(model, load.split, compute=ComputeOptions(engine=engine, n_threads=n_threads))
     return {name: float(metric(label).user_values(ranked).mean()) for name, label in LABELS.items()}
 
 

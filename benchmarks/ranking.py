@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from workloads import SIZES, Workload, build, make
 
 import ipseval
-from ipseval import PowerLawPropensity, evaluate_ranks, rank_positives
+from ipseval import ComputeOptions, PowerLawPropensity, evaluate_ranks, rank_positives
 
 METRICS = ("auc", "atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "ndcg@10")
 ESTIMATORS = ("aoa", "snips", "snips-global")
@@ -109,14 +109,15 @@ def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable
     """Return the ranking, and what evaluate() does: ranking and all estimates."""
     model = (workload.user_factors, workload.item_factors)
     propensity = PowerLawPropensity(gamma=1.0)
+    compute = ComputeOptions(engine=engine, n_threads=n_threads)
 
     def rank() -> ipseval.RankedPositives:
-        return rank_positives(model, workload.split, engine=engine, n_threads=n_threads, progress=False)
+        return rank_positives(model, workload.split, compute=compute, progress=False)
 
     def whole() -> ipseval.Evaluation:
         fitted = propensity.fit(workload.split.train)
         return evaluate_ranks(
-            {"m": rank()}, propensity=fitted, metrics=METRICS, estimators=ESTIMATORS, n_threads=n_threads
+            {"m": rank()}, propensity=fitted, metrics=METRICS, estimators=ESTIMATORS, compute=compute
         )
 
     return {"rank": rank, "evaluate": whole}
@@ -256,9 +257,7 @@ def peak(arguments: argparse.Namespace) -> None:
         lambda: rank_positives(
             (workload.user_factors, workload.item_factors),
             workload.split,
-            engine=engine,
-            n_threads=n_threads,
-            max_memory=limit,
+            compute=ComputeOptions(engine=engine, n_threads=n_threads, max_memory=limit),
         )
     )
     total = current_bytes("VmHWM")
@@ -275,7 +274,8 @@ split = ipseval.Split.from_frames(*(pd.DataFrame({"user": [0], "item": [i]}) for
 factors, scores = (np.ones((1, 2), "f4"), np.ones((2, 2), "f4")), np.ones((1, 2), "f4")
 for what, model in (("factors", factors), ("scores", scores)):
     t = time.process_time()
-    ipseval.rank_positives(model, split, engine="numba", n_threads=1)
+    options = ipseval.ComputeOptions(engine='numba', n_threads=1)
+    ipseval.rank_positives(model, split, compute=options)
     print(f"; first ranking of {what} {time.process_time() - t:.2f} s", end="")
 """
 

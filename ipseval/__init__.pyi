@@ -16,8 +16,8 @@ from ipseval import sampled_metrics as sampled_metrics
 from ipseval import simulation as simulation
 from ipseval import testing as testing
 from ipseval import validation as validation
+from ipseval._compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
-from ipseval.adapters import rank_positives as rank_positives
 from ipseval.agreement import order_agreement as order_agreement
 from ipseval.errors import DataWarning as DataWarning
 from ipseval.errors import IdentificationWarning as IdentificationWarning
@@ -46,6 +46,7 @@ from ipseval.propensity import fit_gamma_from_exposure as fit_gamma_from_exposur
 from ipseval.propensity import fit_popularity_exponent as fit_popularity_exponent
 from ipseval.ranking import RankedPositives as RankedPositives
 from ipseval.ranking import SampledCandidates as SampledCandidates
+from ipseval.ranking import rank_positives as rank_positives
 from ipseval.ratings import evaluate_ratings as evaluate_ratings
 from ipseval.sampled_metrics import correct_sampled as correct_sampled
 from ipseval.sampled_metrics import corrected_metric as corrected_metric

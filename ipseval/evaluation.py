@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from ipseval._checks import check_choice, check_fraction, check_positive_int
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._evaluation import FRAME_COLUMNS, Evaluation
 from ipseval._requests import (
     check_belongs,
@@ -20,7 +21,6 @@ from ipseval._requests import (
     warn_about_sampling,
 )
 from ipseval._types import RngLike, TieChoice
-from ipseval.adapters import rank_positives
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, NRelevantLike, Sample, estimate, weighted_sample
 from ipseval.inference import (
@@ -32,7 +32,7 @@ from ipseval.inference import (
 )
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
@@ -63,12 +63,9 @@ def evaluate(
     interval: IntervalMethod = "normal",
     n_resamples: int = 10_000,
     rng: RngLike = None,
-    n_threads: int | None = None,
     progress: bool | None = None,
-    max_memory: int | str | None = None,
     allowed_items: Any | None = None,
-    block_size: int | None = None,
-    engine: Literal["numpy", "numba"] | None = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
     """Return estimates of every metric by every estimator for every recommender, with standard errors.
 
@@ -100,7 +97,7 @@ def evaluate(
         From the standard error, or from a bootstrap over users; see `Evaluation.with_intervals`.
     n_resamples, rng
         Of the bootstrap.
-    n_threads, progress, max_memory, allowed_items, block_size, engine
+    progress, allowed_items, compute
         As in `rank_positives`.
 
     Raises
@@ -119,12 +116,9 @@ def evaluate(
     check_possible_estimates(chosen, chosen_metrics, fitted, n_relevant)
     options = {
         "candidates": candidates,
-        "n_threads": n_threads,
         "progress": progress,
-        "max_memory": max_memory,
         "allowed_items": allowed_items,
-        "block_size": block_size,
-        "engine": engine,
+        "compute": compute,
     }
     ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
     return evaluate_ranks(
@@ -139,7 +133,7 @@ def evaluate(
         interval=interval,
         n_resamples=n_resamples,
         rng=rng,
-        n_threads=n_threads,
+        compute=compute,
     )
 
 
@@ -156,12 +150,11 @@ def evaluate_ranks(
     interval: IntervalMethod = "normal",
     n_resamples: int = 10_000,
     rng: RngLike = None,
-    n_threads: int | None = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
     _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
-    if n_threads is not None:
-        check_positive_int("n_threads", n_threads)
+    n_threads = check_compute(compute).n_threads
     chosen_metrics = requested_metrics(metrics)
     chosen = requested_estimators(estimators, propensity)
     check_same_positives(ranks)

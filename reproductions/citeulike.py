@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import Interactions, Split, baselines, fit_gamma, split_random
+from ipseval import ComputeOptions, Interactions, Split, baselines, fit_gamma, split_random
 from ipseval.datasets import load_citeulike_a
 from ipseval.errors import IdentificationWarning
 from ipseval.evaluation import evaluate_ranks
@@ -84,7 +84,7 @@ def rank_all(
         warnings.simplefilter("ignore", IdentificationWarning)  # the page says what is wrong with this pool
         options: dict[str, Any] = {"candidates": paper_pool(seed=seed)} if paper else {}
         return {
-            name: rank_positives(model, split, name=name, n_threads=1, **options)
+            name: rank_positives(model, split, name=name, compute=ComputeOptions(n_threads=1), **options)
             for name, model in models.items()
         }
 

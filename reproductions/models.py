@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ipseval import Interactions, Split, split_random
+from ipseval import ComputeOptions, Interactions, Split, split_random
 from ipseval.datasets import load_citeulike_a
 from ipseval.evaluation import evaluate_ranks
 from ipseval.ranking import rank_positives
@@ -244,7 +244,7 @@ def train_best(name: str, split: Split, seed: int = SEED) -> dict[str, Any]:
     best: dict[str, Any] = {}
     tried = []
     for label, factors in CITEULIKE[name](split.train, seed):
-        ranks = rank_positives(factors, check, n_threads=1)
+        ranks = rank_positives(factors, check, compute=ComputeOptions(n_threads=1))
         frame = evaluate_ranks({name: ranks}, metrics=[SELECT_BY], estimators=["aoa"]).frame
         value = float(frame["estimate"].iloc[0])
         tried.append((label, round(value, 4)))

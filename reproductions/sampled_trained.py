@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import SampledCandidates, Split, correct_sampled, evaluate_ranks, rank_positives
+from ipseval import ComputeOptions, SampledCandidates, Split, correct_sampled, evaluate_ranks, rank_positives
 from reproductions.models import CACHE, MODELS, citeulike_split, load_factors
 from reproductions.sampled import order
 from reproductions.tables import command, markdown
@@ -51,7 +51,7 @@ def draws(models: Mapping[str, Any], split: Split, n_draws: int = N_DRAWS, m: in
     """Return metric, correction, law, draw, model, estimate and exact (the full-ranking value)."""
     exact = {}
     for name, model in models.items():
-        full = {name: rank_positives(model, split, n_threads=1)}
+        full = {name: rank_positives(model, split, compute=ComputeOptions(n_threads=1))}
         frame = evaluate_ranks(full, metrics=list(METRICS.values()), estimators=["aoa"]).frame
         exact |= {(name, label): value for label, value in zip(METRICS, frame["estimate"], strict=True)}
     rows = []
@@ -59,7 +59,7 @@ def draws(models: Mapping[str, Any], split: Split, n_draws: int = N_DRAWS, m: in
         for draw in range(n_draws if replacement else n_draws // 2):
             pool = SampledCandidates(m, replacement=replacement, rng=draw)
             for name, model in models.items():
-                ranked = rank_positives(model, split, candidates=pool, n_threads=1)
+                ranked = rank_positives(model, split, candidates=pool, compute=ComputeOptions(n_threads=1))
                 for label, metric in METRICS.items():
                     for correction, options in CORRECTIONS.items():
                         if not replacement and correction != "uncorrected":

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import SampledCandidates, Split, evaluate_ranks, rank_positives
+from ipseval import ComputeOptions, SampledCandidates, Split, evaluate_ranks, rank_positives
 from ipseval.errors import IdentificationWarning
 from reproductions.citeulike import GAMMAS, LABELS, PAPER, rank_all, table
 from reproductions.models import CACHE, SEED, citeulike_split, torch_model
@@ -60,14 +60,14 @@ def openrec_criteria(factors: Any, split: Split) -> dict[str, float]:
     pool = SampledCandidates(200, replacement=False, pool="unobserved", rng=10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)  # this pool is theirs, not ours
-        ranked = rank_positives(factors, check, candidates=pool, n_threads=1)
+        ranked = rank_positives(factors, check, candidates=pool, compute=ComputeOptions(n_threads=1))
     above = ranked.n_above
     ideal = np.cumsum(1 / np.log2(np.arange(ranked.counts.max()) + 2))[ranked.counts - 1]
     found = {"AUC": ranked.sum_by_user(1 - above / 200) / ranked.counts}
     for k in CUTOFFS:
         found[f"Recall@{k}"] = ranked.sum_by_user((above <= k).astype(float)) / ranked.counts
         found[f"NDCG@{k}"] = ranked.sum_by_user((above < k) / np.log2(above + 2)) / ideal
-    full = rank_positives(factors, check, n_threads=1)
+    full = rank_positives(factors, check, compute=ComputeOptions(n_threads=1))
     everything = evaluate_ranks({"PMF": full}, metrics=["recall@50"], estimators=["aoa"]).frame
     values = {name: float(np.mean(value)) for name, value in found.items()}
     return values | {"recall@50, all items": float(everything["estimate"].iloc[0])}

@@ -32,6 +32,7 @@ LEVELS = {
     "_ids": 0,
     "_registry": 0,
     "_version": 0,
+    "_compute": 0,
     "_artefacts": 1,
     "_files": 2,
     "plots": 1,
@@ -45,7 +46,7 @@ LEVELS = {
     "ranking": 3,
     "metrics": 4,
     "baselines": 4,
-    "adapters": 4,
+    "adapters": 3,
     "estimators": 5,
     "simulation": 5,
     "_requests": 6,
@@ -72,6 +73,8 @@ SAME_LEVEL = {
     "_checks": {"errors", "_types"},
     "_ids": {"errors", "_types", "_checks"},
     "_registry": {"errors"},
+    "_compute": {"errors", "_checks"},
+    "ranking": {"adapters"},
 }
 
 THIRD_PARTY = {

@@ -192,7 +192,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.rank_positives(SCORES, TEST),
         r"split must be a Split; got DataFrame.*split_random",
     ),
-    "frame instead of a split, below the adapters": (
+    "frame instead of a split, ranked": (
         lambda: ipseval.ranking.rank_positives(SCORES, TEST),
         r"split must be a Split; got DataFrame.*split_random",
     ),

@@ -174,7 +174,9 @@ def test_models_are_trained_once_for_all_choices_of_candidates(
 ) -> None:
     asked = []
 
-    def spy(model: object, split: Split, *, name: str, candidates: object) -> RankedPositives:
+    def spy(
+        model: object, split: Split, *, name: str, candidates: object, compute: object
+    ) -> RankedPositives:
         asked.append((name, candidates))
         return rank_positives(model, split, name=name)
 

@@ -8,6 +8,5 @@ from __future__ import annotations
 
 from ipseval.adapters._adapt import ADAPTERS, adapt, to_csr, with_ids
 from ipseval.adapters._base import ModelScores
-from ipseval.adapters._rank import rank_positives
 
-__all__ = ["ADAPTERS", "ModelScores", "adapt", "rank_positives", "to_csr", "with_ids"]
+__all__ = ["ADAPTERS", "ModelScores", "adapt", "to_csr", "with_ids"]

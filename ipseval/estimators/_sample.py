@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._checks import as_float_vector, check_choice
+from ipseval._compute import available_cores
 from ipseval._ids import by_label
 from ipseval._types import FloatArray, TieChoice, readonly
 from ipseval.errors import InputError, PropensityError
@@ -19,7 +20,6 @@ from ipseval.estimators._claims import NRelevant
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.ranking._run import available_cores
 
 PART = 2**16  # positives whose intermediate arrays stay in the cache
 NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ipseval._compute import ComputeOptions
 from ipseval._requests import check_models
-from ipseval.adapters import rank_positives
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.protocols._fingerprint import digest, fingerprint, log_fingerprint
 from ipseval.protocols._protocol import Protocol
 from ipseval.protocols._store import FORMAT, Store
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, k_core
 
 FitFunction = Callable[[Interactions], Any]
@@ -45,6 +45,7 @@ class Plan:
     protocols: Sequence[Protocol]
     rng: int
     store: Store
+    compute: ComputeOptions
     model_prints: Mapping[str, str]
     log_prints: Mapping[str, str]
 
@@ -56,6 +57,7 @@ class Plan:
         protocols: Sequence[Protocol],
         rng: int,
         store: Store,
+        compute: ComputeOptions,
     ) -> Plan:
         """Return the plan, with every input read once for its fingerprint."""
         return cls(
@@ -64,6 +66,7 @@ class Plan:
             protocols,
             rng,
             store,
+            compute,
             {name: fingerprint(fit) for name, fit in models.items()},
             {name: log_fingerprint(log) for name, log in logs.items()},
         )
@@ -155,7 +158,9 @@ def _rank_group(
             # Warnings are stored with the ranks, so that a resumed study reports them too.
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                ranked = rank_positives(scorer, split, name=model, candidates=protocol.candidates)
+                ranked = rank_positives(
+                    scorer, split, name=model, candidates=protocol.candidates, compute=plan.compute
+                )
             about = plan.about(log, protocol, repeat, model)
             about["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
             plan.store.write(key, ranked, split, about)

@@ -11,6 +11,7 @@ import pandas as pd
 from tqdm import TqdmWarning
 
 from ipseval._checks import check_fraction, check_positive_int
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
@@ -36,6 +37,7 @@ def study(
     n_resamples: int = 1000,
     rng: int = 0,
     progress: bool | None = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> ProtocolStudy:
     """Return how far the order of recommenders changes with the way they are evaluated.
 
@@ -71,6 +73,8 @@ def study(
         Seed of the random splits and of the bootstrap.
     progress : bool, optional
         Show a progress bar; default: when the error stream is a terminal.
+    compute : ComputeOptions
+        As in `rank_positives`.
 
     Raises
     ------
@@ -86,7 +90,7 @@ def study(
     check_inputs(models, logs, protocols, rng)
     options = _options(metrics, estimators, gammas, n_resamples, rng)
     check_fraction("confidence_level", confidence_level)
-    plan = Plan.make(models, logs, protocols, rng, Store.at(path))
+    plan = Plan.make(models, logs, protocols, rng, Store.at(path), check_compute(compute))
     left_out = _without_time(plan)
     for text in left_out:
         warnings.warn(text, DataWarning, stacklevel=2)

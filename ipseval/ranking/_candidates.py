@@ -133,7 +133,7 @@ def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
         f"{n_dropped:,} of {keep.size:,} test positives {why} (first: {examples(pair)}) and are left out: "
         "what does not compete has no rank. A candidate set must not depend on what was observed.",
         DataWarning,
-        stacklevel=6,  # the caller of ipseval.rank_positives
+        stacklevel=5,  # the caller of ipseval.rank_positives
     )
     return replace(
         targets,

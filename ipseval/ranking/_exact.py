@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._types import IntArray
+from ipseval.adapters import adapt
 from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
@@ -31,18 +33,51 @@ def rank_positives(
     name: str = "the model",
     candidates: Any = "all",
     allowed_items: Any | None = None,
-    n_threads: int | None = None,
     progress: bool | None = None,
-    max_memory: int | str | None = None,
-    block_size: int | None = None,
-    engine: Literal["numpy", "numba"] | None = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> RankedPositives:
-    """Return the exact rank of every test positive by a scorer.
+    """Return the exact rank of every test positive among the catalogue minus the user's training items.
 
-    Parameters and result are those of `ipseval.rank_positives`, which takes trained models of libraries too.
+    Every candidate is compared with every positive, unless `candidates` says otherwise; users × items are
+    never held.
+    The result is the same integer for integer with either engine, any number of threads, any block size.
+    For factors the score is Σ_k u_k v_k (+ bias), added in order in double precision, on every machine.
+
+    Parameters
+    ----------
+    model : scorer or trained model
+        * An (n_users, n_items) array or memmap in the order of `split.user_ids`, `split.item_ids`, or a
+          DataFrame with ids as labels, or a scipy.sparse matrix, in which an entry that is not stored is 0;
+        * a (user_factors, item_factors[, item_bias]) tuple, the fastest, in single or double precision;
+        * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
+        * a top-K frame with columns user, item and rank or score: ranks beyond K are censored;
+        * a trained model of a library that `ipseval.adapters` knows;
+        * RankedPositives, which are returned as they are.
+        Scores are real numbers, higher is better, and keep their order and their ties whatever their type;
+        -inf and inf are scores, NaN is an error.
+    split : Split
+        `split.test` is ranked; `split.train` is excluded from the candidates.
+    name : str
+        Used in error messages and beside the progress bar.
+    candidates : "all", SampledCandidates or data frame
+        `SampledCandidates(m, ...)`: m drawn candidates compete, see there. A frame with columns user and item
+        gives each user candidates of its own.
+    allowed_items : ids or boolean mask (n_items,), optional
+        Only these items compete. Test positives outside are left out, counted, and named in a warning.
+    progress : bool, optional
+        A bar after two seconds. Default: only on a terminal.
+    compute : ComputeOptions
+        Threads, memory, block size and engine; BLAS is held at one thread each while factors are ranked.
+
+    Raises
+    ------
+    InputError
+        For NaN scores (with their number), a shape that does not match, an unsupported type, a memory limit
+        below the scores of one user.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas as pd
     >>> split = Split.from_frames(
     ...     pd.DataFrame({"user": [0], "item": [0]}), pd.DataFrame({"user": [0, 0], "item": [1, 3]}),
@@ -52,9 +87,10 @@ def rank_positives(
     (array([1, 1]), array([1, 1]))
     """
     check_split(split)
-    resources = Resources.of(n_threads, max_memory, block_size, progress, name)
+    resources = Resources(check_compute(compute), progress, name)
+    adapted = adapt(model, split, name=name)
     with _named(name):
-        return _ranked(model, split, candidates, allowed_items, engine, resources)
+        return _ranked(adapted, split, candidates, allowed_items, resources)
 
 
 @contextmanager
@@ -69,7 +105,7 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _ranked(
-    model: Any, split: Split, candidates: Any, allowed_items: Any | None, engine: Any, resources: Resources
+    model: Any, split: Split, candidates: Any, allowed_items: Any | None, resources: Resources
 ) -> RankedPositives:
     name = resources.name
     everything = isinstance(candidates, str) and candidates == "all" and allowed_items is None
@@ -93,7 +129,7 @@ def _ranked(
     if is_list_frame(model):
         return rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name)
     scorer = as_scorer(model, split, name)
-    kernels = kernels_for(engine, len(targets.user) * split.n_items)
+    kernels = kernels_for(resources.compute.engine, len(targets.user) * split.n_items)
     if lists is not None:
         return targets.ranked(*rank_in_lists(scorer, targets, lists, kernels, resources))
     return targets.ranked(*_rank_catalogue(scorer, targets, allowed, kernels, resources))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 import threading
 import warnings
@@ -17,43 +15,26 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from ipseval._checks import check_choice, check_positive_int
+from ipseval._compute import ComputeOptions
 from ipseval.errors import InputError
 
-DEFAULT_MEMORY = 128 * 2**20
 NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
-UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a ranking may use: threads, bytes of memory, users per block (None: chosen), a progress bar."""
+    """What a ranking may use, whether it shows a progress bar, and the name of the recommender."""
 
-    n_threads: int
-    memory: int
-    block_size: int | None
+    compute: ComputeOptions
     progress: bool | None
     name: str
 
-    @classmethod
-    def of(
-        cls,
-        n_threads: int | None,
-        max_memory: int | str | None,
-        block_size: int | None,
-        progress: bool | None,
-        name: str,
-    ) -> Resources:
-        """Return checked resources; None means the default."""
-        return cls(
-            available_cores() if n_threads is None else check_positive_int("n_threads", n_threads),
-            DEFAULT_MEMORY if max_memory is None else bytes_of(max_memory),
-            None if block_size is None else check_positive_int("block_size", block_size),
-            progress,
-            name,
-        )
+    @property
+    def n_threads(self) -> int:
+        """The number of threads."""
+        return self.compute.threads
 
     def users_per_block(
         self, bytes_per_user: int, *, wanted: int, n_workers: int, what: str, fixed: int = 0
@@ -67,38 +48,15 @@ class Resources:
         InputError
             When the memory limit does not even hold one user per worker.
         """
-        most = (self.memory // n_workers - fixed) // bytes_per_user
+        memory, block_size = self.compute.memory, self.compute.block_size
+        most = (memory // n_workers - fixed) // bytes_per_user
         if most < 1:
             raise InputError(
-                f"max_memory is {self.memory:,} bytes; {what} needs at least "
+                f"max_memory is {memory:,} bytes; {what} needs at least "
                 f"{(fixed + bytes_per_user) * n_workers:,} ({n_workers} threads). "
                 "Raise max_memory or use fewer threads."
             )
-        return int(min(self.block_size or max(1, wanted), most))
-
-
-def available_cores() -> int:
-    """Return the number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def bytes_of(max_memory: int | str) -> int:
-    """Return a number of bytes from an int or a text such as "200 MB".
-
-    Examples
-    --------
-    >>> bytes_of("200 MB") == 200 * 2**20 == bytes_of(209715200)
-    True
-    """
-    if isinstance(max_memory, str):
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([KMG]?B?)\s*", max_memory.upper())
-        if found and found[1].count(".") <= 1 and found[1] != ".":
-            unit = found[2] if found[2] in UNITS else found[2] + "B"
-            return check_positive_int("max_memory", int(float(found[1]) * UNITS[unit]))
-        raise InputError(f"max_memory must be a number of bytes or a text like '200 MB'; got {max_memory!r}.")
-    return check_positive_int("max_memory", max_memory)
+        return int(min(block_size or max(1, wanted), most))
 
 
 def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
@@ -107,10 +65,8 @@ def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
     Raises
     ------
     InputError
-        When Numba is asked for and not installed; UnknownNameError for another name.
+        When Numba is asked for and not installed.
     """
-    if engine is not None:
-        check_choice("engine", engine, ("numpy", "numba"))
     installed = "numba" in sys.modules or find_spec("numba") is not None
     if engine == "numba" and not installed:
         raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")

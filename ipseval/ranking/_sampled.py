@@ -231,7 +231,7 @@ def _warn(candidates: SampledCandidates, targets: Targets, weights: FloatArray |
             "count those that stand above a positive. Give every item a positive probability, for example "
             "popularity + 1.",
             DataWarning,
-            stacklevel=6,  # the caller of ipseval.rank_positives
+            stacklevel=5,  # the caller of ipseval.rank_positives
         )
     if candidates.pool == "candidates":
         return
@@ -246,5 +246,5 @@ def _warn(candidates: SampledCandidates, targets: Targets, weights: FloatArray |
         f"pool={candidates.pool!r}: {effect}, so who competes depends on which positives were observed, and "
         "every estimator, IPS and SNIPS included, is biased for that reason. Use pool='candidates'.",
         IdentificationWarning,
-        stacklevel=6,  # the caller of ipseval.rank_positives
+        stacklevel=5,  # the caller of ipseval.rank_positives
     )

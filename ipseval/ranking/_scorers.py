@@ -17,8 +17,8 @@ from ipseval.errors import InputError
 from ipseval.splits import Split
 
 ADAPT = (
-    "A trained model of another library, or a list that it exported, becomes a scorer by "
-    "ipseval.adapters.adapt(model, split); ipseval.evaluate and ipseval.rank_positives do that by themselves."
+    "Trained models of the libraries in ipseval.adapters, and lists of theirs, are found by their type; "
+    "of another library pass the factors, or a function users -> scores."
 )
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval._checks import as_generator, check_positive_int, counted
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.adapters import adapt
 from ipseval.agreement import order_agreement
@@ -188,6 +189,7 @@ def sampling_study(
     n_repeats: int = 3,
     variance_weight: float = 0.01,
     rng: int = 0,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> SamplingStudy:
     """Return how sampled and corrected metrics order recommenders, against full ranking.
 
@@ -212,6 +214,8 @@ def sampling_study(
         Draws of each setting.
     rng : int
         Seed; repeat j uses rng + j.
+    compute : ComputeOptions
+        As in `rank_positives`.
 
     Raises
     ------
@@ -225,13 +229,13 @@ def sampling_study(
     rows = []
     for name, model in models.items():
         scorer = adapt(model, split, name=name)
-        full = rank_positives(scorer, split, name=name)
+        full = rank_positives(scorer, split, name=name, compute=compute)
         exact = {target.label: full_ranking_value(full, target) for target in targets}
         for (scheme, distribution), m, repeat in product(schemes.items(), n_sampled, range(n_repeats)):
             candidates = SampledCandidates(
                 m, distribution=distribution, per=per, replacement=replacement, rng=rng + repeat
             )
-            ranked = rank_positives(scorer, split, candidates=candidates, name=name)
+            ranked = rank_positives(scorer, split, candidates=candidates, name=name, compute=compute)
             uniform = ranked.sampling is not None and ranked.sampling.uniform
             chosen: list[Method] = ["none", "importance"]
             if uniform:

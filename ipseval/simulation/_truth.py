@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._types import FloatArray
-from ipseval.adapters import rank_positives
 from ipseval.interactions import Interactions
 from ipseval.metrics import metric
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split
 
 
 def truth(
-    models: Mapping[str, Any], metrics: Iterable[Any], split: Split, relevant: Interactions
+    models: Mapping[str, Any],
+    metrics: Iterable[Any],
+    split: Split,
+    relevant: Interactions,
+    *,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> pd.DataFrame:
     """Return the ideal of every model and metric, given all relevant pairs.
 
@@ -37,6 +42,8 @@ def truth(
         Its training items are neither candidates nor counted as relevant; its test part is not read.
     relevant : Interactions
         Every relevant pair, over the same ids.
+    compute : ComputeOptions
+        As in `rank_positives`.
 
     Returns
     -------
@@ -48,7 +55,7 @@ def truth(
     parsed = [metric(m) if isinstance(m, str) else m for m in metrics]
     rows = []
     for name, model in models.items():
-        ranked = rank_positives(model, everything, name=name)
+        ranked = rank_positives(model, everything, name=name, compute=compute)
         for m in parsed:
             values = m.user_values(ranked)
             rows.append(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval._checks import as_generator, check_counts, check_fraction, check_positive_int
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError
@@ -328,12 +329,19 @@ class World:
             "random": tuple(generator.standard_normal((n, 2)) for n in (self.n_users, self.n_items)),
         }
 
-    def truth(self, models: Mapping[str, Any], metrics: Iterable[Any], split: Split) -> pd.DataFrame:
+    def truth(
+        self,
+        models: Mapping[str, Any],
+        metrics: Iterable[Any],
+        split: Split,
+        *,
+        compute: ComputeOptions = DEFAULT_COMPUTE,
+    ) -> pd.DataFrame:
         """Return the exact value of every metric for every model on this split's S_u minus training items.
 
         See `ipseval.simulation._truth.truth` for the two averages, `ideal` and `ideal_pooled`.
         """
-        return truth(models, metrics, split, self.relevant)
+        return truth(models, metrics, split, self.relevant, compute=compute)
 
 
 def _unit_rows(matrix: FloatArray) -> FloatArray:

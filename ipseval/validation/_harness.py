@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ipseval._checks import as_generator, check_fraction, check_positive_int
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
 from ipseval.datasets import RandomExposureStudy
@@ -42,6 +43,7 @@ def validate(
     confidence_level: float = 0.95,
     n_resamples: int = 500,
     rng: RngLike = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Validation:
     """Return how far estimates from the biased log are from the truth seen under random exposure.
 
@@ -79,6 +81,8 @@ def validate(
         study's).
     n_resamples : int
         Bootstrap over users, of the errors given the fitted propensities and models.
+    compute : ComputeOptions
+        As in `rank_positives`.
 
     Raises
     ------
@@ -100,6 +104,7 @@ def validate(
     check_positive_int("n_folds", n_folds, minimum=2)
     chosen = [metric(one) if isinstance(one, str) else one for one in metrics]
     _check_metrics(chosen)
+    check_compute(compute)
     generator = as_generator(rng)
     positives = study.positives(threshold)
     exposed = np.unique(study.random.user)
@@ -120,18 +125,22 @@ def validate(
         truth = RandomExposure.of(positives, one, study)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
-        collected.add(number, one, truth, scorers, _ranks(scorers, one, truth), fold)
+        collected.add(number, one, truth, scorers, _ranks(scorers, one, truth, compute), fold)
     return collected.result(study)
 
 
-def _ranks(scorers: Mapping[str, Any], split: Split, truth: RandomExposure) -> dict[str, RankedPositives]:
+def _ranks(
+    scorers: Mapping[str, Any], split: Split, truth: RandomExposure, compute: ComputeOptions
+) -> dict[str, RankedPositives]:
     """Return the ranks of held-out and random positives by every model, made in one pass."""
     keys = np.union1d(split.test.pair_key, truth.positives.pair_key)
     both = replace(
         split.train, user=keys // split.n_items, item=keys % split.n_items, value=None, timestamp=None
     )
     union = Split(split.train, both, description="held-out and random-exposure positives")
-    return {name: rank_positives(scorer, union, name=name) for name, scorer in scorers.items()}
+    return {
+        name: rank_positives(scorer, union, name=name, compute=compute) for name, scorer in scorers.items()
+    }
 
 
 def _check_metrics(chosen: list[Metric]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ipseval
+from ipseval import ComputeOptions
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.estimators import _sample as base
@@ -111,4 +112,4 @@ def test_metrics_that_read_all_users_are_left_out(monkeypatch: pytest.MonkeyPatc
 def test_a_number_of_threads_below_one_is_refused():
     ranked = many_users(np.random.default_rng(6), n_users=3)
     with pytest.raises(InputError, match="n_threads must be an integer >= 1; got -1"):
-        ipseval.evaluate_ranks({"m": ranked}, n_threads=-1)
+        ipseval.evaluate_ranks({"m": ranked}, compute=ComputeOptions(n_threads=-1))

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ipseval import rank_positives
+from ipseval import ComputeOptions, rank_positives
 from tests.golden.ranking_oracle import inner_product, rank_all
 from tests.ranking.worlds import ENGINES, World, random_world, rows, world_of
 
@@ -50,7 +50,9 @@ def test_stored_scores_are_ranked_as_defined(engine, seed, n_users, n_items, dty
     rng = np.random.default_rng(seed)
     world = random_world(rng, n_users, n_items)
     scores = tied_scores(rng, (world.n_users, n_items), dtype)
-    assert rows(rank_positives(scores, world.split, engine=engine)) == expected(world, scores)
+    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == expected(
+        world, scores
+    )
 
 
 @engines
@@ -74,7 +76,7 @@ def test_factors_are_ranked_by_their_inner_products(
     bias = None
     if with_bias:
         bias = np.where(rng.random(n_items) < 0.2, -np.inf, rng.integers(-1, 2, size=n_items) * 0.1)
-    ranked = rank_positives((user, item, bias), world.split, engine=engine)
+    ranked = rank_positives((user, item, bias), world.split, compute=ComputeOptions(engine=engine))
     assert rows(ranked) == expected(world, exact_scores(user, item, bias))
 
 
@@ -93,7 +95,7 @@ def test_scores_that_differ_in_the_last_bits_only_are_told_apart(engine, dtype, 
     test = {(u, i) for u in range(n_users) for i in (0, 17, 999, 2999)}
     train = {(u, i) for u in range(n_users) for i in (3, 4, 2998)}
     world = world_of(n_users, n_items, train, test)
-    ranked = rank_positives((user, item), world.split, engine=engine)
+    ranked = rank_positives((user, item), world.split, compute=ComputeOptions(engine=engine))
     assert rows(ranked) == expected(world, exact_scores(user, item))
     assert ranked.n_tied[ranked.item == 0].min() >= 400
 
@@ -106,7 +108,7 @@ def test_items_with_the_same_factors_tie_wherever_they_stand(engine):
     user = rng.normal(size=(n_users, 50)).astype(np.float32)
     item = np.tile(rng.normal(size=50).astype(np.float32), (n_items, 1))
     world = world_of(n_users, n_items, {(0, 0)}, {(u, (u * 61) % n_items) for u in range(1, n_users)})
-    ranked = rank_positives((user, item), world.split, engine=engine)
+    ranked = rank_positives((user, item), world.split, compute=ComputeOptions(engine=engine))
     assert (ranked.n_above == 0).all()
     assert (ranked.n_tied == n_items - 1).all()
 
@@ -115,13 +117,17 @@ def test_items_with_the_same_factors_tie_wherever_they_stand(engine):
 def test_integers_beyond_two_to_the_53_keep_their_order(engine):
     world = world_of(1, 4, {(0, 3)}, {(0, 0), (0, 1), (0, 2)})
     scores = np.array([[2**60, 2**60 + 1, 2**60 + 1, 0]])
-    assert rows(rank_positives(scores, world.split, engine=engine)) == [
+    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == [
         (0, 0, 2, 0),
         (0, 1, 0, 1),
         (0, 2, 0, 1),
     ]
     unsigned = scores.astype(np.uint64) + np.uint64(2**63)
-    assert rank_positives(unsigned, world.split, engine=engine).n_above.tolist() == [2, 0, 0]
+    assert rank_positives(unsigned, world.split, compute=ComputeOptions(engine=engine)).n_above.tolist() == [
+        2,
+        0,
+        0,
+    ]
 
 
 @engines
@@ -136,10 +142,18 @@ def test_the_layout_of_the_array_does_not_matter(engine, seed, n_items):
     frozen = scores.copy()
     frozen.flags.writeable = False
     for same in (np.asfortranarray(scores), padded[::2, ::3], frozen, scores[::-1].copy()[::-1]):
-        assert rows(rank_positives(same, world.split, engine=engine)) == want
-    assert rows(rank_positives(sp.csr_array(scores), world.split, engine=engine)) == want
-    assert rows(rank_positives(sp.coo_matrix(scores), world.split, engine=engine)) == want
-    assert rows(rank_positives(lambda users: scores[users], world.split, engine=engine)) == want
+        assert rows(rank_positives(same, world.split, compute=ComputeOptions(engine=engine))) == want
+    assert (
+        rows(rank_positives(sp.csr_array(scores), world.split, compute=ComputeOptions(engine=engine))) == want
+    )
+    assert (
+        rows(rank_positives(sp.coo_matrix(scores), world.split, compute=ComputeOptions(engine=engine)))
+        == want
+    )
+    assert (
+        rows(rank_positives(lambda users: scores[users], world.split, compute=ComputeOptions(engine=engine)))
+        == want
+    )
 
 
 @engines
@@ -149,14 +163,19 @@ def test_a_read_only_memmap_is_ranked_in_place(engine, tmp_path):
     scores = tied_scores(rng, (world.n_users, 50), "float32")
     scores.tofile(tmp_path / "scores.bin")
     mapped = np.memmap(tmp_path / "scores.bin", dtype=np.float32, mode="r", shape=scores.shape)
-    assert rows(rank_positives(mapped, world.split, engine=engine)) == expected(world, scores)
+    assert rows(rank_positives(mapped, world.split, compute=ComputeOptions(engine=engine))) == expected(
+        world, scores
+    )
 
 
 @engines
 def test_a_missing_entry_of_a_sparse_matrix_is_a_score_of_zero(engine):
     world = world_of(1, 4, {(0, 3)}, {(0, 0), (0, 1)})
     scores = sp.csr_array(np.array([[-1.0, 0.0, 2.0, 5.0]]))
-    assert rows(rank_positives(scores, world.split, engine=engine)) == [(0, 0, 2, 0), (0, 1, 1, 0)]
+    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == [
+        (0, 0, 2, 0),
+        (0, 1, 1, 0),
+    ]
 
 
 @engines
@@ -166,7 +185,7 @@ def test_ranks_depend_on_neither_threads_nor_blocks(engine, seed, block_size, n_
     world = random_world(rng, 15, 23)
     user = rng.normal(size=(world.n_users, 5)).astype(np.float32)
     item = rng.normal(size=(23, 5)).astype(np.float32)
-    options = {"engine": engine, "n_threads": n_threads, "block_size": block_size}
+    options = {"compute": ComputeOptions(engine=engine, n_threads=n_threads, block_size=block_size)}
     for model, scores in (((user, item), exact_scores(user, item)), (user @ item.T, user @ item.T)):
         assert rows(rank_positives(model, world.split, **options)) == expected(world, scores)
         callback = rank_positives(lambda users, s=scores: s[users], world.split, **options)
@@ -196,7 +215,7 @@ def test_both_engines_give_the_same_integers_over_several_tiles():
     want_stored = expected(world, stored)
     for engine in ENGINES:
         for block_size in (None, 1, 13, 64):
-            options = {"engine": engine, "block_size": block_size}
+            options = {"compute": ComputeOptions(engine=engine, block_size=block_size)}
             assert rows(rank_positives((user, item), world.split, **options)) == want
             assert rows(rank_positives(stored, world.split, **options)) == want_stored
 
@@ -206,10 +225,12 @@ def test_users_with_one_positive_are_compared_over_several_tiles(engine):
     world = wide_world(per_user=1)
     rng = np.random.default_rng(13)
     scores = rng.integers(0, 50, size=(world.n_users, world.n_items)).astype(np.float32)
-    assert rows(rank_positives(scores, world.split, engine=engine)) == expected(world, scores)
+    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == expected(
+        world, scores
+    )
     factors = rng.normal(size=(world.n_users, 8)), rng.normal(size=(world.n_items, 8))
     want = expected(world, exact_scores(*factors))
-    assert rows(rank_positives(factors, world.split, engine=engine)) == want
+    assert rows(rank_positives(factors, world.split, compute=ComputeOptions(engine=engine))) == want
 
 
 @engines
@@ -218,7 +239,7 @@ def test_a_constant_scorer_ties_everything(engine):
     scores = np.zeros((world.n_users, world.n_items), dtype=np.float32)
     zero = np.zeros((world.n_users, 4)), np.zeros((world.n_items, 4))
     for model in (scores, zero):
-        ranked = rank_positives(model, world.split, engine=engine)
+        ranked = rank_positives(model, world.split, compute=ComputeOptions(engine=engine))
         assert (ranked.n_above == 0).all()
         assert (ranked.n_tied == ranked.n_candidates - 1).all()
 
@@ -233,7 +254,7 @@ def test_a_bias_alone_ranks_by_the_bias(engine):
     popularity[7] = np.inf
     model = np.zeros((world.n_users, 3)), rng.normal(size=(world.n_items, 3)), popularity
     want = expected(world, np.tile(popularity, (world.n_users, 1)))
-    assert rows(rank_positives(model, world.split, engine=engine)) == want
+    assert rows(rank_positives(model, world.split, compute=ComputeOptions(engine=engine))) == want
 
 
 @engines
@@ -257,7 +278,9 @@ def test_only_allowed_items_compete(engine, kind):
     assert n_outside > 0
     for given_items in (mask, sorted(allowed)):
         with pytest.warns(UserWarning, match=rf"^{n_outside} of {len(world.test)} test positives"):
-            ranked = rank_positives(model, world.split, allowed_items=given_items, engine=engine)
+            ranked = rank_positives(
+                model, world.split, allowed_items=given_items, compute=ComputeOptions(engine=engine)
+            )
         assert rows(ranked) == want
         assert ranked.n_not_candidates == n_outside
         own = [17 - len({i for u, i in world.train if u == v} & allowed) for v in ranked.user]
@@ -278,7 +301,9 @@ def test_each_user_may_have_candidates_of_its_own(engine, kind):
     lists = {(u, i) for u in range(world.n_users) for i in range(40) if rng.random() < 0.4}
     want = expected(world, scores, candidates=lists)
     with pytest.warns(UserWarning, match="are not among their user's candidates"):
-        ranked = rank_positives(model, world.split, candidates=frame(lists), engine=engine)
+        ranked = rank_positives(
+            model, world.split, candidates=frame(lists), compute=ComputeOptions(engine=engine)
+        )
     assert rows(ranked) == want
     own = [len({i for u, i in lists - world.train if u == v}) for v in ranked.user]
     assert ranked.n_candidates.tolist() == own

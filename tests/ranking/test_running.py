@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ipseval import InputError, rank_positives
+from ipseval import ComputeOptions, InputError, rank_positives
 from ipseval.ranking import _factors, _run
 from tests.ranking.worlds import ENGINES, world_of
 
@@ -51,11 +51,15 @@ def test_blas_has_one_thread_per_worker_and_gets_its_own_back(monkeypatch):
     world = one_each(50, 30)
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        rank_positives(factors_for(world), world.split, n_threads=2, block_size=10, engine="numpy")
+        rank_positives(
+            factors_for(world),
+            world.split,
+            compute=ComputeOptions(n_threads=2, block_size=10, engine="numpy"),
+        )
         assert blas_threads() == before
         monkeypatch.setattr(_factors.Factors, "count", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            rank_positives(factors_for(world), world.split, engine="numpy")
+            rank_positives(factors_for(world), world.split, compute=ComputeOptions(engine="numpy"))
         assert blas_threads() == before
     assert len(seen) == 5
     assert all(threads == [1] * len(threads) for threads in seen)
@@ -70,7 +74,7 @@ def test_the_callers_function_is_called_in_the_callers_thread_with_blas_untouche
         return np.zeros((users.size, 7))
 
     before = blas_threads()
-    rank_positives(score, world.split, n_threads=3, block_size=100)
+    rank_positives(score, world.split, compute=ComputeOptions(n_threads=3, block_size=100))
     assert {ident for ident, _, _ in calls} == {threading.get_ident()}
     assert all(threads == before for _, threads, _ in calls)
     assert np.concatenate([users for _, _, users in calls]).tolist() == list(range(1, 600))
@@ -86,7 +90,7 @@ def test_the_callers_function_may_reuse_its_output():
         block[:] = scores[users]
         return block
 
-    reused = rank_positives(score, world.split, n_threads=2, block_size=50)
+    reused = rank_positives(score, world.split, compute=ComputeOptions(n_threads=2, block_size=50))
     assert reused.n_above.tolist() == rank_positives(scores, world.split).n_above.tolist()
 
 
@@ -104,7 +108,7 @@ def test_an_error_in_the_callers_code_reaches_the_caller(kind):
 
     model = Failing() if kind == "scorer" else Failing().block
     with pytest.raises(RuntimeError, match="out of GPU memory"):
-        rank_positives(model, world.split, n_threads=2, block_size=10)
+        rank_positives(model, world.split, compute=ComputeOptions(n_threads=2, block_size=10))
     assert not [one for one in threading.enumerate() if one.name.startswith(_run.NAME)]
 
 
@@ -115,7 +119,7 @@ def test_an_interrupt_stops_at_once(engine, n_threads):
     program = f"""
 import os, signal, threading, time
 import numpy as np, pandas as pd
-from ipseval import Split, rank_positives
+from ipseval import ComputeOptions, Split, rank_positives
 n_users, n_items = 40_000, 20_000
 test = pd.DataFrame({{"user": np.arange(n_users), "item": np.arange(n_users) % n_items}})
 train = pd.DataFrame({{"user": [0], "item": [5]}})
@@ -123,7 +127,7 @@ split = Split.from_frames(train, test, users=np.arange(n_users), items=np.arange
 small = Split.from_frames(train, test[:9], users=np.arange(n_users), items=np.arange(n_items))
 rng = np.random.default_rng(0)
 model = rng.normal(size=(n_users, 256)).astype(np.float32), rng.normal(size=(n_items, 256)).astype(np.float32)
-rank_positives(model, small, engine={engine!r})  # compiled
+rank_positives(model, small, compute=ComputeOptions(engine={engine!r}))  # compiled
 sent = []
 def interrupt():
     time.sleep(0.4)
@@ -131,7 +135,7 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
 try:
-    rank_positives(model, split, engine={engine!r}, n_threads={n_threads})
+    rank_positives(model, split, compute=ComputeOptions(engine={engine!r}, n_threads={n_threads}))
 except KeyboardInterrupt:
     print(time.perf_counter() - sent[0])
 """
@@ -146,11 +150,15 @@ except KeyboardInterrupt:
 def test_the_buffers_follow_max_memory(engine):
     world = one_each(3000, 4000)
     model = factors_for(world)
-    rank_positives(model, world.split, engine=engine)  # what compiling takes is not counted
+    rank_positives(
+        model, world.split, compute=ComputeOptions(engine=engine)
+    )  # what compiling takes is not counted
     peaks = {}
     for limit in ("256 KB", "8 MB"):
         tracemalloc.start()
-        rank_positives(model, world.split, n_threads=2, max_memory=limit, engine=engine)
+        rank_positives(
+            model, world.split, compute=ComputeOptions(n_threads=2, max_memory=limit, engine=engine)
+        )
         peaks[limit] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     copies = 8 * 4000 * 4 * 2  # the factors in single precision, and room for one array per positive and user
@@ -165,19 +173,15 @@ def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
     with pytest.raises(
         InputError, match=r"max_memory is 5,000 bytes; .* needs at least [\d,]+ \(2 threads\)"
     ):
-        rank_positives(factors_for(world), world.split, n_threads=2, max_memory=5000)
+        rank_positives(factors_for(world), world.split, compute=ComputeOptions(n_threads=2, max_memory=5000))
     with pytest.raises(InputError, match=r"max_memory is 5,000 bytes"):
-        rank_positives(np.zeros((20, 4000)), world.split, max_memory=5000)
+        rank_positives(np.zeros((20, 4000)), world.split, compute=ComputeOptions(max_memory=5000))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_threads": 0}, "n_threads must be an integer >= 1; got 0"),
-        ({"block_size": 1.5}, "block_size must be an integer >= 1; got 1.5"),
-        ({"max_memory": "lots"}, "max_memory must be a number of bytes or a text like '200 MB'; got 'lots'"),
-        ({"max_memory": 0}, "max_memory must be an integer >= 1"),
-        ({"engine": "numbra"}, "unknown value for engine: 'numbra'. Did you mean 'numba'"),
+        ({"compute": 2}, "compute must be ipseval.ComputeOptions.*; got int"),
         ({"candidates": "some"}, "candidates must be 'all' or a data frame"),
         ({"allowed_items": [99]}, "allowed_items has 1 ids that are not in the given universe"),
         ({"allowed_items": []}, "allowed_items is empty"),
@@ -188,6 +192,21 @@ def test_options_that_cannot_be_used_are_refused(options, message):
     world = world_of(2, 3, {(0, 0)}, {(0, 1)})
     with pytest.raises(InputError, match=message):
         rank_positives(np.zeros((2, 3)), world.split, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_threads": 0}, "n_threads must be an integer >= 1; got 0"),
+        ({"block_size": 1.5}, "block_size must be an integer >= 1; got 1.5"),
+        ({"max_memory": "lots"}, "max_memory must be a number of bytes or a text like '200 MB'; got 'lots'"),
+        ({"max_memory": 0}, "max_memory must be an integer >= 1"),
+        ({"engine": "numbra"}, "unknown value for engine: 'numbra'. Did you mean 'numba'"),
+    ],
+)
+def test_compute_options_check_themselves(options, message):
+    with pytest.raises(InputError, match=message):
+        ComputeOptions(**options)
 
 
 def test_numba_is_named_when_it_is_asked_for_and_missing(monkeypatch):
@@ -207,7 +226,7 @@ def test_the_engine_is_numba_only_where_it_pays():
     ("text", "n_bytes"), [("1", 1), ("2 KB", 2048), ("1.5gb", 1.5 * 2**30), ("3M", 3 * 2**20), (7, 7)]
 )
 def test_memory_is_given_in_bytes_or_as_text(text, n_bytes):
-    assert _run.bytes_of(text) == n_bytes
+    assert ComputeOptions(max_memory=text).memory == n_bytes
 
 
 def test_progress_is_shown_on_request_only(capsys, monkeypatch):
@@ -243,7 +262,8 @@ def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path
         "import numba\n"
         "model = np.ones((1, 2)), np.ones((2, 2))\n"
         "start = time.process_time()\n"
-        "ipseval.rank_positives(model, split, engine='numba', n_threads=1)\n"
+        "compute = ipseval.ComputeOptions(engine='numba', n_threads=1)\n"
+        "ipseval.rank_positives(model, split, compute=compute)\n"
         "print(time.process_time() - start)"
     )
     # A user without a cache directory of its own either: then it is compiled each time, and works.

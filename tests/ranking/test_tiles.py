@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval import rank_positives
+from ipseval import ComputeOptions, rank_positives
 from ipseval.ranking import _kernels, _kernels_numba
 from tests.golden.ranking_oracle import inner_product, rank_all
 from tests.ranking.worlds import ENGINES, World, random_world, rows, world_of
@@ -65,7 +65,9 @@ def test_factors_are_ranked_alike_in_tiles_of_any_size(engine, seed, n_users, n_
     bias = np.where(rng.random(n_items) < 0.2, -np.inf, 0.1) if rng.random() < 0.5 else None
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, engine, values)
-        ranked = rank_positives((user, item, bias), world.split, engine=engine, block_size=block_size)
+        ranked = rank_positives(
+            (user, item, bias), world.split, compute=ComputeOptions(engine=engine, block_size=block_size)
+        )
     assert rows(ranked) == expected(world, exact(user, item, bias))
 
 
@@ -77,7 +79,7 @@ def test_stored_scores_are_ranked_alike_in_tiles_of_any_size(engine, seed, n_use
     scores = rng.integers(0, 5, size=(world.n_users, n_items)).astype(rng.choice(["float32", "int64"]))
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, engine, values)
-        ranked = rank_positives(scores, world.split, engine=engine)
+        ranked = rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))
     assert rows(ranked) == expected(world, scores.tolist())
 
 
@@ -94,14 +96,16 @@ def test_a_catalogue_of_several_tiles_is_ranked_as_its_scores_are(engine, n_posi
     train = {(u, int(i)) for u, items in enumerate(picked) for i in items[n_positives:]}
     world = world_of(n_users, n_items, train, test)
     factors = (user.astype(np.float32) * 0.5, item.astype(np.float32))
-    ranked = rank_positives(factors, world.split, engine=engine)
+    ranked = rank_positives(factors, world.split, compute=ComputeOptions(engine=engine))
     scores = user * 0.5 @ item.T
     for u, items in enumerate(picked):
         scores[u, items[n_positives:]] = np.nan
     mine = scores[ranked.user, ranked.item][:, None]
     np.testing.assert_array_equal(ranked.n_above, (scores[ranked.user] > mine).sum(axis=1))
     np.testing.assert_array_equal(ranked.n_tied, (scores[ranked.user] == mine).sum(axis=1) - 1)
-    stored = rank_positives(np.asarray(user * 0.5 @ item.T), world.split, engine=engine)
+    stored = rank_positives(
+        np.asarray(user * 0.5 @ item.T), world.split, compute=ComputeOptions(engine=engine)
+    )
     np.testing.assert_array_equal(stored.n_above, ranked.n_above)
     np.testing.assert_array_equal(stored.n_tied, ranked.n_tied)
 
@@ -110,7 +114,9 @@ def test_a_catalogue_of_several_tiles_is_ranked_as_its_scores_are(engine, n_posi
 def test_factors_without_dimensions_are_ranked_by_their_biases(engine):
     world = world_of(2, 3, {(0, 0), (1, 1)}, {(0, 1), (1, 0)})
     nothing = (np.zeros((2, 0)), np.zeros((3, 0)))
-    tied = rank_positives(nothing, world.split, engine=engine)
+    tied = rank_positives(nothing, world.split, compute=ComputeOptions(engine=engine))
     assert (tied.n_above.tolist(), tied.n_tied.tolist()) == ([0, 0], [1, 1])
-    ranked = rank_positives((*nothing, np.array([1.0, 2.0, 3.0])), world.split, engine=engine)
+    ranked = rank_positives(
+        (*nothing, np.array([1.0, 2.0, 3.0])), world.split, compute=ComputeOptions(engine=engine)
+    )
     assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1, 1], [0, 0])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval import ComputeOptions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.ranking._draws import Drawer
@@ -100,8 +101,12 @@ def test_the_same_seed_draws_the_same_for_every_recommender_block_and_subset_of_
     candidates = SampledCandidates(9, rng=11)
     ranked = rank_positives(SCORES, SPLIT, candidates=candidates)
     assert same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=SampledCandidates(9, rng=11)))
-    assert same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=candidates, block_size=1))
-    assert same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=candidates, n_threads=2))
+    assert same_ranks(
+        ranked, rank_positives(SCORES, SPLIT, candidates=candidates, compute=ComputeOptions(block_size=1))
+    )
+    assert same_ranks(
+        ranked, rank_positives(SCORES, SPLIT, candidates=candidates, compute=ComputeOptions(n_threads=2))
+    )
     assert same_ranks(ranked, rank_positives(2 * SCORES + 1, SPLIT, candidates=candidates))
     assert not same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=SampledCandidates(9, rng=12)))
     some = SPLIT.test.user < 10
