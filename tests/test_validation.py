@@ -288,15 +288,17 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
 
 def test_text_page_and_plot_show_the_summary(study, tmp_path):
     result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
-    text = repr(result)
+    text = " ".join(repr(result).split())
+    assert max(map(len, repr(result).splitlines())) <= 100
     assert "2 recommenders, 1 split, 300 users" in text
     assert "over the 300 users with random exposure" in text
     assert f"over {result.n_compared:.0f} of them, with held-out and random positives" in text
     page = result.to_html(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text() == page == result.to_html()
+    assert (tmp_path / "page.html").read_text("utf-8") == page == result.to_html()
     assert "<title>Validation on simulated world</title>" in page
-    # Heads; summary and estimates of the propensity and of the random sample in two folds; two estimators.
-    assert page.count("<tr") == 3 + (4 + 4) + (8 + 16) + 2
+    # Heads; a table per metric, checks of two estimators; then every criterion, check and estimate (of the
+    # propensity, and of the random sample in two folds).
+    assert page.count("<tr") == 6 + (4 + 4) + 2 + (4 + 4) + 2 + (8 + 16)
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     axes = result.plot()
     assert [label.get_text() for label in axes.get_yticklabels()] == [

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-import numpy as np
 import pandas as pd
 
 from ipseval._checks import counted
@@ -103,7 +102,7 @@ def _table_section(study: Compared, factor: str, digits: int) -> list[Part]:
             table = table[table[name] == value]
         constant = ["split"] if "split" in table and table["split"].nunique() == 1 else []
         table = table.drop(columns=["metric", *fixed, *constant])
-        parts += [Heading(metric, 3), Table.of(_with_intervals(table, digits), n_keys=2)]
+        parts += [Heading(metric, 3), Table.of(table, formats=f".{digits}f", n_keys=2)]
     return parts
 
 
@@ -206,23 +205,3 @@ def _notes(study: Compared) -> tuple[str, ...]:
         "adds to the uncertainty; std_repeats in estimates.csv shows it for repeated splits."
     )
     return tuple(dict.fromkeys(notes))
-
-
-def _with_intervals(table: pd.DataFrame, digits: int) -> pd.DataFrame:
-    """Return the table with ``value [low, high]`` in one cell."""
-    shown = pd.DataFrame(index=table.index)
-    for name in table.columns:
-        if name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in table:
-            continue
-        values = [_number(value, digits) if isinstance(value, float) else value for value in table[name]]
-        if f"{name}_low" in table:
-            bounds = zip(values, table[f"{name}_low"], table[f"{name}_high"], strict=True)
-            values = [
-                f"{value} [{_number(low, digits)}, {_number(high, digits)}]" for value, low, high in bounds
-            ]
-        shown[name] = values
-    return shown
-
-
-def _number(value: float, digits: int) -> str:
-    return "undefined" if np.isnan(value) else f"{value:.{digits}f}"

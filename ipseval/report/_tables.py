@@ -77,23 +77,35 @@ class Table:
         *,
         formats: Mapping[str, str] | str = ".4g",
         n_keys: int = 1,
+        intervals: bool = True,
         folded: bool = False,
     ) -> Table:
-        """Return the table of a frame: numbers in the format of their column, or of all; NaN is undefined."""
-        columns, words = [], set(range(n_keys))
-        for place, name in enumerate(frame.columns):
-            form = formats if isinstance(formats, str) else formats.get(str(name), ".4g")
-            columns.append([Cell(_shown(value, form)) for value in frame[name]])
+        """Return the table of a frame: numbers in the format of their column, or of all; NaN is undefined.
+
+        With `intervals`, the columns x, x_low and x_high are shown as one: ``x [low, high]``.
+        """
+        header, columns, words = [], [], set(range(n_keys))
+        for name in map(str, frame.columns):
+            if intervals and name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in frame:
+                continue
+            form = formats if isinstance(formats, str) else formats.get(name, ".4g")
+            texts = [_shown(value, form) for value in frame[name]]
+            if intervals and f"{name}_low" in frame:
+                bounds = zip(texts, frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
+                texts = [f"{text} [{_shown(low, form)}, {_shown(high, form)}]" for text, low, high in bounds]
             if not pd.api.types.is_numeric_dtype(frame[name]):
-                words.add(place)
-        header = tuple(map(str, frame.columns))
+                words.add(len(header))
+            header.append(name)
+            columns.append([Cell(text) for text in texts])
         rows = tuple(zip(*columns, strict=True))
-        return cls(header, rows, title, n_keys, frozenset(words), folded=folded)
+        return cls(tuple(header), rows, title, n_keys, frozenset(words), folded=folded)
 
 
 def _shown(value: object, form: str) -> str:
+    if value is None or value is pd.NA or value != value:
+        return "undefined"
     if isinstance(value, float):
-        return "undefined" if value != value else format(value, form)
+        return format(value, form)
     return str(value) if isinstance(value, (str, bool)) or not hasattr(value, "__index__") else f"{value:,}"
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,9 @@ import pandas as pd
 from ipseval._checks import counted
 from ipseval._types import FloatArray
 from ipseval.inference import normal_interval
+from ipseval.report import Heading, Notes, Part, Reported, Table, Tables
 from ipseval.validation._criteria import CRITERIA
-from ipseval.validation._verdict import paragraph, verdicts
+from ipseval.validation._verdict import conclusions, verdicts
 
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
@@ -34,8 +33,8 @@ class Cell:
     noise: float
 
 
-@dataclass(frozen=True, eq=False)
-class Validation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Validation(Reported):
     """Bias of every estimator against random exposure.
 
     Attributes
@@ -185,49 +184,54 @@ class Validation:
         """
         return verdicts(self.balance, self.frame, self.per_item)
 
-    def __repr__(self) -> str:
-        columns = ["mae", "mae_aoa", "reduction", "reduction_low", "reduction_high", "if_unbiased"]
-        columns += ["tau_b", "tau_b_aoa"]
-        lines = [self._headline(), ""]
-        for metric, part in self.summary.groupby("metric", sort=False):
-            lines.append(str(metric))
-            table = part.set_index(["propensity", "estimator"])[columns]
-            lines += ["  " + line for line in table.to_string(float_format="{:.3f}".format).splitlines()]
-            lines.append("")
-        lines += [*paragraph(self.balance, self.gammas, self.diagnostics), ""]
-        return "\n".join([*lines, *(f"! {note}" for note in self.notes)])
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: errors of level and order, then what random exposure says of the weights."""
+        keys, form = ["propensity", "estimator"], f".{digits}f"
+        errors = [*keys, "mae", "mae_aoa", "reduction", "reduction_low", "reduction_high", "if_unbiased"]
+        checks = [*keys, "popularity_smd", "factor_beyond_noise", "verdict"]
+        parts: list[Part] = [
+            Table.of(
+                part[[*errors, "tau_b", "tau_b_aoa"]],
+                str(metric),
+                formats=dict.fromkeys([*errors, "tau_b", "tau_b_aoa"], form)
+                | {"mae": ".4f", "mae_aoa": ".4f"},
+                n_keys=2,
+            )
+            for metric, part in self.summary.groupby("metric", sort=False)
+        ]
+        parts += [
+            Heading("What random exposure says of the weights"),
+            Notes(tuple(conclusions(self.balance, self.gammas))),
+            Table.of(self.diagnostics[checks], formats=form, n_keys=2),
+        ]
+        whole = {
+            "Every criterion": self.summary,
+            "Every check": self.diagnostics,
+            "Every estimate": self.frame,
+        }
+        return Tables(
+            self._headline(),
+            tuple(parts),
+            title=f"Validation on {self.name}",
+            warnings=self.notes,
+            appendix=tuple(
+                Table.of(frame, name, intervals=False, folded=True) for name, frame in whole.items()
+            )
+            if page
+            else (),
+        )
 
-    def _headline(self) -> str:
+    def _headline(self) -> tuple[str, ...]:
+        counts = ((self.n_models, "recommender"), (self.n_splits, "split"), (self.n_users, "user"))
         return (
-            f"{self.name}: {counted(self.n_models, 'recommender')}, {counted(self.n_splits, 'split')}, "
-            f"{counted(self.n_users, 'user')}.\n"
-            f"Pooled averages are over the {counted(self.n_exposed, 'user')} with random exposure,\n"
-            f"averages over users over {self.n_compared:,.0f} of them, with held-out and random positives.\n"
-            f"{self.n_random_dropped:.0f} random-exposure positives are training pairs and left out.\n"
-            f"reduction: share of the plain average's error that is gone, with {self.confidence_level:.0%} "
-            f"interval ({self.n_resamples} resamples of users); tau_b: order against random exposure."
+            f"{', '.join(counted(*one) for one in counts)}.",
+            f"Pooled averages are over the {counted(self.n_exposed, 'user')} with random exposure. Averages "
+            f"over users are over {self.n_compared:,.0f} of them, with held-out and random positives.",
+            f"{self.n_random_dropped:,.0f} random-exposure positives are training pairs and left out.",
+            "reduction is the share of the plain average's error that is gone, with its "
+            f"{self.confidence_level:.0%} interval ({self.n_resamples:,} resamples of users). tau_b is the "
+            "order against random exposure.",
         )
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return the summary and the frame as one page; it is written to `path`, if given."""
-        shown = self.summary.to_html(index=False, float_format="{:.3f}".format, border=0)
-        rows = self.frame.to_html(index=False, float_format="{:.4f}".format, border=0)
-        checks = self.diagnostics.to_html(index=False, float_format="{:.3f}".format, border=0)
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        page = (
-            "<!doctype html><html lang='en'><meta charset='utf-8'>"
-            f"<title>Validation on {html.escape(self.name)}</title>"
-            "<style>body{font:15px/1.4 system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"
-            "th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}"
-            "div{overflow-x:auto}</style>"
-            f"<h1>Validation on {html.escape(self.name)}</h1><p>{html.escape(self._headline())}</p>"
-            f"<ul>{notes}</ul><h2>Summary</h2><div>{shown}</div>"
-            f"<h2>What random exposure says of the weights</h2><div>{checks}</div>"
-            f"<details><summary>Every estimate</summary><div>{rows}</div></details></html>"
-        )
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return the axes of a plot of the reductions with their intervals."""

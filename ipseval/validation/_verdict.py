@@ -84,9 +84,9 @@ def _words(per_item: bool, smd: float, selection: bool | None) -> str:
     return "; ".join(parts) if parts else RIGHT
 
 
-def paragraph(balance: pd.DataFrame, gammas: pd.DataFrame, table: pd.DataFrame) -> list[str]:
-    """Return the lines that tell a reader what to conclude."""
-    lines = ["What random exposure says of the weights", *_on_selection(balance)]
+def conclusions(balance: pd.DataFrame, gammas: pd.DataFrame) -> list[str]:
+    """Return the sentences that tell a reader what to conclude."""
+    lines = _on_selection(balance)
     names = list(dict.fromkeys(gammas["metric"]))
     chosen = gammas["metric"].isin([ALL_METRICS] if len(names) > 1 else names)
     for row in gammas[chosen].to_dict("records"):
@@ -97,9 +97,7 @@ def paragraph(balance: pd.DataFrame, gammas: pd.DataFrame, table: pd.DataFrame) 
                 "no gamma reaches the reference for all recommenders "
                 f"(nearest {row['gamma']:g}, {_p(row['p_value'])})."
             )
-        lines.append(f"* {row['estimator']}: {where}")
-    shown = table.set_index(["propensity", "estimator"])[["popularity_smd", "factor_beyond_noise", "verdict"]]
-    lines += ["  " + line for line in shown.to_string(float_format="{:+.2f}".format).splitlines()]
+        lines.append(f"{row['estimator']}: {where}")
     return lines
 
 
@@ -107,16 +105,16 @@ def _on_selection(balance: pd.DataFrame) -> list[str]:
     found = balance[(balance["check"] == SELECTION) & (balance["propensity"] == ANY_ITEM_WEIGHT)]
     odds, p_value, flag = _selection(found)
     if np.isnan(p_value):
-        return ["* User × item selection: cannot be checked, no recommender tells users apart."]
+        return ["User × item selection: cannot be checked, as no recommender tells users apart."]
     if flag:
         return [
-            f"* User × item selection: found ({_p(p_value)}). Given user and item, one standard",
-            f"  deviation up a recommender's list multiplies the odds of being in the log by {odds:.2f}.",
-            "  No weight per item removes that, whatever its exponent; weights per user and item may.",
+            f"User × item selection: found ({_p(p_value)}). Given user and item, one standard deviation up a "
+            f"recommender's list multiplies the odds of being in the log by {odds:.2f}. No weight per item "
+            "removes that; weights per user and item may."
         ]
     return [
-        f"* User × item selection: none found ({_p(p_value)}), as far as these recommenders tell users'",
-        "  tastes apart. What is left of the bias is a matter of the weights of items.",
+        f"User × item selection: none found ({_p(p_value)}), as far as these recommenders tell users apart. "
+        "Weights of items may remove the rest of the bias."
     ]
 
 
