@@ -101,9 +101,11 @@ def test_weights_draw_the_effective_size_inside_the_number_of_positives():
     frame = pd.DataFrame(
         {
             "estimator": ["aoa", "snips"],
-            "ess": [100, 12.5],
+            "ess": [100, 80],
+            "max_weight_share": [0.01, 0.02],
+            "ess_own": [100, 12.5],
             "n_positives": 100,
-            "max_weight_share": [0.01, 0.2],
+            "share_own": [0.01, 0.2],
         }
     )
     ax = plots.plot_weights(frame)
@@ -201,9 +203,9 @@ def test_no_label_is_cut_or_drawn_over_another_with_many_long_names():
     weights = pd.DataFrame(
         {
             "estimator": ["aoa", "snips-shrunk(0.5)"],
-            "ess": [1e6, 1e5],
+            "ess_own": [1e6, 1e5],
             "n_positives": 10**6,
-            "max_weight_share": [1e-6, 0.1],
+            "share_own": [1e-6, 0.1],
         }
     )
     names = [f"protocol number {n}" for n in range(9)]
@@ -222,11 +224,54 @@ def test_no_label_is_cut_or_drawn_over_another_with_many_long_names():
             "several metrics; choose one of recall@5, auc",
         ),
         (lambda: plots.plot_estimates(estimates(), metric="auc"), "no metric 'auc'; it has recall@5"),
+        (lambda: plots.plot_estimates(3), "has it as .frame; got int"),
+        (lambda: plots.plot_sensitivity({"model": 1}), "expected a DataFrame with .*gamma.*got dict"),
+        (lambda: plots.plot_weights(None), "has it as .diagnostics; got NoneType"),
+        (lambda: plots.plot_popularity([1, 2]), "expected a DataFrame with .*n_at_least.*got list"),
     ],
 )
 def test_a_frame_that_cannot_be_drawn_gets_a_clear_error(call, words: str):
     with pytest.raises(ipseval.InputError, match=words):
         call()
+
+
+def test_results_are_drawn_as_their_frames_are():
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(np.argwhere(rng.random((40, 20)) < 0.4), columns=["user", "item"])
+    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    propensity = ipseval.PowerLawPropensity(gamma=0.0)
+    evaluation = ipseval.evaluate(
+        {"a": rng.random((40, 20)), "b": rng.random((40, 20))},
+        split,
+        propensity=propensity,
+        metrics=["recall@5"],
+        estimators=["aoa", "snips", "snips-global"],
+        on_low_ess="ignore",
+    )
+    for drawn, expected in (
+        (plots.plot_estimates(evaluation), plots.plot_estimates(evaluation.frame)),
+        (plots.plot_weights(evaluation), plots.plot_weights(evaluation.diagnostics)),
+    ):
+        assert [bar.get_width() for bar in drawn.patches] == [bar.get_width() for bar in expected.patches]
+        for (one, _), (other, _) in zip(error_bars(drawn), error_bars(expected), strict=True):
+            np.testing.assert_array_equal(one, other)
+    curves = evaluation.sensitivity([0.0, 1.0])
+    ax = plots.plot_sensitivity(curves, estimator="snips")
+    own = curves.frame.query("estimator == 'snips' and model == 'a'")["estimate"]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), own)
+    # Popularities 0, 1, 3, 3: four, three and two items have at least 0, 1 and 3.
+    log = ipseval.Interactions.from_frame(
+        pd.DataFrame({"user": [0, 0, 1, 1, 2, 2, 2], "item": [1, 2, 1, 2, 1, 2, 0]})
+    )
+    assert plots.plot_popularity(log).lines[0].get_xydata().tolist() == [[1, 3], [3, 2]]
+
+
+def test_weights_are_drawn_as_the_text_says_them():
+    """The estimator's own weights, not 1/P: an effective sample size of 12.5, although that of 1/P is 80."""
+    frame = pd.DataFrame(
+        {"estimator": ["snips"], "ess": 80.0, "ess_own": 12.5, "n_positives": 100, "share_own": 0.2}
+    )
+    assert [bar.get_width() for bar in plots.plot_weights(frame).patches] == [100, 12.5]
 
 
 def test_given_axes_are_used_and_returned():

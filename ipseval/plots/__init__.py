@@ -1,8 +1,8 @@
 """Plots of tidy frames: they compute nothing, draw intervals always, and stay readable in grey.
 
-Every function takes a frame and optional axes, and returns the axes. A notebook shows returned axes as a
-picture; `axes.figure.savefig(path)` writes one. Colours are those of Okabe and Ito, which colour-blind
-readers can tell apart; marks and line styles repeat what colours say.
+Every function takes a frame, or the result that has it, and optional axes, and returns the axes. A notebook
+shows returned axes as a picture; `axes.figure.savefig(path)` writes one. Colours are those of Okabe and Ito,
+which colour-blind readers can tell apart; marks and line styles repeat what colours say.
 """
 
 from __future__ import annotations

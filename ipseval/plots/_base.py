@@ -59,7 +59,7 @@ def square(frame: pd.DataFrame, value: str) -> tuple[list[str], Any]:
     """Return the names and the symmetric matrix of a square or tidy frame."""
     if len(frame) and list(frame.index) == list(frame.columns):
         return list(frame.columns), frame.to_numpy(dtype=np.float64)
-    need(frame, "a", "b", value)
+    table(frame, "frame", "a", "b", value)
     names = distinct([*frame["a"], *frame["b"]])
     matrix = np.full((len(names), len(names)), np.nan)
     for a, b, agreement in zip(frame["a"], frame["b"], frame[value], strict=True):
@@ -71,7 +71,7 @@ def tipping_gammas(frame: pd.DataFrame | None, metric: str, estimator: str) -> l
     """Return the γ at which recommenders swap, for one metric and estimator."""
     if frame is None or frame.empty:
         return []
-    need(frame, "metric", "estimator", "tipping_points")
+    table(frame, "frame", "metric", "estimator", "tipping_points")
     rows = frame[(frame["metric"] == metric) & (frame["estimator"] == estimator)]
     return sorted(float(gamma) for points in rows["tipping_points"] for gamma in points)
 
@@ -85,7 +85,14 @@ def axes_or_new(ax: Axes | None, *, width: float = 5.6, height: float = 3.6) -> 
     return ax
 
 
-def need(frame: pd.DataFrame, *columns: str) -> None:
+def table(source: Any, attribute: str, *columns: str) -> pd.DataFrame:
+    """Return the frame that is drawn: `source` itself, or what it has as `attribute`, with these columns."""
+    frame = source if isinstance(source, pd.DataFrame) else getattr(source, attribute, None)
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(
+            f"expected a DataFrame with columns {', '.join(columns)}, or a result that has it as "
+            f".{attribute}; got {type(source).__name__}."
+        )
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise InputError(
@@ -94,6 +101,7 @@ def need(frame: pd.DataFrame, *columns: str) -> None:
         )
     if frame.empty:
         raise InputError("the frame has no rows; there is nothing to draw.")
+    return frame
 
 
 def only(frame: pd.DataFrame, column: str, value: str | None) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,26 +15,26 @@ from ipseval.plots._base import (
     add_legend,
     axes_or_new,
     distinct,
-    need,
     only,
     plain,
     reach,
     shift,
+    table,
     tipping_gammas,
 )
 
 
-def plot_estimates(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_estimates(frame: Any, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """Return axes with the estimate and interval of every recommender, one mark per estimator.
 
     Parameters
     ----------
-    frame : DataFrame
-        `Evaluation.frame`: model, metric, estimator, estimate, ci_low, ci_high.
+    frame : Evaluation or DataFrame
+        An evaluation, or its `frame`: model, metric, estimator, estimate, ci_low, ci_high.
     metric : str, optional
         Which metric; needed when the frame holds several.
     """
-    need(frame, "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
+    frame = table(frame, "frame", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
     part = only(frame, "metric", metric)
     models, estimators = distinct(part["model"]), distinct(part["estimator"])
     ax = axes_or_new(ax, width=6.4, height=0.9 + 0.19 * len(models) * (len(estimators) + 0.8))
@@ -62,7 +64,7 @@ def plot_estimates(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes |
 
 
 def plot_sensitivity(
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     metric: str | None = None,
     estimator: str | None = None,
@@ -73,15 +75,16 @@ def plot_sensitivity(
 
     Parameters
     ----------
-    frame : DataFrame
-        `Evaluation.sensitivity(…)`: model, metric, estimator, gamma, estimate, ci_low, ci_high.
+    frame : Sensitivity or DataFrame
+        `Evaluation.sensitivity(…)`, or its `frame`: model, metric, estimator, gamma, estimate, ci_low,
+        ci_high.
     metric, estimator : str, optional
         Which; needed when the frame holds several.
     tipping : DataFrame, optional
         `Evaluation.tipping_points()`: metric, estimator, tipping_points, the γ at which two recommenders
         change places; those of this metric and estimator are drawn as vertical lines.
     """
-    need(frame, "model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high")
+    frame = table(frame, "frame", "model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high")
     part = only(only(frame, "metric", metric), "estimator", estimator)
     places = tipping_gammas(tipping, part["metric"].iloc[0], part["estimator"].iloc[0])
     ax = axes_or_new(ax)
@@ -102,21 +105,22 @@ def plot_sensitivity(
     return ax
 
 
-def plot_weights(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     """Return axes with the effective sample size of each estimator's weights beside the positives it used.
 
     Parameters
     ----------
-    frame : DataFrame
-        estimator, ess, n_positives, max_weight_share; `Evaluation.diagnostics`.
+    frame : Evaluation or DataFrame
+        An evaluation, or its `diagnostics`: estimator, n_positives, and ess_own and share_own of the weights
+        that the estimator itself gives.
     """
-    need(frame, "estimator", "ess", "n_positives", "max_weight_share")
+    frame = table(frame, "diagnostics", "estimator", "ess_own", "n_positives", "share_own")
     rows = frame.drop_duplicates("estimator")
     place = np.arange(len(rows))
     ax = axes_or_new(ax, width=6.4, height=1.1 + 0.4 * len(rows))
     ax.barh(place, rows["n_positives"], color="0.88", label="positives")
-    ax.barh(place, rows["ess"], height=0.5, color=COLOURS[0], label="effective sample size")
-    for y, share in zip(place, rows["max_weight_share"], strict=True):
+    ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="effective sample size")
+    for y, share in zip(place, rows["share_own"], strict=True):
         ax.annotate(
             f"largest share {100 * share:.2g} %",
             (1.01, y),

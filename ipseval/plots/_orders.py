@@ -14,11 +14,11 @@ from ipseval.plots._base import (
     add_legend,
     axes_or_new,
     distinct,
-    need,
     only,
     plain,
     reach,
     square,
+    table,
 )
 
 
@@ -65,7 +65,7 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
     frame : DataFrame
         model, metric, n_sampled, estimate, ci_low, ci_high, exact.
     """
-    need(frame, "model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact")
+    frame = table(frame, "frame", "model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact")
     part = only(frame, "metric", metric)
     ax = axes_or_new(ax)
     for number, model in enumerate(distinct(part["model"])):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.plots._base import COLOURS, add_legend, axes_or_new, need
+from ipseval.plots._base import COLOURS, add_legend, axes_or_new, table
 
 
-def plot_popularity(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def plot_popularity(frame: Any, *, ax: Axes | None = None) -> Axes:
     """Return log–log axes with the number of items of at least each popularity, and a fitted power law.
 
     Parameters
     ----------
-    frame : DataFrame
-        `popularity_levels(…)`: popularity, n_at_least, and optionally fitted (NaN below the fitted range).
+    frame : Interactions or DataFrame
+        Interactions, whose popularity is counted; or `popularity_levels(…)`: popularity, n_at_least, and
+        optionally fitted (NaN below the fitted range).
     """
-    need(frame, "popularity", "n_at_least")
+    counts = getattr(frame, "popularity", None)
+    if isinstance(counts, np.ndarray):
+        levels, n_items = np.unique(counts, return_counts=True)
+        frame = pd.DataFrame({"popularity": levels, "n_at_least": n_items[::-1].cumsum()[::-1]})
+    frame = table(frame, "frame", "popularity", "n_at_least")
     rows = frame[frame["popularity"] > 0].sort_values("popularity")
     ax = axes_or_new(ax)
     ax.loglog(rows["popularity"], rows["n_at_least"], "o", color=COLOURS[0], markersize=4, label="items")
@@ -38,7 +46,7 @@ def plot_frequency(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         popularity, frequency (mean number of lists per item of that popularity; levels with 0 cannot be drawn
         on a log axis and are counted in the label), and optionally fitted.
     """
-    need(frame, "popularity", "frequency")
+    frame = table(frame, "frame", "popularity", "frequency")
     rows = frame[frame["popularity"] > 0].sort_values("popularity")
     shown = rows[rows["frequency"] > 0]
     n_zero = len(rows) - len(shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,11 @@ from ipseval.plots._base import (
     axes_or_new,
     distinct,
     limits,
-    need,
     only,
     plain,
     reach,
     shift,
+    table,
 )
 
 
@@ -41,7 +42,7 @@ def plot_bias(
     estimators : sequence of str, optional
         Which, in this order; default all.
     """
-    need(frame, "metric", "estimator", "truth", "estimate", "ci_low", "ci_high")
+    frame = table(frame, "frame", "metric", "estimator", "truth", "estimate", "ci_low", "ci_high")
     part = only(frame, "metric", metric)
     chosen = list(estimators) if estimators is not None else distinct(part["estimator"])
     part = part[part["estimator"].isin(chosen)]
@@ -67,16 +68,18 @@ def plot_bias(
     return ax
 
 
-def plot_validation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def plot_validation(frame: Any, *, ax: Axes | None = None) -> Axes:
     """Return axes with the reduction of error by each propensity and estimator, one mark per metric.
 
     Parameters
     ----------
-    frame : DataFrame
-        `Validation.summary`, or rows of it: propensity, estimator, metric, reduction, reduction_low,
+    frame : Validation or DataFrame
+        A validation, its `summary` or rows of it: propensity, estimator, metric, reduction, reduction_low,
         reduction_high.
     """
-    need(frame, "propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high")
+    frame = table(
+        frame, "summary", "propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high"
+    )
     labels = [f"{one}, {other}" for one, other in zip(frame["propensity"], frame["estimator"], strict=True)]
     names, metrics = distinct(labels), distinct(frame["metric"])
     ax = axes_or_new(ax, width=8, height=1.5 + 0.3 * len(names))
