@@ -184,7 +184,7 @@ class Stopwatch:
         return float(self.file.read_text("utf-8")) if self.file.exists() else 0.0
 
     def _n_ranks(self) -> int:
-        return len(list(self.store.glob("**/*.parquet")))
+        return len(list(self.store.glob("**/*.npz")))
 
     def __enter__(self) -> None:
         self.before, self.start = self._n_ranks(), time.perf_counter()

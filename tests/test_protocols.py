@@ -113,7 +113,7 @@ def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
         MODELS, {"shop": log}, [Protocol(k_core=None, n_repeats=3, **shares)], path=tmp_path, **options
     )
     # The first repeat was there already.
-    assert len(list((tmp_path / "ranks").glob("*.parquet"))) == 3 * len(MODELS)
+    assert len(list((tmp_path / "ranks").glob("*.npz"))) == 3 * len(MODELS)
     values = []
     for split in repeated_splits(log, 3, rng=0, **shares):
         direct = evaluate({name: fit(split.train) for name, fit in MODELS.items()}, split, metrics=["auc"])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import linecache
 import os
+import queue
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 
@@ -29,12 +33,12 @@ from ipseval.splits import Split, split_random
 ROOT = Path(__file__).resolve().parents[1]
 
 SCRIPT = """
-import sys, time
+import os, sys, time
 import numpy as np
 from ipseval.interactions import Interactions
 import ipseval
 
-folder, fits = sys.argv[1:]
+folder = sys.argv[1]
 
 def log(seed):
     rng = np.random.default_rng(seed)
@@ -43,7 +47,7 @@ def log(seed):
                         timestamp=rng.integers(0, 50, item.size))
 
 def note(name):
-    with open(fits, "a") as stream:
+    with open(os.environ["FITS"], "a") as stream:
         stream.write(name + "\\n")
     time.sleep(0.03)
 
@@ -72,8 +76,8 @@ N_FITS = 36
 
 
 def start(script: Path, folder: Path, fits: Path) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, str(script), str(folder), str(fits)], env=environment)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FITS": str(fits)}
+    return subprocess.Popen([sys.executable, str(script), str(folder)], env=environment)
 
 
 def n_lines(path: Path) -> int:
@@ -81,7 +85,8 @@ def n_lines(path: Path) -> int:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".tmp"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def kill_and_resume(tmp_path: Path, n_kills: int, seed: int) -> None:
@@ -130,19 +135,19 @@ def counting(name: str) -> Callable[[Interactions], np.ndarray]:
     """Return a fit function that notes its calls in COUNTS, outside of what its fingerprint covers."""
 
     def fit(train: Interactions) -> np.ndarray:
-        COUNTS.append(name)
+        COUNTS.put(name)
         return np.tile(train.popularity.astype(float), (train.n_users, 1)) * len(name)
 
     return fit
 
 
-COUNTS: list[str] = []
+COUNTS: queue.SimpleQueue[str] = queue.SimpleQueue()
 OPTIONS = {"metrics": ["auc"], "gammas": [0.0], "n_resamples": 10}
 
 
 def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", "b"), **options: int) -> int:
     """Return how many models a study trains."""
-    COUNTS.clear()
+    before = COUNTS.qsize()
     models = {name: counting(name) for name in names}
     ipseval.protocols.study(
         models,
@@ -152,7 +157,7 @@ def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", 
         **OPTIONS,
         **options,
     )
-    return len(COUNTS)
+    return COUNTS.qsize() - before
 
 
 def test_a_finished_study_trains_nothing(tmp_path: Path) -> None:
@@ -220,24 +225,31 @@ def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     fitted(tmp_path, Protocol())
-    file = sorted((tmp_path / "ranks").glob("*.parquet"))[0]
+    file = sorted((tmp_path / "ranks").glob("*.npz"))[0]
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(InputError, match=f"{file.name} cannot be read .* delete it"):
+    with pytest.raises(InputError, match=f"cannot read .*{file.name} .* Delete it"):
         fitted(tmp_path, Protocol())
 
 
-def test_leftovers_of_dead_processes_are_removed_and_others_kept(tmp_path: Path) -> None:
-    store = Store.at(tmp_path)
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    host = "".join(letter if letter.isalnum() else "-" for letter in os.uname().nodename)
-    for process in (dead.pid, os.getpid()):
-        (store.folder / f"key.{host}.{process}.tmp").write_bytes(b"half")
-    (store.folder / "key.elsewhere.1.tmp").write_bytes(b"half")
-    Store.at(tmp_path)
-    assert sorted(path.name for path in store.folder.iterdir()) == sorted(
-        ["key.elsewhere.1.tmp", f"key.{host}.{os.getpid()}.tmp"]
-    )
+def test_foreign_and_half_written_files_in_the_folder_do_no_harm(tmp_path: Path) -> None:
+    folder = Store.at(tmp_path).folder
+    for name in ("foo.tmp", f".ipseval-aa.host.{10**30}.tmp", "key.host.1.tmp", "notes.txt", "x.npz"):
+        (folder / name).write_bytes(b"half")
+    assert fitted(tmp_path) == 4
+    assert fitted(tmp_path) == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_threads_share_a_folder(tmp_path: Path) -> None:
+    def run(_: int) -> str:
+        models, grid = {name: counting(name) for name in "ab"}, ipseval.protocols.grid(order=["random"])
+        return ipseval.protocols.study(
+            models, {"log": make_log()}, grid, path=tmp_path, progress=False, **OPTIONS
+        ).frame.to_csv()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(run, range(4)))) == 1
+    assert len(list((tmp_path / "ranks").iterdir())) == 4
 
 
 def test_ranks_come_back_as_they_were(tmp_path: Path) -> None:
@@ -245,8 +257,8 @@ def test_ranks_come_back_as_they_were(tmp_path: Path) -> None:
     scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
     ranked = rank_positives(scores, split)
     store = Store.at(tmp_path)
-    store.write("key", ranked, split, {"log": "x"})
-    back = store.read("key", split)
+    store.write("key", ranked, {"log": "x"})
+    back, _ = store.read("key", split)
     for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
         assert np.array_equal(getattr(ranked, name), getattr(back, name)), name
     assert (back.max_rank, back.candidates, back.gain) == (None, ranked.candidates, None)
@@ -260,8 +272,8 @@ def test_ranks_among_given_candidates_come_back_as_they_were(tmp_path: Path) -> 
         ranked = rank_positives(np.random.default_rng(0).random((30, 20)), split, candidates=few)
     assert 0 < len(ranked) < len(split.test)
     store = Store.at(tmp_path)
-    store.write("key", ranked, split, {})
-    back = store.read("key", split)
+    store.write("key", ranked, {})
+    back, _ = store.read("key", split)
     assert np.array_equal(ranked.n_above, back.n_above)
     assert np.array_equal(ranked.candidates_by_user, back.candidates_by_user)
     assert back.n_not_candidates == ranked.n_not_candidates == len(split.test) - len(ranked)
@@ -274,9 +286,9 @@ def test_the_record_of_sampled_ranks_comes_back(distribution: str, tmp_path: Pat
     sampler = SampledCandidates(6, distribution=distribution, rng=0)
     ranked = rank_positives(scores, split, candidates=sampler)
     store = Store.at(tmp_path)
-    store.write("key", ranked, split, {})
+    store.write("key", ranked, {})
     mask = np.arange(len(ranked)) % 2 == 0
-    one, other = (each.without(mask) for each in (ranked, store.read("key", split)))
+    one, other = (each.without(mask) for each in (ranked, store.read("key", split)[0]))
     assert not np.array_equal(one.n_candidates, ranked.n_candidates[~mask])
     for field in fields(one.sampling):
         assert np.array_equal(getattr(one.sampling, field.name), getattr(other.sampling, field.name))
@@ -288,9 +300,51 @@ def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
     log = make_log()
     store = Store.at(tmp_path)
     split = split_random(log, rng=0)
-    store.write("key", rank_positives(np.zeros((30, 20)), split), split, {})
+    store.write("key", rank_positives(np.zeros((30, 20)), split), {})
     with pytest.raises(InputError, match="ranks other positives"):
         store.read("key", split_random(log, rng=1))
+
+
+HELPERS = """
+import helper_of_models
+SCALE, UNUSED, SETTINGS = {scale}, {unused}, {{"power": {power}}}
+
+class Model:
+    def score(self, train):
+        return inner() * SETTINGS["power"]
+
+def inner():
+    return SCALE * helper_of_models.shift() + (inner() if False else 0)
+
+def fit(train):
+    return [Model().score(train) for _ in range(3)]
+"""
+
+
+def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def printed(shift: int = 1, **values: int) -> str:
+        (tmp_path / "helper_of_models.py").write_text(f"def shift():\n    return {shift}\n")
+        (tmp_path / "models_followed.py").write_text(
+            HELPERS.format(**{"scale": 1, "unused": 1, "power": 1} | values)
+        )
+        for name in ("helper_of_models", "models_followed"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        linecache.clearcache()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        return fingerprint(importlib.import_module("models_followed").fit)
+
+    first = printed()
+    assert printed() == printed(unused=2) == first
+    assert len({first, printed(scale=2), printed(power=2), printed(shift=2)}) == 4
+
+
+def test_a_key_holds_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:
+    assert fitted(tmp_path) == 4
+    monkeypatch.setattr(ipseval, "__version__", "0.0.1")
+    assert fitted(tmp_path) == 4
 
 
 def test_fingerprints_tell_different_contents_apart() -> None:

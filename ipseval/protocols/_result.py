@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
+from ipseval._artefacts import write_text
 from ipseval._checks import check_choice, counted
 from ipseval.errors import InputError
 from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
 from ipseval.protocols._evaluate import Result
 from ipseval.protocols._report import study_tables
-from ipseval.protocols._store import write_text
 from ipseval.report import Reported, Tables, csv_text
 
 if TYPE_CHECKING:
@@ -216,7 +216,6 @@ class ProtocolStudy(Reported):
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write report.md, estimates.csv and one agreement_<factor>.csv per factor; return the files."""
         folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
         texts = {"report.md": self.to_markdown(), "estimates.csv": csv_text(self.frame)}
         for factor in FACTORS:
             frame = self.between(factor)

@@ -13,7 +13,7 @@ from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.protocols._fingerprint import digest, fingerprint, log_fingerprint
 from ipseval.protocols._protocol import Protocol
-from ipseval.protocols._store import FORMAT, Store
+from ipseval.protocols._store import Store
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, k_core
 
@@ -36,8 +36,9 @@ class Ranked:
 class Plan:
     """What a study computes, and the key of every stored file.
 
-    A key is a hash of the pairs of the log, the protocol, the seed, the repeat, and the model's name and fit
-    function, so that a result is found again exactly when it would be computed again in the same way.
+    A key is a hash of the library's version, the pairs of the log, the protocol, the seed, the repeat, and
+    the model's name and fit function, so that a result is found again exactly when it would be computed again
+    in the same way.
     """
 
     models: Mapping[str, FitFunction]
@@ -94,7 +95,7 @@ class Plan:
     def key(self, log: str, protocol: Protocol, repeat: int, model: str) -> str:
         """Return the key of one ranking."""
         return digest(
-            FORMAT,
+            library_version(),
             self.log_prints[log],
             fingerprint(protocol.split_key),
             fingerprint(protocol.candidates),
@@ -132,8 +133,9 @@ def run(plan: Plan, advance: Callable[[int], object]) -> Iterator[Ranked]:
                     _rank_group(plan, log_name, group, repeat, split, model, advance)
                 for protocol in group:
                     keys = {model: plan.key(log_name, protocol, repeat, model) for model in plan.models}
-                    ranks = {model: plan.store.read(key, split) for model, key in keys.items()}
-                    warned = [text for key in keys.values() for text in plan.store.about(key)["warnings"]]
+                    stored = {model: plan.store.read(key, split) for model, key in keys.items()}
+                    ranks = {model: ranked for model, (ranked, _) in stored.items()}
+                    warned = [text for _, about in stored.values() for text in about["warnings"]]
                     yield Ranked(log_name, protocol, repeat, split, ranks, tuple(dict.fromkeys(warned)))
 
 
@@ -163,8 +165,10 @@ def _rank_group(
                 )
             about = plan.about(log, protocol, repeat, model)
             about["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
-            plan.store.write(key, ranked, split, about)
+            plan.store.write(key, ranked, about)
             advance(1)
+    except SystemExit as error:
+        raise InputError(f"model {model!r} ended the program (SystemExit: {error}).") from error
     except Exception as error:  # a user's fit function may raise anything; it is passed on with its place
         error.add_note(
             f"in the study: model {model!r}, log {log!r}, {_first_label(group)}, repeat {repeat}. What was "

@@ -42,7 +42,7 @@ def study(
     """Return how far the order of recommenders changes with the way they are evaluated.
 
     Every model is trained once per log, filter and split, and ranked once per choice of candidates; metrics,
-    estimators and γ are computed from the stored ranks. Each ranking is a Parquet file in `path`, written
+    estimators and γ are computed from the stored ranks. Each ranking is a file in `path`, written
     whole or not at all: a study that was interrupted, at any moment, goes on where it stopped and gives the
     same tables, bit for bit, provided that the fit functions give the same scorer for the same training data.
 
@@ -50,9 +50,10 @@ def study(
     ----------
     models : mapping
         Name → fit function: takes training `Interactions`, returns a scorer (see `rank_positives`). The
-        stored ranks are found again by the source of the function, its defaults, what it captured and, for
-        `functools.partial`, its arguments; what it calls is not looked at, so after a change there use
-        another name or folder.
+        stored ranks are found again by the version of this library and by the source of the function, its
+        defaults, what it captured, the arguments of a `functools.partial`, and what it names in its module:
+        your functions, classes and data are followed, other libraries count by their version. What it
+        reads from files or the environment is not seen: after a change there use another name or folder.
     logs : mapping
         Name → `Interactions`. Protocols in time are left out, with a warning, for a log without timestamps.
     protocols : list of Protocol, optional
