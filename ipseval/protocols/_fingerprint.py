@@ -61,6 +61,8 @@ class _Reader:
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
             return f"{type(value).__name__}:{value!r}"
         if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                return f"array({value.shape},{self.read(value.ravel().tolist())})"
             return f"array({array_digest(value)})"
         if isinstance(value, np.random.Generator):
             return f"Generator:{value.bit_generator.state!r}"

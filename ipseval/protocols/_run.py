@@ -9,6 +9,7 @@ from typing import Any
 
 from ipseval._compute import ComputeOptions
 from ipseval._requests import check_models
+from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.protocols._fingerprint import digest, fingerprint, log_fingerprint
@@ -95,7 +96,7 @@ class Plan:
     def key(self, log: str, protocol: Protocol, repeat: int, model: str) -> str:
         """Return the key of one ranking."""
         return digest(
-            library_version(),
+            __version__,
             self.log_prints[log],
             fingerprint(protocol.split_key),
             fingerprint(protocol.candidates),

@@ -59,7 +59,7 @@ class Store:
         if known:
             pair_key = ranked.user * np.int64(split.n_items) + ranked.item
             known = pair_key.size == len(split.test) - ranked.n_not_candidates
-            known = known and np.isin(pair_key, split.test.pair_key).all()
+            known = known and bool(np.isin(pair_key, split.test.pair_key).all())
         if not known:
             raise InputError(
                 f"{self.file(key)} ranks other positives than this split holds: it was made by another "
