@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ipseval.agreement import order_agreement
+from ipseval.estimators import UserSums
 from ipseval.validation._criteria import CRITERIA, criteria, resampled_ratios, user_weights
 
 
@@ -29,11 +30,17 @@ def test_order_criteria_agree_with_the_agreement_module(seed):
 
 
 def test_resampled_ratios_are_ratios_of_weighted_sums():
-    numerator, denominator = np.array([[1.0, 2.0, 0.0]]), np.array([[1.0, 4.0, 0.0]])
+    users = np.array([3, 5, 8])
     weights = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
-    out = resampled_ratios(numerator, denominator, weights)[:, 0]
-    assert out[:2].tolist() == [0.6, 1.0]
-    assert np.isnan(out[2])
+    sums = [
+        UserSums.of(users[:2], np.array([1.0, 2.0]), np.array([1.0, 4.0])),
+        UserSums.of(users[:2], np.array([5.0, 0.0]), np.array([1.0, 4.0])),  # the same denominators
+        UserSums.of(users[1:], np.array([1.0, 2.0]), np.array([1.0, 4.0])),  # of other users
+    ]
+    out = resampled_ratios(sums, users, weights)
+    assert out[:2].tolist() == [[0.6, 1.0, 0.6], [1.0, 5.0, 0.5]]
+    assert np.isnan(out[2, :2]).all()
+    assert out[2, 2] == 0.5
 
 
 def test_user_weights_start_with_the_sample_itself_and_keep_its_size():

@@ -268,18 +268,18 @@ def test_joint_tests_lie_between_a_single_test_and_bonferroni():
     noise = rng.normal(size=(500, 3))
     same = np.repeat(noise[:, :1], 3, axis=1)
     value = np.array([0.0, 10.0, 50.0])
-    independent, equal = (family_test(value, one, confidence_level=0.95) for one in (noise, same))
+    independent, equal = (family_test(value, one.T @ one, confidence_level=0.95) for one in (noise, same))
     # max of 3 independent |Z|: the .95^(1/3) quantile, 2.388; of 3 equal ones: 1.960.
     assert independent.critical == pytest.approx(2.388, abs=0.06)
     assert equal.critical == pytest.approx(1.960, abs=0.06)
     assert equal.std_error == pytest.approx(np.sqrt((noise[:, 0] ** 2).sum()) * np.ones(3))
     # A single |z| of 1.96 has p = .05, and 1 − .95³ = .143 as the largest of three independent ones.
     at = 1.96 * independent.std_error
-    assert family_test(at, noise, confidence_level=0.95).p_value == pytest.approx(0.143, abs=0.02)
+    assert family_test(at, noise.T @ noise, confidence_level=0.95).p_value == pytest.approx(0.143, abs=0.02)
 
 
 def test_a_number_without_variation_has_no_test():
-    found = family_test(np.array([0.0, 1.0]), np.array([[0.0, 0.5], [0.0, -0.5]]), confidence_level=0.95)
+    found = family_test(np.array([0.0, 1.0]), np.array([[0.0, 0.0], [0.0, 0.5]]), confidence_level=0.95)
     assert np.isnan(found.z[0])
     assert np.isnan(found.p_value[0])
     assert found.z[1] == pytest.approx(1 / np.sqrt(0.5))

@@ -73,7 +73,8 @@ class Exposure:
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
         object.__setattr__(self, "positive", readonly(positive))
-        n_repeated = self.user.size - np.unique(self.pair_key).size
+        key = np.sort(self.pair_key, kind="stable")  # fast on sorted keys, as logs are
+        n_repeated = int((key[1:] == key[:-1]).sum())
         if n_repeated:
             raise InputError(f"{n_repeated} of {self.user.size} exposures repeat a user–item pair.")
 

@@ -205,7 +205,7 @@ class Balance:
         level = 1 - (1 - confidence_level) / len(self.features)
         for (label, estimator, check), (value, influence, count) in self.total.items():
             mean, errors = value / count, influence / count
-            test = family_test(mean, errors, confidence_level=level)
+            test = family_test(mean, errors.T @ errors, confidence_level=level)
             for place, feature in enumerate(self.features[check]):
                 reach = test.critical * test.std_error[place] if not np.isnan(test.z[place]) else np.nan
                 low, high = float(mean[place] - reach), float(mean[place] + reach)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,8 @@ class Collected:
         self.gammas = Gammas(models, metrics)
         self.rows: list[dict[str, Any]] = []
         self.total: dict[tuple[str, str, str], list[Part]] = {}
+        # Estimates of this split by identity (they are held, so no identity returns), and their resamples.
+        self.resampled: dict[int, tuple[Estimate, FloatArray]] = {}
         self.notes: dict[tuple[str, type[Warning]], str] = {}
         self.counts: list[tuple[int, int]] = []
 
@@ -66,6 +68,7 @@ class Collected:
         """Compare every propensity and estimator with the random exposure, on one split."""
         exposed = np.zeros(split.n_users, dtype=bool)
         exposed[self.exposed] = True
+        self.resampled.clear()
         sides = choose(ranks, split.test), choose(ranks, truth.positives)
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
         compared = {target: Compared.of(target, *sides, exposed, self.ties) for target in targets}
@@ -192,14 +195,17 @@ class Collected:
         self, label: str, groups: list[tuple[Metric, Estimator, list[Estimate], Compared]]
     ) -> None:
         """Add the criteria of each group of estimates, of its baselines, and their noise."""
-        stacked = [
-            one
+        sides = [
+            side
             for metric, _, own, compared in groups
             for side in (own, self._all(compared.baseline, metric), self._all(compared.reference, metric))
-            for one in side
         ]
-        # One product for all of them: many small ones would spend their time on starting threads.
-        parts = np.split(self._resampled(stacked), 3 * len(groups), axis=1)
+        # One product for all of them: many small ones would spend their time on starting threads. Baselines
+        # and references are the same for all propensities, and resampled once.
+        new = {id(one): one for side in sides for one in side if id(one) not in self.resampled}
+        made = resampled_ratios([one.sums for one in new.values()], self.exposed, self.weights)
+        self.resampled |= dict(zip(new, zip(new.values(), made.T, strict=True), strict=True))
+        parts = [np.column_stack([self.resampled[id(one)][1] for one in side]) for side in sides]
         for place, (metric, kind, _, _) in enumerate(groups):
             own_values, plain_values, targets = parts[3 * place : 3 * place + 3]
             self.total.setdefault((metric.label, label, kind.label), []).append(
@@ -210,18 +216,8 @@ class Collected:
                 )
             )
 
-    def _all(self, average: Any, metric: Metric) -> list[Estimate]:
+    def _all(self, average: Callable[[str, Metric], Estimate], metric: Metric) -> list[Estimate]:
         return [average(name, metric) for name in self.models]
-
-    def _resampled(self, estimates: list[Estimate]) -> FloatArray:
-        """Return the estimates under every row of user weights, (1 + n_resamples, n_estimates)."""
-        numerator = np.zeros((len(estimates), self.weights.shape[1]))
-        denominator = np.zeros_like(numerator)
-        for row, one in enumerate(estimates):
-            users = np.searchsorted(self.exposed, one.sums.users)
-            numerator[row, users] = one.sums.numerator
-            denominator[row, users] = one.sums.denominator
-        return resampled_ratios(numerator, denominator, self.weights)
 
     def result(self, study: RandomExposureStudy) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
@@ -264,11 +260,10 @@ def _noise(error: FloatArray) -> float:
 
 def _difference(mine: Estimate, reference: Estimate) -> dict[str, Any]:
     """Return reference, estimate and bias; the standard error of the bias counts users as paired."""
-    last = max(int(one.sums.users.max(initial=-1)) for one in (mine, reference)) + 1
-    error = np.zeros(last)
-    error[mine.sums.users] += mine.influence / mine.sums.n_users
-    error[reference.sums.users] -= reference.influence / reference.sums.n_users
-    n = np.union1d(mine.sums.users, reference.sums.users).size
+    users = np.concatenate([mine.sums.users, reference.sums.users])
+    shares = [mine.influence / mine.sums.n_users, -reference.influence / reference.sums.n_users]
+    error = np.bincount(users, np.concatenate(shares))
+    n = int((np.bincount(users) > 0).sum())
     return {
         "reference": reference.value,
         "reference_se": reference.standard_error,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ipseval._types import FloatArray
+from ipseval._types import FloatArray, IntArray
+from ipseval.estimators import UserSums
 
 CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
 
@@ -50,21 +53,38 @@ def _signs(values: FloatArray) -> FloatArray:
     return np.asarray(np.sign(values[:, :, None] - values[:, None, :]), dtype=np.float64)
 
 
-def resampled_ratios(numerator: FloatArray, denominator: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return ΣN/ΣD of each row of sums under each row of user weights, (n_weights, n_rows); NaN if ΣD = 0.
+def resampled_ratios(sums: Sequence[UserSums], users: IntArray, weights: FloatArray) -> FloatArray:
+    """Return ΣN/ΣD of each estimate under each row of user weights, (n_weights, n_estimates); NaN if ΣD = 0.
+
+    Estimates of several recommenders often share their denominators, which are then summed once.
 
     Parameters
     ----------
-    numerator, denominator : (n_rows, n_users) arrays
-        Per-user sums, 0 for users that do not take part.
+    sums : sequence of UserSums
+    users : (n_users,) int array
+        Ascending codes of the users that weights are drawn for; all users of the sums are among them.
     weights : (n_weights, n_users) array
         How often each user is drawn; a row of ones gives the estimate itself.
     """
+    numerator = np.zeros((len(sums), users.size))
+    denominators: dict[bytes, FloatArray] = {}
+    of_sums = []
+    for row, one in enumerate(sums):
+        place = np.searchsorted(users, one.users)
+        numerator[row, place] = one.numerator
+        of_sums.append(one.users.tobytes() + one.denominator.tobytes())
+        if of_sums[-1] not in denominators:
+            denominators[of_sums[-1]] = np.zeros(users.size)
+            denominators[of_sums[-1]][place] = one.denominator
+    number = {key: row for row, key in enumerate(denominators)}
+    total = weights @ np.array(list(denominators.values())).T
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((weights @ numerator.T) / (weights @ denominator.T), dtype=np.float64)
+        return np.asarray((weights @ numerator.T) / total[:, [number[key] for key in of_sums]])
 
 
 def user_weights(n_users: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:
     """Return a row of ones and then `n_resamples` rows of bootstrap multiplicities, (1 + n, n_users)."""
-    drawn = rng.multinomial(n_users, np.full(n_users, 1 / n_users), size=n_resamples)
-    return np.concatenate([np.ones((1, n_users)), drawn.astype(np.float64)])
+    weights = np.ones((1 + n_resamples, n_users))
+    for row in weights[1:]:
+        row[:] = np.bincount(rng.integers(n_users, size=n_users), minlength=n_users)
+    return weights

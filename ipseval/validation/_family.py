@@ -30,8 +30,8 @@ class FamilyTest:
     critical: float
 
 
-def family_test(value: FloatArray, influence: FloatArray, *, confidence_level: float) -> FamilyTest:
-    """Return the joint test of `value` (k,), whose errors are the sums over users of `influence` (n, k).
+def family_test(value: FloatArray, covariance: FloatArray, *, confidence_level: float) -> FamilyTest:
+    """Return the joint test of `value` (k,) with the (k, k) covariance of its errors.
 
     Single-step max-|z| adjustment under joint normality, by 4,000 fixed draws; never stricter than
     Bonferroni, never milder than a single test.
@@ -41,15 +41,14 @@ def family_test(value: FloatArray, influence: FloatArray, *, confidence_level: f
     Hothorn, Bretz & Westfall, Simultaneous inference in general parametric models, Biometrical Journal 50,
     2008, doi 10.1002/bimj.200810425.
     """
-    square = influence.T @ influence
-    error = np.sqrt(np.diagonal(square))
+    error = np.sqrt(np.diagonal(covariance))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(error > 0, value / error, np.nan)
     usable = ~np.isnan(z)
     p_value = np.full(value.size, np.nan)
     if not usable.any():
         return FamilyTest(error, z, p_value, float("nan"))
-    correlation = square[np.ix_(usable, usable)] / np.outer(error[usable], error[usable])
+    correlation = covariance[np.ix_(usable, usable)] / np.outer(error[usable], error[usable])
     largest = largest_of(correlation)
     single = float(ndtri((1 + confidence_level) / 2))
     widest = float(ndtri(1 - (1 - confidence_level) / (2 * usable.sum())))

@@ -105,8 +105,8 @@ class Gammas:
         def at(gamma: float) -> tuple[FloatArray, FloatArray]:
             if gamma not in found:
                 found[gamma] = self._at(label, gamma)
-            value, root = found[gamma]
-            return value[columns], root[:, columns]
+            value, covariance = found[gamma]
+            return value[columns], covariance[np.ix_(columns, columns)]
 
         def test(gamma: float) -> FamilyTest:
             return family_test(*at(gamma), confidence_level=confidence_level)
@@ -133,19 +133,17 @@ class Gammas:
         return best, largest[best], p_value, low, high, bool(kept)
 
     def _at(self, label: str, gamma: float) -> tuple[FloatArray, FloatArray]:
-        """Return R(γ) − reference (K,), and a square root (K, K) of its covariance, over all splits."""
+        """Return R(γ) − reference (K,) and its covariance (K, K), over all splits."""
         value, influence = self.reference[label]
         value, influence = -value, -influence
         for part in self.parts[label]:
             part.add_to(value, influence, gamma)
         count = len(self.parts[label])
-        # Tests need Σψψᵀ only: a K × K root in place of one row per user.
-        root = np.asarray(np.linalg.qr(influence / count, mode="r"), dtype=np.float64)
-        return value / count, root
+        return value / count, influence.T @ influence / count**2
 
 
-def _largest(value: FloatArray, root: FloatArray) -> float:
+def _largest(value: FloatArray, covariance: FloatArray) -> float:
     """Return the largest |z|; infinite where there is none."""
-    error = np.sqrt((root**2).sum(axis=0))
+    error = np.sqrt(np.diagonal(covariance))
     known = error > 0
     return float(np.abs(value[known] / error[known]).max()) if known.any() else float("inf")
