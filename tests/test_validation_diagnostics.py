@@ -142,9 +142,9 @@ def test_the_summary_tells_wrong_item_weights_from_selection(item_only, user_ite
     assert at_one[1].to_numpy().tolist() == [[True, True]] * 4
     text = [" ".join(repr(one).split()) for one in (item_only[0], user_item[0])]
     assert "User × item selection: none found (p = " in text[0]
-    assert "What is left of the bias is a matter of the weights of items." in text[0]
+    assert "Weights of items may remove the rest of the bias." in text[0]
     assert "User × item selection: found (p < 0.001)" in text[1]
-    assert "No weight per item removes that, whatever its exponent" in text[1]
+    assert "No weight per item removes that" in text[1]
 
 
 def test_verdicts_name_what_is_wrong(item_only, user_item):
