@@ -245,7 +245,7 @@ def test_results_are_drawn_as_their_frames_are():
         split,
         propensity=propensity,
         metrics=["recall@5"],
-        estimators=["aoa", "snips", "snips-global"],
+        estimators=["aoa", "snips-global", "snips-pooled"],
         on_low_ess="ignore",
     )
     for drawn, expected in (
@@ -256,8 +256,8 @@ def test_results_are_drawn_as_their_frames_are():
         for (one, _), (other, _) in zip(error_bars(drawn), error_bars(expected), strict=True):
             np.testing.assert_array_equal(one, other)
     curves = evaluation.sensitivity([0.0, 1.0])
-    ax = plots.plot_sensitivity(curves, estimator="snips")
-    own = curves.frame.query("estimator == 'snips' and model == 'a'")["estimate"]
+    ax = plots.plot_sensitivity(curves, estimator="snips-pooled")
+    own = curves.frame.query("estimator == 'snips-pooled' and model == 'a'")["estimate"]
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), own)
     # Popularities 0, 1, 3, 3: four, three and two items have at least 0, 1 and 3.
     log = ipseval.Interactions.from_frame(
