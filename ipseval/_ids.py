@@ -19,8 +19,8 @@ HEADERS = {"uid", "iid", "asin", "msno", "itemID", "userID", *_NAMES}
 HEADERS |= {name.upper() for name in HEADERS} | {name[0].upper() + name[1:] for name in HEADERS}
 
 
-def as_ids(values: Any, name: str) -> AnyArray:
-    """Return ids as a one-dimensional array of one type, without missing ones.
+def as_ids(values: Any, name: str, *, complete: bool = False) -> AnyArray:
+    """Return ids as a one-dimensional array of one type, without missing ones (none if `complete`).
 
     Python numbers in an array of objects become a plain array, and dates with a time zone dates in UTC.
     """
@@ -35,10 +35,10 @@ def as_ids(values: Any, name: str) -> AnyArray:
         raise InputError(f"{name} must be a non-empty one-dimensional sequence; got shape {array.shape}.")
     if array.dtype.kind not in "iufbMmOUS":
         raise InputError(f"{name} must hold numbers, text or dates as ids; got {array.dtype}.")
-    n_missing = int(pd.isna(array).sum())
+    n_missing = 0 if complete else int(pd.isna(array).sum())
     if n_missing:
         raise InputError(f"{name} holds {n_missing} missing ids.")
-    return _plain(array.astype(object), name) if array.dtype.kind in "OUS" else array
+    return _plain(array.astype(object, copy=False), name) if array.dtype.kind in "OUS" else array
 
 
 def _plain(array: AnyArray, name: str) -> AnyArray:
@@ -54,7 +54,7 @@ def _plain(array: AnyArray, name: str) -> AnyArray:
         if low >= -(2**63) and high < 2**63:
             return array.astype(np.int64)
         return array.astype(np.uint64) if low >= 0 and high < 2**64 else array
-    return array.astype({"floating": np.float64, "boolean": np.bool_}.get(kind, object))
+    return array.astype({"floating": np.float64, "boolean": np.bool_}.get(kind, object), copy=False)
 
 
 def mixed(values: Iterable[object], name: str) -> InputError:

@@ -2,6 +2,10 @@
 
 Each takes training interactions and returns a scorer for `rank_positives` and `evaluate`. Every training pair
 counts 1; values are not read. None of them holds users × items.
+
+Another processor, or another number of threads, rounds products of matrices in another way. This must not
+decide which item is first. So what is learned is rounded to binary places, and sums over a user's items are
+then exact in double precision. Scores that are equal in theory are equal, in any order of users and items.
 """
 
 from __future__ import annotations
@@ -15,14 +19,15 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 from scipy.sparse.linalg import svds
 
-from ipseval._checks import as_generator, check_positive_int
+from ipseval._checks import as_generator, check_positive_int, check_real
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 
 ScoreFunction: TypeAlias = Callable[[IntArray], AnyArray]
 
 ROWS_PER_BLOCK = 1024
+PLACES = 30  # far below what tells models apart, far above the rounding of an inverse or of singular vectors
 
 
 def popularity(train: Interactions) -> FloatArray:
@@ -38,6 +43,7 @@ def popularity(train: Interactions) -> FloatArray:
     array([[2., 1.],
            [2., 1.]])
     """
+    check_interactions(train, "train")
     return np.broadcast_to(train.popularity.astype(np.float64), (train.n_users, train.n_items))
 
 
@@ -52,6 +58,7 @@ def random(train: Interactions, *, rng: RngLike = 0) -> ScoreFunction:
     rng : int, Generator or None
         Gives the key of the generator; it is read once, when this function is called.
     """
+    check_interactions(train, "train")
     key = int(as_generator(rng).integers(2**63))
     n_items = train.n_items
 
@@ -70,7 +77,8 @@ def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunc
 
     score_ui = Σ_{j ∈ N(i), j in u's training items} cos(i, j), with cos(i, j) = n_ij / √(n*_i n*_j), n_ij the
     number of users that interacted with both. N(i) are the `n_neighbors` items most similar to i, without i
-    itself; items tied with the last one are all kept, so that the order of the items has no influence.
+    itself; items tied with the last one are all kept, so that the order of the items has no influence. The
+    cosines, of exact counts, are rounded to as many binary places as keep every score an exact sum.
 
     Parameters
     ----------
@@ -85,12 +93,15 @@ def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunc
     if n_neighbors is not None:
         check_positive_int("n_neighbors", n_neighbors)
     matrix = _matrix(train)
-    counts = np.maximum(train.popularity, 1)  # an item without interactions has an empty column: cosine 0
-    unit = (matrix @ sp.diags_array(counts**-0.5)).tocsc()
-    by_item = unit.T.tocsr()
+    by_item = matrix.T.tocsr()
+    places = 52 - int(train.activity.max(initial=1)).bit_length()
     blocks = []
     for first in range(0, train.n_items, ROWS_PER_BLOCK):
-        similar = (by_item[first : first + ROWS_PER_BLOCK] @ unit).tocsr()
+        similar = (by_item[first : first + ROWS_PER_BLOCK] @ matrix).tocsr()  # n_ij, whole numbers
+        own = np.repeat(train.popularity[first : first + ROWS_PER_BLOCK], np.diff(similar.indptr))
+        # Of equal fractions of whole numbers the quotients, and their roots, are equal to the bit.
+        cosine = np.sqrt(similar.data**2 / (own * train.popularity[similar.indices]))
+        similar.data = _rounded(cosine, places)
         blocks.append(_nearest(similar, first, n_neighbors))
     to_item = sp.vstack(blocks, format="csc").T.tocsr()  # entry (j, i): cos(i, j) where j ∈ N(i)
 
@@ -117,12 +128,12 @@ def _nearest(similar: Any, first: int, n_neighbors: int | None) -> Any:
 
 
 def ease(
-    train: Interactions, *, regularization: float = 500.0, dtype: npt.DTypeLike = np.float32
+    train: Interactions, *, regularization: float = 500.0, dtype: npt.DTypeLike = np.float64
 ) -> ScoreFunction:
     """Return a function users -> scores of EASE, a linear model from items to items, (len(users), n_items).
 
     B minimises ‖X − XB‖² + λ‖B‖² under diag(B) = 0, X the users × items matrix of 0 and 1. With
-    P = (XᵀX + λI)^{-1}: B_ij = −P_ij / P_jj off the diagonal. Scores are XB.
+    P = (XᵀX + λI)^{-1}: B_ij = −P_ij / P_jj off the diagonal, rounded to 30 binary places. Scores are XB.
 
     Parameters
     ----------
@@ -130,7 +141,8 @@ def ease(
         λ > 0, in squared interactions; of the size of a popular item's count.
     dtype : float32 or float64
         The inverse needs n_items² numbers of this type, once, and time in n_items³: 17,000 items take 1.2 GB
-        and under a minute on two cores in float32, and twice that in float64.
+        and under a minute on two cores in float32, and twice that in float64. The rounding of float32 is
+        larger than 30 places: near ties of its scores may be broken otherwise by another processor.
 
     Raises
     ------
@@ -141,14 +153,19 @@ def ease(
     ----------
     Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019, doi 10.1145/3308558.3313710.
     """
-    if not (np.isfinite(regularization) and regularization > 0):
-        raise InputError(f"regularization must be a finite number > 0; got {regularization!r}.")
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InputError(f"dtype must be float32 or float64; got {kind}.")
+    regularization = check_real("regularization", regularization, low=0)
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError):
+        kind = np.dtype(object)
+    if dtype is None or kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise InputError(f"dtype must be float32 or float64; got {dtype!r:.80}.")
     matrix = _matrix(train).astype(kind)
-    weights = _inverse((matrix.T @ matrix).toarray(order="F"), float(regularization))
+    weights = _inverse((matrix.T @ matrix).toarray(order="F"), regularization)
     weights /= -np.diagonal(weights)
+    for first in range(0, len(weights), ROWS_PER_BLOCK):
+        block = weights[first : first + ROWS_PER_BLOCK]
+        block[...] = _rounded(block, PLACES)
     np.fill_diagonal(weights, 0.0)
 
     def scores(users: IntArray) -> AnyArray:
@@ -184,8 +201,9 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     """Return user and item factors of PureSVD, (n_users, n_factors) and (n_items, n_factors).
 
     X ≈ U Σ Qᵀ, the truncated singular value decomposition of the users × items matrix of 0 and 1; user
-    factors are XQ = UΣ, item factors Q. Columns are in descending order of singular values; in each column
-    of Q the entry of largest magnitude is positive. The iteration has a fixed start: the result repeats.
+    factors are XQ = UΣ, item factors Q, rounded to 30 binary places. Columns are in descending order of
+    singular values; in each column of Q the entry of largest magnitude is positive. The iteration has a fixed
+    start: the result repeats. An item or user without interactions has factors of exactly 0.
 
     Parameters
     ----------
@@ -212,11 +230,20 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     item_factors = right[np.argsort(-values, kind="stable")].T
     largest = np.argmax(np.abs(item_factors), axis=0)
     item_factors = item_factors * np.where(item_factors[largest, np.arange(n_factors)] < 0, -1.0, 1.0)
+    item_factors = _rounded(item_factors, PLACES)
+    item_factors[train.popularity == 0] = 0.0
     return np.asarray(matrix @ item_factors), item_factors
+
+
+def _rounded(values: AnyArray, places: int) -> AnyArray:
+    """Return the values rounded to multiples of 2^-places."""
+    rounded: AnyArray = np.rint(values * values.dtype.type(2**places)) * values.dtype.type(2.0**-places)
+    return rounded + values.dtype.type(0)  # no -0.0
 
 
 def _matrix(train: Interactions) -> Any:
     """Return the users × items matrix of 0 and 1, sparse by rows."""
+    check_interactions(train, "train")
     shape = (train.n_users, train.n_items)
     return sp.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
 

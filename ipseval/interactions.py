@@ -102,8 +102,8 @@ class Interactions:
         columns = _columns(frame, [name for name in (user, item, value, timestamp) if name is not None])
         if columns[user].size == 0:
             raise InputError("the frame has no rows; at least one user–item pair is needed.")
-        user_codes, user_ids = encode(columns[user], users, f"column {user!r}")
-        item_codes, item_ids = encode(columns[item], items, f"column {item!r}")
+        user_codes, user_ids = encode(columns[user], users, f"column {user!r}", complete=True)
+        item_codes, item_ids = encode(columns[item], items, f"column {item!r}", complete=True)
         log = made(
             user=user_codes,
             item=item_codes,
@@ -251,9 +251,14 @@ def check_interactions(log: Any, name: str, instead: str = "Interactions.from_fr
         raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {instead}.")
 
 
-def encode(values: AnyArray, universe: Any | None, name: str) -> tuple[IntArray, AnyArray]:
-    """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values."""
-    values = as_ids(values, name)
+def encode(
+    values: AnyArray, universe: Any | None, name: str, *, complete: bool = False
+) -> tuple[IntArray, AnyArray]:
+    """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values.
+
+    `complete`: none of the values is missing, as has been checked before.
+    """
+    values = as_ids(values, name, complete=complete)
     codes: IntArray
     if universe is None:
         try:
@@ -311,7 +316,10 @@ def _numbers(values: AnyArray, name: str) -> AnyArray:
         raise InputError(f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80}).")
     if values.dtype.kind == "M":
         numbers: AnyArray = values.astype("datetime64[ns]")
-        lost = numbers.astype(values.dtype) != values  # from 2262 on nanoseconds wrap
+        coarse = values.dtype in ("datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]")
+        tried = values[[values.argmin(), values.argmax()]] if coarse and values.size else values
+        lost = tried.astype("datetime64[ns]").astype(values.dtype) != tried  # from 2262 on nanoseconds wrap
+        lost = numbers.astype(values.dtype) != values if lost.any() else lost
         advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead"
     elif values.dtype.kind == "f":
         check_finite(name, values)

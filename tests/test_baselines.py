@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +21,12 @@ def log_of(matrix) -> Interactions:
     user, item = np.nonzero(matrix)
     frame = pd.DataFrame({"user": user, "item": item})
     return Interactions.from_frame(frame, users=np.arange(len(matrix)), items=np.arange(matrix.shape[1]))
+
+
+def dense_of(log: Interactions) -> np.ndarray:
+    dense = np.zeros((log.n_users, log.n_items))
+    dense[log.user, log.item] = 1
+    return dense
 
 
 def random_log(seed: int, n_users: int = 12, n_items: int = 9) -> Interactions:
@@ -77,8 +81,12 @@ def test_ease_is_the_ridge_regression_of_each_item_on_the_others_worked_by_hand(
     # Item 1 on (0, 2): [[3, 0], [0, 2]] b = (1, 1) -> (1/3, 1/2).
     # Item 2 on (0, 1): [[3, 1], [1, 3]] b = (0, 1) -> (-1/8, 3/8).
     expected = [[2 / 5, 1 / 3, 1 / 4], [0, 1 / 3, -1 / 8], [1 / 5, 1 / 2, 3 / 8]]
-    scores = all_scores(ease(SMALL, regularization=1, dtype="float64"), SMALL)
-    np.testing.assert_allclose(scores, expected, atol=1e-15)
+    learned = np.rint(np.array([[0, 1 / 3, -1 / 8], [2 / 5, 0, 3 / 8], [-1 / 5, 1 / 2, 0]]) * 2**30) / 2**30
+    scores = all_scores(ease(SMALL, regularization=1), SMALL)
+    np.testing.assert_array_equal(scores, [learned[0] + learned[1], learned[0], learned[1] + learned[2]])
+    np.testing.assert_allclose(
+        scores, expected, atol=2 * 2.0**-31
+    )  # two weights, each rounded by up to 2^-31
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 100))
@@ -92,8 +100,9 @@ def test_ease_equals_a_ridge_regression_per_item(seed, regularization):
         gram = dense[:, others].T @ dense[:, others] + regularization * np.eye(others.size)
         weights[others, item] = np.linalg.solve(gram, dense[:, others].T @ dense[:, item])
     exact = all_scores(ease(log, regularization=regularization, dtype="float64"), log)
-    np.testing.assert_allclose(exact, dense @ weights, atol=1e-12)
-    single = all_scores(ease(log, regularization=regularization), log)
+    # Each of at most 9 weights is rounded by up to 2^-31.
+    np.testing.assert_allclose(exact, dense @ weights, atol=9 * 2.0**-31 + 1e-12)
+    single = all_scores(ease(log, regularization=regularization, dtype="float32"), log)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, dense @ weights, atol=1e-4)
 
@@ -113,11 +122,12 @@ def test_ease_does_not_depend_on_the_block_in_which_the_inverse_is_mirrored(monk
 
 def test_pure_svd_finds_the_factors_of_a_matrix_of_two_blocks():
     # X = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]]: singular values 2 and 1, right vectors
-    # (1, 1, 0)/√2 and (0, 0, 1).
+    # (1, 1, 0)/√2 and (0, 0, 1), rounded to 30 binary places.
     log = log_of([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]])
     user_factors, item_factors = pure_svd(log, n_factors=2)
-    np.testing.assert_allclose(item_factors, [[ROOT, 0], [ROOT, 0], [0, 1]], atol=1e-14)
-    np.testing.assert_allclose(user_factors, [[2 * ROOT, 0], [2 * ROOT, 0], [0, 1], [0, 0]], atol=1e-14)
+    root = np.rint(ROOT * 2**30) / 2**30
+    np.testing.assert_array_equal(item_factors, [[root, 0], [root, 0], [0, 1]])
+    np.testing.assert_array_equal(user_factors, [[2 * root, 0], [2 * root, 0], [0, 1], [0, 0]])
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -130,7 +140,10 @@ def test_pure_svd_is_the_truncated_decomposition_and_repeats_to_the_bit(seed):
     np.testing.assert_array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[1], second[1])
     if values[2] - values[3] > 1e-6:  # otherwise the third vector is not determined
-        np.testing.assert_allclose(first[0] @ first[1].T, dense @ right[:3].T @ right[:3], atol=1e-8)
+        # e = 2^-31 in each entry of Q: at most 9e in a user factor, e·√9·3 from the item's, over 3 factors.
+        np.testing.assert_allclose(
+            first[0] @ first[1].T, dense @ right[:3].T @ right[:3], atol=3 * (9 + 9) * 2.0**-31 + 1e-8
+        )
 
 
 def test_random_scores_of_a_user_do_not_depend_on_the_other_users_asked_for():
@@ -161,9 +174,33 @@ def test_the_order_of_items_and_users_changes_no_score(seed):
     dense[0] = True  # no empty log
     users, items = rng.permutation(10), rng.permutation(7)
     log, moved = log_of(dense), log_of(dense[np.ix_(users, items)])
-    for baseline in (popularity, item_knn, partial(ease, dtype="float64")):
+    for baseline in (popularity, item_knn):
         before, after = all_scores(baseline(log), log), all_scores(baseline(moved), moved)
-        np.testing.assert_allclose(after, before[np.ix_(users, items)], atol=1e-13)
+        np.testing.assert_array_equal(after, before[np.ix_(users, items)])
+    before, after = all_scores(ease(log), log), all_scores(ease(moved), moved)
+    np.testing.assert_allclose(
+        after, before[np.ix_(users, items)], atol=7 * 2.0**-30
+    )  # 7 weights, 2^-30 each
+
+
+def test_scores_that_are_equal_in_theory_are_equal_to_the_bit():
+    # Item 119 − i is item i once more. Sums in another order, or 3/√18 for 1/√2, would break the tie.
+    half = dense_of(random_log(0, 400, 60))
+    twins = log_of(np.hstack([half, half[:, ::-1]]))
+    item, twin = np.arange(60), 119 - np.arange(60)
+    unseen = half == 0  # a user of an item is also one of its twin, and each of them scores the other
+    for fit in (item_knn, ease):
+        scores = all_scores(fit(twins), twins)
+        np.testing.assert_array_equal(scores[:, item][unseen], scores[:, twin][unseen])
+    _, item_factors = pure_svd(twins, n_factors=10)
+    np.testing.assert_array_equal(item_factors[item], item_factors[twin])
+
+
+def test_what_was_never_seen_has_factors_of_exactly_zero():
+    log = log_of(np.pad(dense_of(random_log(6, 30, 20)), ((0, 2), (0, 3))))
+    user_factors, item_factors = pure_svd(log, n_factors=5)
+    assert not user_factors[-2:].any()
+    assert not item_factors[-3:].any()
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -182,8 +219,11 @@ def test_every_baseline_is_a_scorer_that_can_be_ranked(name):
         (lambda: item_knn(SMALL, n_neighbors=2.5), "n_neighbors must be an integer >= 1; got 2.5"),
         (lambda: ease(SMALL, regularization=0), "regularization must be a finite number > 0; got 0"),
         (lambda: ease(SMALL, regularization=float("nan")), "finite number > 0; got nan"),
-        (lambda: ease(SMALL, dtype="int32"), "dtype must be float32 or float64; got int32"),
-        (lambda: ease(log_of(np.ones((3, 3))), regularization=1e-12), "not positive definite in float32"),
+        (lambda: ease(SMALL, dtype="int32"), "dtype must be float32 or float64; got 'int32'"),
+        (
+            lambda: ease(log_of(np.ones((3, 3))), regularization=1e-12, dtype="float32"),
+            "not positive definite in float32",
+        ),
         (lambda: pure_svd(SMALL, n_factors=3), r"less than min\(n_users, n_items\) = 3; got 3"),
         (lambda: pure_svd(SMALL, n_factors=0), "n_factors must be an integer >= 1; got 0"),
     ],
