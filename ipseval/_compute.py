@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from ipseval._checks import check_choice, check_positive_int
@@ -84,6 +89,57 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class _BlasHold:
+    """The limit of BLAS to one thread, counted by reference over all threads of the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_holders = 0
+        self._before: list[tuple[Callable[[int], Any], int]] = []
+
+    def take(self) -> None:
+        with self._lock:
+            if self._n_holders == 0:
+                found = _blas_libraries(len(sys.modules))
+                self._before = [(set_threads, library.num_threads) for library, set_threads in found]
+                for set_threads, _ in self._before:
+                    set_threads(1)
+            self._n_holders += 1
+
+    def give(self) -> None:
+        with self._lock:
+            self._n_holders -= 1
+            if self._n_holders == 0:
+                for set_threads, n_threads in self._before:
+                    set_threads(n_threads)
+
+
+_HOLD = _BlasHold()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS at one thread per worker: many products at once are faster than one product by many threads.
+
+    The limit belongs to the process. The last of overlapping calls restores what the first has found.
+    """
+    _HOLD.take()
+    try:
+        yield
+    finally:
+        _HOLD.give()
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries(n_modules: int) -> list[tuple[Any, Callable[[int], Any]]]:
+    """Return the BLAS libraries and what sets their threads; to find them takes 10 ms, modules bring more."""
+    from threadpoolctl import ThreadpoolController
+
+    found = [one for one in ThreadpoolController().lib_controllers if one.user_api == "blas"]
+    # From version 3.8 on `set_num_threads` does nothing in all threads but one, which need not be the last.
+    return [(one, getattr(one, "_real_set_num_threads", one.set_num_threads)) for one in found]
 
 
 def _bytes_of(max_memory: int | str) -> int:

@@ -86,7 +86,8 @@ THIRD_PARTY = {
     "splits": {"pandas"},
     "datasets": {"pandas", "pooch"},
     "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},
-    "ranking": {"threadpoolctl", "tqdm"},
+    "_compute": {"threadpoolctl"},
+    "ranking": {"tqdm"},
     "ranking._scorers": {"pandas"},
     "ranking._frames": {"narwhals"},
     "ranking._kernels_numba": {"numba"},
@@ -100,7 +101,7 @@ THIRD_PARTY = {
     "adapters._spark": {"pyspark"},
     "adapters._torch": {"torch"},
     "simulation": {"pandas"},
-    "inference": {"scipy", "statsmodels", "pandas", "tqdm", "threadpoolctl"},
+    "inference": {"scipy", "statsmodels", "pandas", "tqdm"},
     "_evaluation": {"pandas"},
     "evaluation": {"tqdm"},
     "ratings": {"pandas"},
@@ -110,8 +111,8 @@ THIRD_PARTY = {
     "_tables": {"pandas"},
     "_provenance": {"pandas"},
     "plots": {"pandas", "matplotlib"},
-    "validation": {"pandas", "scipy", "tqdm", "threadpoolctl"},
-    "protocols": {"pandas", "tqdm", "threadpoolctl"},
+    "validation": {"pandas", "scipy", "tqdm"},
+    "protocols": {"pandas", "tqdm"},
     "protocols._compare": {"scipy"},
     "distributed": {"pandas", "scipy"},
     "distributed._dask": {"dask"},
@@ -360,4 +361,4 @@ def test_the_rules_refuse_what_they_should_refuse():
     assert not check("ranking._exact", "ipseval.propensity._base")
     assert not check("ranking._exact", "ipseval.ranking")
     assert not check("ranking._exact", "ipseval")
-    assert allowed("ranking._lists") == {"numpy", "pandas", "threadpoolctl", "tqdm"}
+    assert allowed("ranking._lists") == {"numpy", "pandas", "tqdm"}

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ipseval._checks import as_generator, check_choice, check_positive_int, counted
+from ipseval._compute import one_blas_thread
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
@@ -143,7 +143,7 @@ def bootstrap(
         return draw_counts(users.size, size, seed, number) @ stacked.matrix
 
     # One BLAS thread in each worker: its sums then have one order, whatever the machine.
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
         parts = [stacked.ratios(part) for part in pool.map(totals, blocks(n_resamples, users.size))]
     return Bootstrap(
         keys=tuple(sums),

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample, estimate
@@ -88,7 +88,7 @@ class Curves:
         for group in self.linear:
             part = self._per_user if group.form.per_user else self._global
             # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
-            with threadpool_limits(limits=1, user_api="blas"):
+            with one_blas_thread():
                 found, slope = part(group, gamma)
             values.update(zip(group.keys, found.T, strict=True))
             slopes.update(zip(group.keys, slope.T, strict=True))
@@ -106,7 +106,7 @@ class Curves:
         errors: Values = {}
         for group in self.linear:
             estimates = np.column_stack([values[key] for key in group.keys])
-            with threadpool_limits(limits=1, user_api="blas"):
+            with one_blas_thread():
                 squares = self._squared_influence(group, gamma, estimates)
             n = group.form.ranked.users.size
             error = np.sqrt(squares / (n * (n - 1.0))) if n > 1 else np.full(squares.shape, np.nan)

@@ -7,6 +7,7 @@ two) and cached on disk: beside this file, or in the user's cache directory wher
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numba
@@ -36,10 +37,32 @@ def _compile(function: Function, **options: Any) -> Function:
     jit: Any = numba.njit
     options = {"nogil": True, "error_model": "numpy", **options}
     try:
-        compiled: Function = jit(function, cache=True, **options)
+        compiled: Any = jit(function, cache=True, **options)
     except RuntimeError:  # there is no directory to write a cache to
         compiled = jit(function, **options)
-    return compiled
+    else:
+        _forgive_damage(compiled._cache)  # Numba has no other way to what reads and writes its files
+    made: Function = compiled
+    return made
+
+
+def _forgive_damage(cache: Any) -> None:
+    """Let files that cannot be read count as missing: they are emptied, and the function compiled again."""
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_or_empty(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # half a pickle may raise anything
+            with suppress(OSError):
+                cache.flush()
+            return None
+
+    def save_if_possible(*arguments: Any) -> None:
+        with suppress(Exception):  # damaged, and not to be written: there is no cache then
+            save(*arguments)
+
+    cache.load_overload, cache.save_overload = load_or_empty, save_if_possible
 
 
 def _compile_fused(function: Function) -> Function:

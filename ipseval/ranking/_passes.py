@@ -7,13 +7,14 @@ from types import ModuleType
 
 import numpy as np
 
+from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, IntArray
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import CandidateLists
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import Targets
-from ipseval.ranking._run import Resources, one_blas_thread, run_blocks, run_workers
+from ipseval.ranking._run import Resources, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
 from ipseval.ranking._stored import check_nan, count_block
 

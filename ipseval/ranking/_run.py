@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -161,18 +160,3 @@ def quiet_tqdm() -> Any:
         warnings.simplefilter("ignore", TqdmWarning)
         from tqdm.auto import tqdm
     return tqdm
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS at one thread per worker, and restore it: many products at once beat one product by many."""
-    with _blas().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _blas() -> Any:
-    """Return the control of the BLAS libraries; finding them among all that is loaded takes 10 ms."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import stat
@@ -9,14 +10,17 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ipseval import ComputeOptions, InputError, rank_positives
-from ipseval.ranking import _factors, _run
+from ipseval._compute import one_blas_thread
+from ipseval.ranking import _factors, _kernels_numba, _run
 from tests.ranking.worlds import ENGINES, world_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +67,63 @@ def test_blas_has_one_thread_per_worker_and_gets_its_own_back(monkeypatch):
         assert blas_threads() == before
     assert len(seen) == 5
     assert all(threads == [1] * len(threads) for threads in seen)
+
+
+def test_blas_gets_its_threads_back_when_rankings_overlap():
+    # The first to begin is the first to end: it must not give the threads back, nor the last keep them.
+    first_runs, second_runs, first_is_done = (threading.Event() for _ in range(3))
+
+    def first() -> None:
+        with one_blas_thread():
+            first_runs.set()
+            second_runs.wait(10)
+        first_is_done.set()
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        other = threading.Thread(target=first)
+        other.start()
+        first_runs.wait(10)
+        with one_blas_thread():
+            second_runs.set()
+            first_is_done.wait(10)
+            assert blas_threads() == [1] * len(before)
+        other.join()
+        assert blas_threads() == before
+
+
+def test_blas_gets_its_threads_back_after_many_rankings_in_threads():
+    world = one_each(40, 30)
+    model, compute = factors_for(world), ComputeOptions(n_threads=2, block_size=5, engine="numpy")
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(lambda _: rank_positives(model, world.split, compute=compute), range(48)))
+        assert blas_threads() == before
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_damaged_cache_of_numba_is_built_again(suffix, share, tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "kernel.py"
+    source.write_text("def twice(x):\n    return 2 * x\n")
+
+    def fresh():
+        spec = importlib.util.spec_from_file_location("kernel", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return _kernels_numba._compile(module.twice)
+
+    assert fresh()(4) == 8
+    files = list((tmp_path / "cache").rglob(f"*{suffix}"))
+    assert len(files) == 1
+    whole = files[0].read_bytes()
+    files[0].write_bytes(whole[: int(share * len(whole))])
+    assert fresh()(4) == 8
+    again = fresh()
+    assert again(4) == 8
+    assert sum(again.stats.cache_hits.values()) == 1
 
 
 def test_the_callers_function_is_called_in_the_callers_thread_with_blas_untouched():
