@@ -77,8 +77,8 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
         same = same and np.array_equal(ranked.item, first.item)
         if not (same and _same_ids(ranked, first)):
             raise InputError(
-                f"{name!r} ranks {len(ranked):,} positives other than the {len(first):,} of {first_name!r}; "
-                "recommenders can be compared on the same positives only."
+                f"{name!r} and {first_name!r} rank different test positives ({len(ranked):,} and "
+                f"{len(first):,}); rank all recommenders on one split."
             )
         if ranked.candidates != first.candidates or not np.array_equal(
             ranked.n_candidates, first.n_candidates
@@ -137,7 +137,7 @@ def warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> Non
 
 
 def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
-    """Warn of metrics that are read off sampled ranks as if they were ranks among all candidates."""
+    """Warn of metrics that take sampled ranks for ranks among all candidates."""
     if ranked.sampling is None:
         return
     # AUC on a uniform sample is unbiased; corrected metrics say themselves what they are.
@@ -150,9 +150,9 @@ def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
     if plain:
         n, m = int(np.median(ranked.sampling.n_candidates)), ranked.sampling.n_sampled
         warnings.warn(
-            f"{', '.join(plain)}: read off lists of {m:,} candidates drawn from {n - 1:,}, not off the full "
-            f"ranking; one rank there stands for about {(n - 1) / m:,.0f} here, and recommenders can change "
-            "places. Rank all candidates, or correct with ipseval.sampled_metrics.sampled_metric(…).",
+            f"{', '.join(plain)}: computed on {m:,} sampled candidates of {n - 1:,}. Values are not "
+            "comparable with those of the full ranking, and recommenders may change places. Rank all "
+            "candidates, or correct with ipseval.sampled_metrics.sampled_metric(…).",
             DataWarning,
             stacklevel=4,
         )

@@ -183,7 +183,7 @@ def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
         for claim, metrics in by_claim.items():
             on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
             lines.append(f"{label}{on}: {claim}.")
-        if row["remark"]:
+        if row["remark"] and not row["flag"]:
             lines.append(f"  {row['remark']}.")
         for text in dict.fromkeys(text for note in part["note"].unique() for text in note.split("; ")):
             if text and text != row["flag"]:

@@ -64,8 +64,8 @@ class Demo:
         held_out = f"{len(ranked):,} positives of {ranked.users.size:,} users"
         return (
             f"A simulated world: {size}. Relevance and the chance to be observed are known,\n"
-            "so every estimate can be held against the truth. Five recommenders are trained on a biased log\n"
-            f"and evaluated on {held_out} from a second biased log, "
+            "so every estimate can be compared with the truth. Five recommenders learn from a biased log\n"
+            f"and are evaluated on {held_out} from a second biased log, "
             f"{np.median(ranked.counts):g} per user in the median.\nPropensity: the true one ({model})."
         )
 

@@ -92,7 +92,7 @@ def evaluate(
         In the order of `split.user_ids`, or with user ids as labels:
         s_u, the number of relevant items of each user, for `ips` of metrics that divide by it.
     on_low_ess : {"warn", "raise", "nan", "ignore"}
-        What to do with weighted estimates whose weights are worth few observations; "nan" withholds them.
+        What to do with weighted estimates of a small effective sample size; "nan" withholds them.
     interval : {"normal", "percentile", "bca"}
         From the standard error, or from a bootstrap over users; see `Evaluation.with_intervals`.
     n_resamples, rng

@@ -228,7 +228,7 @@ def _estimators(estimators: Iterable[str] | None, propensity: Propensity | None)
             raise PropensityError(f"{name} needs a propensity; pass propensity=, or ask for naive only.")
         if name == IPS and propensity is not None and not propensity.is_probability:
             raise PropensityError(
-                "ips divides by the number of pairs and so needs P on the scale of probabilities, but this "
+                "ips divides by the number of pairs and so needs P on the scale of probabilities. This "
                 "propensity is known up to a factor only; use snips-pooled, where the factor cancels."
             )
     if not chosen:

@@ -235,7 +235,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
                 "b": ipseval.rank_positives(SCORES, SPLIT).select(np.array([True, False])),
             }
         ),
-        r"'b' ranks 1 positives other than the 2 of 'a'",
+        r"'b' and 'a' rank different test positives \(1 and 2\)",
     ),
 }
 

@@ -31,7 +31,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.evaluate_ranks(
             {"a": ipseval.rank_positives(SCORES, SPLIT), "b": ipseval.rank_positives(SCORES, RENAMED)}
         ),
-        r"'b' ranks 2 positives other than the 2 of 'a'",
+        r"'b' and 'a' rank different test positives \(2 and 2\)",
     ),
     "ranks among other candidates": (
         lambda: ipseval.evaluate_ranks(

@@ -197,7 +197,7 @@ def test_a_false_swap_is_found_in_at_most_five_per_cent_when_one_difference_is_c
     assert found / 4000 == pytest.approx(0.05, abs=4 * 0.0034)
 
 
-@pytest.mark.filterwarnings("ignore:recall@1. read off lists of 4 candidates")
+@pytest.mark.filterwarnings("ignore:recall@1. computed on 4 sampled candidates")
 def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
     log = make_log()
     pools = ["all", SampledCandidates(4, rng=0), SampledCandidates(4, distribution="popularity", rng=0)]

@@ -62,7 +62,7 @@ class Average(Estimator):
 
     @property
     def weighting(self) -> str:  # type: ignore[override]
-        """What a positive weighs, in words."""
+        """The weight of a positive, in words."""
         above = "1/P" if self.weighted else "1"
         below = {"one": " over its user's Σ1/P" if self.weighted else " over |S*_u|", "mean": " over |S*_u|"}
         return above + below.get(self.mass, "")
@@ -114,7 +114,7 @@ class Average(Estimator):
         if metric.kind == "mean":
             return {
                 "one": Claim(
-                    "not consistent", "in users: a bias of order 1/|S*_u| stays, also with the true P"
+                    "not consistent", "in users: a bias of order 1/|S*_u| stays, even with the true P"
                 ),
                 "mean": Claim("nearly consistent", "given P up to a factor"),
                 "total": Claim(

@@ -29,7 +29,7 @@ class Estimator(ABC):
     weighted : bool
         Whether it needs a propensity.
     weighting : str
-        What a positive weighs in its estimates, in words.
+        The weight of a positive in its estimates, in words.
     target : {"user", "pooled"}
         The average it estimates: over users, or over all relevant pairs.
     separable : bool

@@ -124,9 +124,9 @@ def _ordered(
         return first, second, 0.0, 1.0, f"{first} = {second}", ""
     better, worse = (first, second) if difference > 0 else (second, first)
     if np.isinf(factor):
-        statement = f"{better} > {worse} holds whatever the weights"
+        statement = f"{better} stays ahead of {worse} whatever the weights"
     else:
-        statement = f"{better} > {worse} holds while no weight is wrong by a factor {factor:.3g}"
+        statement = f"{better} stays ahead of {worse} unless some weight is off by more than ×{factor:.3g}"
     return better, worse, abs(difference), factor, statement, ""
 
 

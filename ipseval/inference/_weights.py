@@ -1,4 +1,4 @@
-"""Weight diagnostics: how many observations the weights are worth, and who carries them."""
+"""Weight diagnostics: the effective sample size of the weights, and which positives carry them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ipseval.estimators import Estimator, Sample
 from ipseval.inference._pareto import pareto_k
 from ipseval.propensity import Propensity
 
-# A weighted average is flagged when its own weights are worth less than this; the rule is in the notes below.
+# A weighted average is flagged when its effective sample size is below this; the notes below have the rule.
 LOW_ESS_SHARE = 0.1
 LOW_ESS = 50.0
 LOW_ESS_SMALL_DATA = 0.5
@@ -55,8 +55,8 @@ class WeightDiagnostics:
     weighted : bool
         False: all weights are 1.
     weighting : str
-        What a positive weighs in the estimates, in words: an estimator that averages users divides 1/P, and
-        one that normalises within a user takes what is common to its positives out.
+        The weight of a positive in the estimates, in words. An estimator that averages users divides 1/P by
+        the number or the weight of the user's positives.
     ess_own, share_own : float
         `ess` and `max_weight_share` of those weights; NaN stands for those of 1/P.
     ess_equal, share_equal : float
@@ -116,27 +116,23 @@ class WeightDiagnostics:
         """Why estimates with these weights should not be trusted, in words; empty when nothing is wrong."""
         if not self.weighted:
             return ""
-        if self.ess_own < min(LOW_ESS, LOW_ESS_SMALL_DATA * self.ess_equal):
-            return f"few effective positives: the weights ({self.weighting}) are {self.worth}"
-        if self.ess_own < LOW_ESS_SHARE * self.ess_equal:
-            return f"uneven weights ({self.weighting}): {self.worth}"
+        few, uneven = min(LOW_ESS, LOW_ESS_SMALL_DATA * self.ess_equal), LOW_ESS_SHARE * self.ess_equal
+        if self.ess_own < max(few, uneven):
+            return f"{self._size}, below {max(few, uneven):,.0f}"
         if self.share_own > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * self.share_equal):
-            return f"one positive carries {self.share_own:.0%} of the weight ({self.weighting})"
+            return f"one positive carries {self.share_own:.0%} of the weight"
         return ""
 
     @property
-    def worth(self) -> str:
-        """What the estimator's own weights are worth, in words."""
+    def _size(self) -> str:
         averaged = round(self.ess_equal) != self.n_positives
-        equal = f" (with equal P: {self.ess_equal:,.0f})" if averaged else ""
-        return f"worth {self.ess_own:,.0f} of {self.n_positives:,} positives{equal}"
+        equal = f" ({self.ess_equal:,.0f} with equal propensities)" if averaged else ""
+        return f"effective sample size {self.ess_own:,.0f} of {self.n_positives:,}{equal}"
 
     @property
     def remark(self) -> str:
-        """What the weights are worth where that is not `ess`, in words; otherwise empty."""
-        if not self.weighted or math.isclose(self.ess_own, self.ess, rel_tol=1e-9):
-            return ""
-        return f"weights {self.weighting}: {self.worth}; 1/P alone: {self.ess:,.0f}"
+        """The effective sample size of the estimator's own weights, in words; empty for equal weights."""
+        return self._size if self.weighted else ""
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -286,7 +282,7 @@ def apply_low_ess(weights: Mapping[str, WeightDiagnostics], on_low_ess: str) -> 
     flagged = {label: one.flag for label, one in weights.items() if one.flag}
     if on_low_ess == "nan":
         return {
-            label: f"withheld, not to be trusted: {flag}"
+            label: f"withheld, unreliable: {flag}"
             for label, flag in flagged.items()
             if weights[label].weighted
         }

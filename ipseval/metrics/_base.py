@@ -127,7 +127,7 @@ def check_representable(metric: Metric, values: FloatArray) -> FloatArray:
     n_bad = int((~np.isfinite(values)).sum())
     if n_bad:
         raise InputError(
-            f"the unbiased {metric.label} multiplies 1/P over the positives of a user, and for {n_bad} of "
+            f"the unbiased {metric.label} multiplies 1/P over the positives of a user. For {n_bad} of "
             f"{values.size} users the product is beyond the range of floating-point numbers. Its variance is "
             "of that size too: use recall@k, mean_dcg or dcg, or snips."
         )

@@ -20,8 +20,8 @@ from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 class DirectPropensity:
     """P_i = n*_i/(|U| q_i), q_i = (pos_i + K λ_i)/(expo_i + K): no power law, on the scale of probabilities.
 
-    q_i, the share of users who like item i, is read off its random exposures and shrunk to the power-law fit
-    λ_i with the weight of K exposures.
+    q_i, the share of users who like item i, is estimated from its random exposures and shrunk to the
+    power-law fit λ_i with the weight of K exposures.
 
     Parameters
     ----------

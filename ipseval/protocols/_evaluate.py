@@ -89,7 +89,7 @@ def evaluate_protocol(
 
     The influence of user u on the estimate of a repeat, ψ_u/n, is averaged over repeats: the variance is
     Σ over users of its square, and a replicate adds Σ w_u ψ_u/n, w_u the number of times u was drawn. Models
-    are taken as trained: what another training set would have given is not in it.
+    are taken as trained; the variance between training sets is not in it.
     """
     first = repeats[0]
     evaluations: dict[tuple[str, float | None], list[Evaluation]] = {}

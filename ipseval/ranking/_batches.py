@@ -1,4 +1,4 @@
-"""Batches: the positives of a few users, and what they must not be ranked against."""
+"""Batches: the positives of a few users, and their excluded items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact ranks from factor matrices: a fast product decides the clear cases, exact scores the close ones.
+"""Exact ranks from factor matrices: a fast product first, exact scores where two are close.
 
 The score of a pair is s = Σ_k u_k v_k (+ bias), added in order in double precision: a definition that does
 not depend on the machine, its BLAS, the block size or the number of threads, and in which equal items tie

@@ -1,4 +1,4 @@
-"""Whether a property of user–item pairs tells two samples apart beyond what users and items explain."""
+"""Conditional score test of a covariate of user–item pairs, given user and item effects."""
 
 from __future__ import annotations
 

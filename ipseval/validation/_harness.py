@@ -1,4 +1,4 @@
-"""The harness: are corrected estimates closer to what random exposure shows than plain ones are."""
+"""The harness: compares corrected and plain estimates with what random exposure shows."""
 
 from __future__ import annotations
 

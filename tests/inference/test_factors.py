@@ -106,7 +106,9 @@ def test_bounds_of_the_difference_just_reach_zero_at_the_tipping_factor():
             low = by_linear_program(d, w * share, row.factor)[0]
         assert low == pytest.approx(0, abs=1e-7)
         assert row.difference > 0
-        assert row.statement.startswith(f"{row.model} > {row.other} holds while no weight is wrong by")
+        assert row.statement.startswith(
+            f"{row.model} stays ahead of {row.other} unless some weight is off by"
+        )
 
 
 def test_a_recommender_that_is_never_worse_stays_ahead_whatever_the_weights():
@@ -123,7 +125,7 @@ def test_a_recommender_that_is_never_worse_stays_ahead_whatever_the_weights():
     frame = evaluation.tipping_factors()
     assert frame["model"].tolist() == ["best", "best"]
     assert np.isinf(frame["factor"]).all()
-    assert frame["statement"].tolist() == ["best > any holds whatever the weights"] * 2
+    assert frame["statement"].tolist() == ["best stays ahead of any whatever the weights"] * 2
 
 
 def test_equal_recommenders_need_no_factor():

@@ -77,17 +77,17 @@ def test_weights_that_differ_little_are_not_flagged_however_few_they_are():
 def test_weights_of_few_positives_that_differ_much_are_flagged():
     # w = 1 nine times and 100: (109)²/(10009) = 1.19 of 10, below half of them.
     one = diagnostics([1.0] * 9 + [0.01], list(range(10)), "snips-pooled")
-    assert one.flag == "few effective positives: the weights (1/P) are worth 1 of 10 positives"
+    assert one.flag == "effective sample size 1 of 10, below 5"
 
 
 @pytest.mark.parametrize(
     ("ess_own", "share_own", "n_positives", "flag"),
     [
-        (49.0, 0.05, 1000, "few effective positives"),
+        (49.0, 0.05, 1000, "effective sample size 49 of 1,000, below 100"),
         (51.0, 0.05, 400, ""),
         (15.1, 0.15, 30, ""),
-        (14.9, 0.15, 30, "few effective positives"),
-        (99.0, 0.01, 1000, "uneven weights"),
+        (14.9, 0.15, 30, "effective sample size 15 of 30, below 15"),
+        (99.0, 0.01, 1000, "effective sample size 99 of 1,000, below 100"),
         (101.0, 0.01, 1000, ""),
         (60.0, 0.101, 100, "one positive carries 10%"),
         (60.0, 0.099, 100, ""),
@@ -128,7 +128,7 @@ def test_snips_with_one_positive_per_user_is_not_withheld_as_it_equals_aoa():
     assert weights["snips"].ess == weights["snips-pooled"].ess < 1.3
     assert weights["snips"].ess_own == 100
     assert "snips is identical to aoa" in repr(evaluation)
-    assert "worth 100 of 100 positives; 1/P alone: 1" in repr(evaluation)
+    assert "effective sample size 100 of 100." in repr(evaluation)
 
 
 def test_nearly_equal_weights_of_few_positives_raise_no_warning():

@@ -91,12 +91,12 @@ def steep(on_low_ess: str) -> ipseval.Evaluation:
 
 
 def test_few_effective_positives_warn():
-    with pytest.warns(PositivityWarning, match=r"snips-pooled: .*are worth"):
+    with pytest.warns(PositivityWarning, match=r"snips-pooled: effective sample size"):
         steep("warn")
 
 
 def test_few_effective_positives_raise_where_asked():
-    with pytest.raises(PropensityError, match=r"worth .*on_low_ess='warn'"):
+    with pytest.raises(PropensityError, match=r"effective sample size .*on_low_ess='warn'"):
         steep("raise")
 
 
@@ -105,7 +105,7 @@ def test_few_effective_positives_are_withheld_where_asked_and_the_note_says_so()
     frame = evaluation.frame.set_index(["estimator", "model"])
     withheld = frame.loc["snips-pooled"]
     assert withheld[["estimate", "std_error", "ci_low", "ci_high"]].isna().all(axis=None)
-    assert withheld["note"].str.contains("withheld, not to be trusted: .*are worth").all()
+    assert withheld["note"].str.contains("withheld, unreliable: effective sample size").all()
     assert frame.loc["aoa"]["estimate"].notna().all()
     assert "withheld" in repr(evaluation)
     compared = evaluation.compare().set_index("estimator")
@@ -119,11 +119,11 @@ def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
     assert (frame.loc["snips-pooled", "ess"] < 50).all()
     assert (frame.loc["aoa", "ess"] == len(evaluation.samples["m0"].ranked)).all()
     assert frame.loc["snips-pooled", "max_weight_share"].between(0, 1).all()
-    assert frame.loc["snips-pooled", "note"].str.contains("are worth").all()
+    assert frame.loc["snips-pooled", "note"].str.contains("effective sample size").all()
     assert frame["claim"].str.len().gt(0).all()
     printed = repr(evaluation)
-    assert "not to be trusted, see below: snips-pooled" in printed
-    assert "NOT TO BE TRUSTED" in printed
+    assert "unreliable, see the warning above: snips-pooled" in printed
+    assert "Unreliable: snips-pooled. Effective sample size" in printed
 
 
 def test_the_diagnostics_frame_has_one_row_per_estimator():

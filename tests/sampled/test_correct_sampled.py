@@ -256,7 +256,7 @@ def test_corrected_metrics_run_through_every_estimator(method):
 def test_metrics_read_off_sampled_ranks_warn_and_corrected_ones_do_not():
     world = random_world(3)
     ranked = rank_positives(world.scores, world.split, candidates=SampledCandidates(3, rng=0))
-    with pytest.warns(ipseval.DataWarning, match="recall@2: read off lists of 3 candidates drawn from"):
+    with pytest.warns(ipseval.DataWarning, match="recall@2: computed on 3 sampled candidates of 22"):
         ipseval.evaluate_ranks({"model": ranked}, metrics=["recall@2", "auc"])
     corrected = ipseval.sampled_metrics.sampled_metric("recall@2", "rank")
     ipseval.evaluate_ranks({"model": ranked}, metrics=[corrected, "auc"])
