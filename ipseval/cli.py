@@ -32,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except IpsevalError as error:
         print(f"ipseval: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("ipseval: interrupted", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,12 +122,17 @@ def _add_metrics(commands: Any) -> None:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    print(
+        "Five recommenders learn in a simulated world; this takes some seconds.", file=sys.stderr, flush=True
+    )
     from ipseval.demo import plot_demo, run_demo
 
     demo = run_demo(rng=options.seed)
-    print(demo)
-    if options.picture and plot_demo(demo, Path(options.picture)):
-        print(f"\nPicture: {options.picture}")
+    print(demo, flush=True)
+    if options.picture:
+        drawn = plot_demo(demo, Path(options.picture))
+        without = "none, as matplotlib is not installed; get it with: pip install 'ipseval[plot]'"
+        print(f"\nPicture: {options.picture if drawn else without}")
     return 0
 
 

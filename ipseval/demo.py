@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval import baselines
-from ipseval.errors import DataWarning
+from ipseval._checks import check_positive_int
+from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.simulation import World
@@ -89,8 +90,9 @@ class Demo:
         )
 
 
-def run_demo(*, rng: int = 0, n_users: int = 5000, n_items: int = 2000) -> Demo:
+def run_demo(*, rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> Demo:
     """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
+    check_positive_int("rng", rng, minimum=0)
     world = World(n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng)
     split = world.split(rng=rng + 1)
     models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
@@ -127,7 +129,10 @@ def plot_demo(demo: Demo, path: Path) -> bool:
         axis.get_legend().remove()
     for axis in axes[1:]:
         axis.set_ylabel("")
-    figure.savefig(path, dpi=150)
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:  # no such folder, no such format
+        raise InputError(f"the picture cannot be written to {path}: {error}.") from None
     return True
 
 
