@@ -12,7 +12,7 @@ import pandas as pd
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
-from ipseval.estimators import Estimate, Estimator, Sample, estimate
+from ipseval.estimators import Estimate, Estimator, Sample, Target, estimate
 from ipseval.inference import diagnostics_by_estimator, weight_diagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
@@ -103,7 +103,7 @@ class Collected:
                     )
             self._add_criteria(RANDOM_SAMPLE, groups)
 
-    def _add_gammas(self, compared: Mapping[str, Compared], log_popularity: FloatArray) -> None:
+    def _add_gammas(self, compared: Mapping[Target, Compared], log_popularity: FloatArray) -> None:
         for kind in self.estimators:
             one = compared[kind.target]
             ranked = one.first[0]
@@ -130,7 +130,7 @@ class Collected:
         return fitted
 
     def _add_propensity(
-        self, number: int, label: str, weighted: Mapping[str, tuple[Compared, dict[str, Sample]]]
+        self, number: int, label: str, weighted: Mapping[Target, tuple[Compared, dict[str, Sample]]]
     ) -> None:
         groups = []
         for kind in self.estimators:
