@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ipseval._artefacts import read_arrays, reading
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 
@@ -15,8 +17,8 @@ TABLES = (".csv", ".tsv", ".parquet")
 ARRAYS = (".npy", ".npz")
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
-    """Return the table in a CSV, TSV or Parquet file.
+def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Return the table in a CSV, TSV or Parquet file; `columns` are renamed where it has them.
 
     Raises
     ------
@@ -24,16 +26,23 @@ def read_table(path: str | Path) -> pd.DataFrame:
         For a missing file, another suffix, or content that cannot be parsed.
     """
     path = _existing(path)
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        if path.suffix in (".csv", ".tsv"):
-            return pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
-    except ImportError:
-        raise InputError(f"{path} is Parquet; install pyarrow (pip install 'ipseval[parquet]').") from None
-    except (ValueError, OSError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    raise InputError(f"{path}: expected a table ending in {', '.join(TABLES)}.")
+    if path.suffix not in TABLES:
+        raise InputError(f"{path}: expected a table ending in {', '.join(TABLES)}.")
+    with reading(path):
+        try:
+            if path.suffix == ".parquet":
+                frame = pd.read_parquet(path)
+            else:
+                frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
+        except ImportError:
+            raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.") from None
+    wanted = {old: new for old, new in (columns or {}).items() if old in frame.columns and old != new}
+    clash = [new for new in wanted.values() if new in frame.columns and new not in wanted]
+    if clash:
+        raise InputError(
+            f"{path} has columns {', '.join(wanted)} and {', '.join(clash)}; remove one of them."
+        )
+    return frame.rename(columns=wanted)
 
 
 def read_array(path: str | Path) -> AnyArray:
@@ -45,32 +54,27 @@ def read_array(path: str | Path) -> AnyArray:
         For a missing or damaged file, pickled content, or a .npz with several arrays.
     """
     path = _existing(path)
-    try:
-        loaded: Any = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    with loaded:
-        if len(loaded.files) != 1:
-            raise InputError(f"{path} holds {len(loaded.files)} arrays; expected one.")
-        try:
-            array: AnyArray = loaded[loaded.files[0]]
-        except ValueError as error:
-            raise InputError(f"cannot read {path}: {error}") from None
-    return array
+    if path.suffix == ".npz":
+        arrays = read_arrays(path)
+        if len(arrays) != 1:
+            raise InputError(f"{path} holds {len(arrays)} arrays; expected one.")
+        return next(iter(arrays.values()))
+    with reading(path):
+        array: AnyArray = np.lib.format.open_memmap(path, mode="r")
+        return array
 
 
-def read_scores(path: str | Path) -> Any:
+def read_scores(path: str | Path, columns: Mapping[str, str] | None = None) -> Any:
     """Return a score array (.npy, .npz) or a table of top-K lists (user, item, rank or score)."""
     path = Path(path)
     if path.suffix in ARRAYS:
         return read_array(path)
-    frame = read_table(path)
+    frame = read_table(path, columns)
     if not ({"user", "item"} <= set(frame.columns) and {"rank", "score"} & set(frame.columns)):
         raise InputError(
             f"{path}: top-K lists need columns user, item and rank or score; it has "
-            f"{', '.join(map(str, frame.columns))}."
+            f"{', '.join(map(str, frame.columns))}. Other names of users and items: --user-column and "
+            "--item-column."
         )
     return frame
 

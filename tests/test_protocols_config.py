@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ipseval.cli import main
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.protocols import run_config
@@ -95,14 +97,87 @@ BAD_CONFIGS = {
         CONFIG.replace("k_core", "candidates = [{n_sampled = 3}]\nk_core"),
         "give a seed",
     ),
+    "an unknown option of a scheme": (
+        CONFIG.replace("k_core", "candidates = [{rng = 0, n_sampled = 3, n = 3}]\nk_core"),
+        "SampledCandidates: .*'n'",
+    ),
+    "an option that a model does not take": (CONFIG.replace("item = 3", "items = 3"), "constant: .*'items'"),
+    "a place that is a file": (CONFIG.replace('path = "out"', 'path = "shop.csv"'), "cannot write"),
 }
+
+
+WRONG_TYPES = {
+    ("path", "[study]"): ["3", "[1]", "true"],
+    ("logs", "the file"): ["3", "[]"],
+    ("protocols", "the file"): ['"all"'],
+    ("file", "[logs.shop]"): ["3", "{a = 1}"],
+    ("timestamp", "[logs.shop]"): ["3", "[1]"],
+    ("min_value", "[logs.shop]"): ['"4"', "true", "1979-05-27"],
+    ("options", "[models.first]"): ["3", '"item"'],
+    ("function", "[models.first]"): ["3", '["a:b"]'],
+    ("k_core", "[protocols]"): ["5", '["5"]', "[5.0]", "[true]"],
+    ("holdout", "[protocols]"): ['"ratio"', "[1]"],
+    ("candidates", "[protocols]"): ['"all"', "[3]"],
+    ("test_fraction", "[protocols]"): ['"a"', "[0.1]"],
+    ("gammas", "[study]"): ["1.0", '["1"]', "[true]"],
+    ("metrics", "[study]"): ["3", "[3]"],
+    ("k", "[study]"): ['"1"', "[0.5]"],
+    ("rng", "[study]"): ["0.5", '"0"'],
+}
+CASES = [(name, where, value) for (name, where), values in WRONG_TYPES.items() for value in values]
+
+
+def with_entry(name: str, where: str, value: str) -> str:
+    """Return the configuration with one entry set or replaced."""
+    if name == "path":
+        return CONFIG.replace('path = "out"', f"path = {value}")
+    if where == "the file":
+        head, *tables = CONFIG.split("\n[")
+        kept = [one for one in tables if not one.startswith(name)]
+        return "\n[".join([f"{head}\n{name} = {value}", *kept])
+    lines = [line for line in CONFIG.split("\n") if not line.startswith(f"{name} =")]
+    lines.insert(lines.index(where) + 1, f"{name} = {value}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(("name", "where", "value"), CASES)
+def test_an_entry_of_a_wrong_type_is_named_with_what_was_expected(name, where, value, tmp_path: Path) -> None:
+    write_files(tmp_path, with_entry(name, where, value))
+    with pytest.raises(InputError, match=f"{name} must be .*; got|needs function"):
+        run_config(tmp_path / "study.toml")
+
+
+MODULES = {
+    "ends the program": (
+        "import sys\nsys.exit(0)\n",
+        "importing .*_0:constant failed .SystemExit: 0",
+    ),
+    "is no Python": ("def constant(:\n", "failed .SyntaxError"),
+    "raises": ("1 / 0\n", "failed .ZeroDivisionError"),
+    "ends it when fitted": ("def constant(train, item=0):\n    raise SystemExit(0)\n", "ended the program"),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_that_fails_or_ends_the_program_is_an_error(name: str, tmp_path: Path, capsys) -> None:
+    module, message = MODULES[name]
+    number = list(MODULES).index(name)
+    write_files(tmp_path, CONFIG.replace("config_models", f"config_models_{number}"))
+    (tmp_path / f"config_models_{number}.py").write_text(module)
+    assert main(["study", str(tmp_path / "study.toml")]) == 2
+    assert re.search(message.replace("_0:", f"_{number}:"), capsys.readouterr().err)
+
+
+def write_files(folder: Path, text: str) -> None:
+    frame = make_log().to_frame().rename(columns={"timestamp": "time"})
+    frame.assign(stars=3).to_csv(folder / "shop.csv", index=False)
+    (folder / "config_models.py").write_text(MODULE)
+    (folder / "study.toml").write_text(text)
 
 
 @pytest.mark.parametrize("name", BAD_CONFIGS)
 def test_bad_files_say_what_was_expected(name: str, tmp_path: Path) -> None:
     text, message = BAD_CONFIGS[name]
-    make_log().to_frame().rename(columns={"timestamp": "time"}).to_csv(tmp_path / "shop.csv", index=False)
-    (tmp_path / "config_models.py").write_text(MODULE)
-    (tmp_path / "study.toml").write_text(text)
+    write_files(tmp_path, text)
     with pytest.raises(InputError, match=message):
         run_config(tmp_path / "study.toml")

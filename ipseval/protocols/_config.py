@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import os
 import sys
 import tomllib
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ipseval import datasets
+from ipseval._artefacts import reading, writable
 from ipseval._checks import examples
 from ipseval._files import read_table
 from ipseval.errors import InputError, UnknownNameError
@@ -22,13 +24,31 @@ from ipseval.protocols._result import ProtocolStudy
 from ipseval.protocols._study import study
 from ipseval.ranking import SampledCandidates
 
-_TOP = ("path", "logs", "models", "protocols", "study")
-_STUDY = ("metrics", "estimators", "gammas", "k", "confidence_level", "n_resamples", "rng")
-_PROTOCOLS = (
-    *("order", "holdout", "k_core", "candidates", "n_repeats"),
-    *("test_fraction", "validation_fraction", "n_validation"),
-)
-_LOG_OPTIONS = ("user", "item", "value", "timestamp", "duplicates")
+# What each entry must be: a type, a list of it, or one of several.
+_TOP = {"path": str, "logs": dict, "models": dict, "protocols": dict, "study": dict}
+_STUDY = {
+    "metrics": (str, [str]),
+    "estimators": (str, [str]),
+    "gammas": [float],
+    "k": (int, [int]),
+    "confidence_level": float,
+    "n_resamples": int,
+    "rng": int,
+}
+_PROTOCOLS = {
+    "order": [str],
+    "holdout": [str],
+    "k_core": [int],
+    "candidates": [(str, dict)],
+    "n_repeats": int,
+    "test_fraction": float,
+    "validation_fraction": float,
+    "n_validation": int,
+}
+_COLUMNS = {"user": str, "item": str, "value": str, "timestamp": str, "duplicates": str}
+_LOG = {"file": str, "dataset": str, "options": dict, "min_value": float, **_COLUMNS}
+_MODEL = {"function": str, "options": dict}
+_WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table"}
 
 
 def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) -> ProtocolStudy:
@@ -70,16 +90,15 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
         For a file that cannot be read, and for an unknown or missing entry.
     """
     source = Path(path)
-    try:
+    with reading(source, "It must be a TOML file."):
         config = tomllib.loads(source.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"cannot read {source}: {error}") from None
     _check_entries("the file", config, _TOP)
     for name in ("logs", "models"):
-        if not isinstance(config.get(name), dict) or not config[name]:
+        if not config.get(name):
             raise InputError(f"{source} needs at least one [{name}.<name>].")
     folder = source.parent
     target = folder / config.get("path", f"{source.stem}-results")
+    writable(target / "report.md")
     _check_entries("[study]", config.get("study", {}), _STUDY)
     found = study(
         {name: _model(name, entry, folder) for name, entry in config["models"].items()},
@@ -95,7 +114,7 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
 
 def _log(name: str, entry: Any, folder: Path) -> Interactions:
     where = f"[logs.{name}]"
-    _check_entries(where, entry, ("file", "dataset", "options", "min_value", *_LOG_OPTIONS))
+    _check_entries(where, entry, _LOG)
     if "file" not in entry:
         raise InputError(f"{where} needs file = '<path>'.")
     log = _read_log(where, entry, folder / entry["file"])
@@ -103,12 +122,13 @@ def _log(name: str, entry: Any, folder: Path) -> Interactions:
         return log
     if log.value is None:
         raise InputError(f"{where}: min_value needs values, and this log has none.")
-    keep = log.value >= entry["min_value"]
+    with reading(where, "min_value is for numbers."):
+        keep = log.value >= entry["min_value"]
     return replace(log.select(keep), value=None, n_pairs_removed=log.n_pairs_removed + int((~keep).sum()))
 
 
 def _read_log(where: str, entry: dict[str, Any], file: Path) -> Interactions:
-    columns = {key: entry[key] for key in _LOG_OPTIONS if key in entry}
+    columns = {key: entry[key] for key in _COLUMNS if key in entry}
     options = entry.get("options", {})
     if "dataset" not in entry:
         if options:
@@ -120,7 +140,8 @@ def _read_log(where: str, entry: dict[str, Any], file: Path) -> Interactions:
     if loader is None:
         known = [one.removeprefix("load_") for one in dir(datasets) if one.startswith("load_")]
         raise UnknownNameError(f"dataset in {where}:", entry["dataset"], known)
-    loaded = loader(file, **options)
+    with reading(where, "See the documentation of its loader for the options."):
+        loaded = loader(file, **options)
     if isinstance(loaded, datasets.RandomExposureStudy):
         # Of biased against random exposure, the self-selected positives are the log.
         return loaded.positives().biased
@@ -131,17 +152,19 @@ def _read_log(where: str, entry: dict[str, Any], file: Path) -> Interactions:
 
 def _model(name: str, entry: Any, folder: Path) -> Callable[[Interactions], Any]:
     where = f"[models.{name}]"
-    _check_entries(where, entry, ("function", "options"))
-    module_name, colon, attribute = str(entry.get("function", "")).partition(":")
+    _check_entries(where, entry, _MODEL)
+    module_name, colon, attribute = entry.get("function", "").partition(":")
     if not (module_name and colon and attribute):
         raise InputError(f"{where} needs function = 'module:function'; got {entry.get('function')!r}.")
     if str(folder.resolve()) not in sys.path:
         sys.path.insert(0, str(folder.resolve()))
     try:
         function = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"{where}: {error}.") from error
+    except (Exception, SystemExit) as error:  # a caller's module may raise anything, or end the program
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"{where}: importing {entry['function']} failed ({reason}).") from error
     options = entry.get("options", {})
+    _check_call(where, function, None, **options)
     return functools.partial(function, **options) if options else function
 
 
@@ -161,12 +184,42 @@ def _candidates(entry: Any) -> Any:
         return entry
     if "rng" not in entry:
         raise InputError(f"candidates {entry}: give a seed (rng = 0), so that the study can be resumed.")
+    _check_call(f"candidates {entry}", SampledCandidates, **entry)
     return SampledCandidates(**entry)
 
 
-def _check_entries(where: str, entry: Any, known: tuple[str, ...]) -> None:
+def _check_call(where: str, function: Any, *arguments: Any, **options: Any) -> None:
+    """Raise `InputError` when a function does not take these options."""
+    try:
+        inspect.signature(function).bind(*arguments, **options)
+    except TypeError as error:
+        raise InputError(f"{where}: {getattr(function, '__name__', function)}: {error}.") from None
+    except ValueError:  # compiled: it does not say what it takes
+        return
+
+
+def _check_entries(where: str, entry: Any, known: dict[str, Any]) -> None:
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be a table; got {entry!r}.")
     unknown = [name for name in entry if name not in known]
     if unknown:
         raise InputError(f"{where} has unknown entries {examples(unknown)}; known: {', '.join(known)}.")
+    for name, value in entry.items():
+        if not _is(value, known[name]):
+            raise InputError(f"{where}: {name} must be {_words(known[name])}; got {value!r:.80}.")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if isinstance(kind, tuple):
+        return any(_is(value, one) for one in kind)
+    if isinstance(kind, list):
+        return isinstance(value, list) and all(_is(one, kind[0]) for one in value)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _words(kind: Any) -> str:
+    if isinstance(kind, tuple):
+        return " or ".join(map(_words, kind))
+    return f"a list, each entry {_words(kind[0])}" if isinstance(kind, list) else _WORDS[kind]

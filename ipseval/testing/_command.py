@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ipseval.errors import InputError
+from ipseval.report import visible
 from ipseval.testing._compare import compare_results
 from ipseval.testing._result import StoredResult
 
@@ -41,7 +42,7 @@ def run_compare(options: argparse.Namespace) -> int:
         rule="non-inferior" if options.non_inferior else "no-evidence",
         confidence_level=options.confidence_level,
     )
-    print("\n".join(map(str, found)))
+    print(visible("\n".join(map(str, found)), keep="\n"))
     if not all(one.paired for one in found):
         print("unpaired: a result does not hold users apart, so the intervals are wider than they need be")
     return 0 if all(one.passed for one in found) else 1
