@@ -117,7 +117,7 @@ def test_study_runs_the_protocols_of_a_file_and_prints_their_agreement(files, ca
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["study", "nowhere.toml"], "cannot read nowhere.toml"),
+        (["study", "nowhere.toml"], "nowhere.toml does not exist"),
         (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
         (["validate", "coat", "--data", "nowhere"], "nowhere"),
     ],
