@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -227,17 +227,7 @@ class Evaluation(Reported):
         weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
         share_equal (if all P were equal), flag (from the last four), cautions, remark (all in words).
         """
-        rows = [
-            {
-                "estimator": label,
-                **asdict(one),
-                "flag": one.flag,
-                "cautions": "; ".join(one.cautions),
-                "remark": one.remark,
-            }
-            for label, one in self.weights.items()
-        ]
-        return pd.DataFrame(rows)
+        return diagnostics_frame(self.weights)
 
     def with_intervals(
         self,
@@ -353,3 +343,12 @@ class Evaluation(Reported):
         n = np.arange(1, low.size + 1)
         user = self.user_ids[sums.users]
         return pd.DataFrame({"n_users": n, "user": user, "ci_low": low, "ci_high": high})
+
+
+def diagnostics_frame(weights: Mapping[str, WeightDiagnostics]) -> pd.DataFrame:
+    """Return the frame of `Evaluation.diagnostics`."""
+    rows = []
+    for label, one in weights.items():
+        words = {"flag": one.flag, "cautions": "; ".join(one.cautions), "remark": one.remark}
+        rows.append({"estimator": label, **asdict(one), **words})
+    return pd.DataFrame(rows)

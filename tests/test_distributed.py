@@ -219,8 +219,9 @@ def test_a_distributed_evaluation_is_printed_as_its_table():
     frames = example(4)
     options = {"metrics": ("recall@5",), "estimators": ("aoa",)}
     found = in_partitions(frames, {"first": frames["first"]}, 6, **options)
-    head, columns, row = repr(found).splitlines()
+    head, _, columns, row = repr(found).splitlines()[:4]
     counts = found.moments.n_positives, found.frame["n_users"].item()
-    assert head == f"DistributedEvaluation of Moments({counts[0]} positives of {counts[1]} users)"
-    assert columns.split() == ["model", "metric", "estimator", "estimate", "std_error", "note"]
-    assert row.split()[:3] == ["first", "recall@5", "aoa"]
+    assert head == f"1 recommender, {counts[0]} held-out positives of {counts[1]} users"
+    assert columns.split() == ["recall@5", "aoa"]
+    assert row.split()[::2] == ["first", "±"]
+    assert found.to_markdown().count("| first |") == 1

@@ -86,5 +86,5 @@ def test_a_value_is_printed_as_one_line(case):
 def test_a_study_of_sampling_is_printed_as_its_table_of_agreement():
     lines = repr(study()).splitlines()
     assert lines[0] == "SamplingStudy(2 recommenders, 2 repeats; agreement with full ranking)"
-    assert lines[1].split()[:4] == ["metric", "distribution", "n_sampled", "method"]
-    assert len(lines) == 3
+    assert lines[2].split()[:4] == ["metric", "distribution", "n_sampled", "method"]
+    assert len(lines) == 4

@@ -9,6 +9,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import counted
+from ipseval._evaluation import diagnostics_frame
+from ipseval._tables import evaluation_tables
 from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.distributed._moments import Block, Moments
 from ipseval.distributed._partition import Plan
@@ -25,10 +28,11 @@ from ipseval.inference import (
 )
 from ipseval.inference._comparisons import Key, compare_measured
 from ipseval.inference._weights import RARE_POPULARITY
+from ipseval.report import Reported, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class DistributedEvaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class DistributedEvaluation(Reported):
     """Estimates of an evaluation that ran on partitions of users.
 
     Attributes
@@ -46,9 +50,21 @@ class DistributedEvaluation:
     plan: Plan
     confidence_level: float = 0.95
 
-    def __repr__(self) -> str:
-        shown = self.frame[["model", "metric", "estimator", "estimate", "std_error", "note"]]
-        return f"DistributedEvaluation of {self.moments!r}\n{shown.to_string(index=False)}"
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report as a value: one leaderboard per metric, claims, notes; see `ipseval.report`."""
+        propensity, counts = self.plan.propensity, self.moments.positives_per_user[1:]
+        positives = counted(self.moments.n_positives, "held-out positive")
+        size = (
+            f"{counted(len(self.models), 'recommender')}, {positives} of {counted(int(counts.sum()), 'user')}"
+        )
+        return evaluation_tables(
+            self.frame,
+            diagnostics_frame(self.weights),
+            self.compare() if len(self.models) > 1 else None,
+            summary=[size] + ([] if propensity is None else [f"propensity: {propensity.model}"]),
+            digits=digits,
+            title="Evaluation of recommenders" if page else "",
+        )
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from ipseval.adapters import adapt
 from ipseval.agreement import order_agreement
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
+from ipseval.report import Table, Tables, to_text
 from ipseval.sampled_metrics._correct import Method, correct_sampled
 from ipseval.sampled_metrics._corrected import corrected_metric, mean_over_ties
 from ipseval.sampled_metrics._expected import check_ranks, expected_sampled, std_sampled
@@ -145,7 +146,8 @@ class SamplingStudy:
     def __repr__(self) -> str:
         n_models, n_repeats = self.frame["model"].nunique(), self.frame["repeat"].nunique()
         size = f"{counted(n_models, 'recommender')}, {counted(n_repeats, 'repeat')}"
-        return f"SamplingStudy({size}; agreement with full ranking)\n{self.agreement.to_string(index=False)}"
+        table = Table.of(self.agreement, n_keys=0)
+        return to_text(Tables((), (table,), title=f"SamplingStudy({size}; agreement with full ranking)"))
 
     @property
     def agreement(self) -> pd.DataFrame:
