@@ -140,12 +140,10 @@ def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
     """Warn of metrics that take sampled ranks for ranks among all candidates."""
     if ranked.sampling is None:
         return
-    # AUC on a uniform sample is unbiased; corrected metrics say themselves what they are.
-    unbiased = ("auc", "atop") if ranked.sampling.uniform else ()
+    # A metric that is linear in the rank is unbiased on a uniform sample.
+    uniform = ranked.sampling.uniform
     plain = [
-        one.label
-        for one in metrics
-        if not getattr(one, "corrects_sampling", False) and one.label not in unbiased
+        one.label for one in metrics if not (one.corrects_sampling or (uniform and one.linear_in_rank))
     ]
     if plain:
         n, m = int(np.median(ranked.sampling.n_candidates)), ranked.sampling.n_sampled

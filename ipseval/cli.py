@@ -259,7 +259,7 @@ def _metrics(options: argparse.Namespace) -> int:
         _say("\n\n".join(card(label) for label in options.labels))
         return 0
     for name, family in METRICS.items():
-        cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.cutoff]
+        cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.takes_cutoff]
         parameters = ", ".join(family.parameters)
         _say(f"{name + cutoff:<14}{family.summary}{f' ({parameters})' if parameters else ''}")
     _say(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")

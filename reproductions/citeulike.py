@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ipseval import ComputeOptions, Interactions, Split, baselines, fit_gamma, s
 from ipseval.datasets import load_citeulike_a
 from ipseval.errors import IdentificationWarning
 from ipseval.evaluation import evaluate_ranks
-from ipseval.metrics import Atop
+from ipseval.metrics import AdditiveMetric, Atop
 from ipseval.propensity import PowerLawPropensity, count_recommendations
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from reproductions.models import MODELS, citeulike_split, load_factors
@@ -53,18 +53,17 @@ PAPER = {
 }
 
 
-@dataclass(frozen=True, repr=False)
-class YangAuc(Atop):
+class YangAuc(AdditiveMetric):
     """Mean of 1 − Z/n over positives, Z candidates above and n in the pool, the positive included.
 
     The AUC term of the authors' code: at most (n − 1)/n below the usual (n − r)/(n − 1), and never 0.
     """
 
-    label: str = field(default="auc (Yang)", init=False)
+    name, kind, definition = "auc (Yang)", "mean", Atop.definition
+    default_ties, reads_n = "mean", True
 
-    def contributions(self, ranked: RankedPositives, *, ties: Any = "default") -> Any:
-        below, n = super().contributions(ranked, ties=ties), ranked.n_candidates
-        return 1 - (1 - below) * (n - 1) / n  # 1 − Z/n from (n − 1 − Z)/(n − 1)
+    def _curve(self, rank: Any, n_candidates: Any) -> Any:
+        return 1 - (rank - 1) / n_candidates
 
 
 METRICS = (YangAuc(), "recall@5", "mean_dcg", "mean_dcg@5")

@@ -39,6 +39,7 @@ LEVELS = {
     "plots": 1,
     "report": 2,
     "_tables": 3,
+    "_quadrature": 0,
     "interactions": 1,
     "agreement": 1,
     "splits": 2,
@@ -76,6 +77,7 @@ SAME_LEVEL = {
     "_registry": {"errors"},
     "_compute": {"errors", "_checks"},
     "ranking": {"adapters"},
+    "_quadrature": {"_types"},
 }
 
 THIRD_PARTY = {

@@ -13,8 +13,6 @@ SPINE = {"ranking", "metrics", "estimators", "inference", "propensity", "splits"
 PRIVATE_YET = {
     "protocols": {"ranking._sampling"},
     "distributed": {"inference._comparisons", "inference._weights", "ranking._ranked"},
-    "sampled_metrics": {"metrics._base", "metrics._card"},
-    "validation": {"metrics._additive"},
 }
 
 

@@ -147,7 +147,7 @@ def _without_positives(n_users: int, models: dict[str, Any], plan: Plan) -> Mome
     for metric in plan.metrics:
         for estimator in plan.estimators:
             n_counted = n_users if estimator.counts_all_users else 0
-            if n_counted and hasattr(metric, "unobserved"):
+            if n_counted and metric.counts_unobserved:
                 raise InputError(
                     f"{estimator.label} of {metric.label} cannot be computed on a partition without "
                     "positives; use fewer partitions."

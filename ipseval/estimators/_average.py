@@ -168,8 +168,7 @@ class Average(Estimator):
 
     def _pairs(self, metric: Metric, is_probability: bool) -> bool:
         """Return whether the estimate of such a metric is the ratio of won pairs to pairs."""
-        has_pairs = getattr(metric, "has_pairs", False)
-        return has_pairs and self.weighted and self.mass == "total" and is_probability
+        return metric.has_pairs and self.weighted and self.mass == "total" and is_probability
 
     def _pair_ratio(self, sample: Sample, metric: Metric) -> UserSums:
         ranked = sample.ranked
@@ -181,7 +180,6 @@ class Average(Estimator):
                 f"{n_tied:,} of {len(ranked):,} positives are tied. Use ties='mean' or 'expected', or "
                 "snips-global."
             )
-        sums = metric.pair_sums(  # type: ignore[attr-defined]  # as `has_pairs` says
-            ranked, sample.weights, ties=sample.ties
-        )
+        sums = metric.pair_sums(ranked, sample.weights, ties=sample.ties)
+        assert sums is not None
         return UserSums.of(ranked.users, *sums)

@@ -47,12 +47,11 @@ def claim(
     'consistent given P up to a factor, for the average over all relevant pairs'
     """
     one = resolve_estimator(estimator)
-    if getattr(metric, "library", None):
+    if metric.library:
         return Claim("no claim", "the number another library prints")
     # Contributions that are themselves estimated, from sampled ranks, carry their bias into weighted sums.
-    approximate = str(getattr(metric, "approximate", ""))
-    if one.weighted and approximate:
-        return Claim("no claim", approximate)
+    if one.weighted and metric.approximate:
+        return Claim("no claim", metric.approximate)
     return one.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
 
 
@@ -98,9 +97,9 @@ def card(label: str | Metric | RatingMetric) -> str:
         f"  cutoff       {'none: the whole ranking' if label.cutoff is None else f'k = {label.cutoff}'}",
         f"  ties         {TIE_WORDS[label.default_ties]} (default)",
     ]
-    if getattr(label, "library", None):
+    if label.library:
         return "\n".join([*lines, f"  left out     {words.undefined}", "  estimators   aoa only"])
-    empty = "the constant of its formula" if hasattr(label, "unobserved") else "0"
+    empty = "the constant of its formula" if label.counts_unobserved else "0"
     lines += [
         f"  left out     {words.undefined}; ips counts a user without positives as {empty}",
         f"  with weights {words.plug_in}",

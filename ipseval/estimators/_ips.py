@@ -93,12 +93,11 @@ class Ips(Estimator):
     def _empty(self, sample: Sample, metric: Metric) -> FloatArray:
         """Return the contribution of users without observed positives, (n_users,)."""
         ranked, known = sample.ranked, sample.n_relevant
-        if known is None or not hasattr(metric, "unobserved"):
+        if known is None or not metric.counts_unobserved:
             return np.zeros(ranked.n_population)
         if ranked.candidates_by_user is None:
             raise InputError(
                 f"{self.label} of {metric.label} needs the number of candidates of every user "
                 "(candidates_by_user)."
             )
-        empty: FloatArray = metric.unobserved(ranked.candidates_by_user.astype(float), known)
-        return empty
+        return metric.unobserved(ranked.candidates_by_user.astype(float), known)

@@ -98,7 +98,7 @@ class Sample:
             (metric, weighted)
             for metric in metrics
             for weighted in sorted(set(weightings))
-            if getattr(metric, "by_user", False) and (metric, weighted) not in self._values
+            if metric.by_user and (metric, weighted) not in self._values
         ]
         if len(self.ranked) < 2 * PART or self.ranked.sampling is not None or not chosen:
             return
@@ -124,11 +124,8 @@ class Sample:
 
     def contributions(self, metric: Metric) -> FloatArray | None:
         """Return c (n_pos,) whose weighted mean, or sum, over a user's positives is the metric; or None."""
-        of_positives = getattr(metric, "contributions", None)
-        if of_positives is None:
-            return None
-        values: FloatArray = of_positives(self.ranked, ties=self.ties)
-        return None if np.isnan(values).any() else values
+        values = metric.contributions(self.ranked, ties=self.ties)
+        return None if values is None or np.isnan(values).any() else values
 
     def user_values(self, metric: Metric, *, weighted: bool) -> FloatArray:
         """Return the metric of each user with positives, computed once per metric and weighting."""

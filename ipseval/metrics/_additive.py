@@ -3,200 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
+from ipseval._types import FloatArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._base import (
-    Definition,
-    Kind,
-    check_depth,
-    check_unbiased_ties,
-    kept,
-    simple_rank,
-    tie_rule,
-)
-from ipseval.metrics._card import Labelled
+from ipseval.metrics._base import Metric, Parameter, cached, one_of, simple_rank
 from ipseval.metrics._ties import Prefix, places
 from ipseval.ranking import RankedPositives
 
 Gain = Literal["binary", "linear", "exponential"]
+GAIN = Parameter("binary", one_of("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1")
 
 
 @dataclass(frozen=True, repr=False)
-class AdditiveMetric(Labelled):
+class AdditiveMetric(Metric):
     """(1/s) Σ c(r_i) for kind "mean", Σ c(r_i) for kind "sum", over the positives of a user.
 
-    Parameters
+    A subclass sets `name`, `kind` and `definition`, and defines the contribution c as
+    `_curve(rank, n_candidates)`, or `_contributions` when c is no function of the rank. `needs_n_relevant` is
+    True for means. Values outside [0, 1] need their `value_range`.
+
+    Attributes
     ----------
-    label : str
-        How it parses and prints.
-    kind : {"mean", "sum"}
-    contribution : callable
-        c(r): 1-based ranks (float array) -> values of the same shape; the cutoff is applied outside.
-    definition : Definition
-    cutoff : int or None
-        Contributions beyond this rank are 0.
-    gain : {"binary", "linear", "exponential"}
-        Factor of each contribution: 1, the positive's graded relevance, or 2^relevance − 1.
+    reads_n : bool
+        Whether c(r) depends on the number of candidates, so that ties are averaged for each number apart.
     """
 
-    label: str
-    kind: Kind
-    contribution: Callable[[FloatArray], FloatArray] = field(repr=False)
-    definition: Definition = field(repr=False)
-    cutoff: int | None = None
-    gain: Gain = "binary"
-    default_ties: TieRule = "expected"
-
-    @property
-    def needs_n_relevant(self) -> bool:
-        """Means divide by s_u; sums need nothing but P."""
-        return self.kind == "mean"
-
-    @property
-    def needs_independence(self) -> bool:
-        """Never: the expectation of a sum is the sum of expectations."""
-        return False
-
-    def at_rank(self, rank: FloatArray) -> FloatArray:
-        """Return c(r) with the cutoff applied, same shape as `rank`."""
-        value = self.contribution(rank)
-        return value if self.cutoff is None else np.where(rank <= self.cutoff, value, 0.0)
+    needs_n_relevant: ClassVar[bool] = True
+    reads_n: ClassVar[bool] = False
 
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
-        """Return the contribution of each positive under the tie rule, gain included, (n_pos,)."""
-        check_depth(self, ranked)
-        value = over_ties(self.at_rank, ranked, tie_rule(self, ties), self.cutoff)
-        return value if self.gain == "binary" else value * gains(ranked, self.gain, self.label)
+        """Return the contribution of each positive under the tie rule, (n_pos,)."""
+        rule = self._rule(ranked, ties)
+        return cached(ranked, (self, rule), lambda: self._contributions(ranked, rule))
 
-    def user_values(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        return over_ties(self.at_rank, ranked, rule, self.cutoff, reads_n=self.reads_n)
+
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        mean = ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)
+        return mean if self.kind == "mean" else mean * ranked.counts
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
-        """Return Σwc/Σw ("mean") or |S*_u| Σwc/Σw ("sum") of each user with positives."""
-        contributions = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
-        if weights is None:
-            total = ranked.sum_by_user(contributions)
-            return total / ranked.counts if self.kind == "mean" else total
-        average = ranked.sum_by_user(contributions * weights) / ranked.sum_by_user(weights)
-        return average if self.kind == "mean" else average * ranked.counts
-
-    def unbiased(
-        self,
-        ranked: RankedPositives,
-        inverse: FloatArray,
-        n_relevant: FloatArray | None,
-        *,
-        ties: TieChoice = "default",
-    ) -> FloatArray:
-        """Return Σ ŷ c / s_u ("mean") or Σ ŷ c ("sum") of each user with positives."""
-        check_unbiased_ties(self, ranked, ties)
-        total = ranked.sum_by_user(self.contributions(ranked, ties=ties) * inverse)
-        if self.kind == "sum":
-            return total
-        assert n_relevant is not None
-        return total / n_relevant
-
-
-@dataclass(frozen=True, repr=False)
-class Atop(Labelled):
-    """Mean of (n − r)/(n − 1) over positives: the share of other candidates ranked below a positive.
-
-    Affine in the rank, so every tie rule but "min" and "max" gives the same value. NaN for a user with a
-    single candidate.
-    """
-
-    label: str = "atop"
-
-    kind: Kind = field(default="mean", init=False)
-    cutoff: int | None = field(default=None, init=False)
-    default_ties: TieRule = field(default="mean", init=False)
-    needs_n_relevant: bool = field(default=True, init=False)
-    needs_independence: bool = field(default=False, init=False)
-    definition: Definition = field(
-        default=Definition(
-            formula="(1/s) Σ_{i∈S} (n − r_i)/(n − 1)",
-            denominator="s, the number of relevant items; n, the number of candidates",
-            undefined="users without positives, and users with one candidate",
-        ),
-        init=False,
-        repr=False,
-    )
-
-    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
-        """Return (n − r)/(n − 1) of each positive, (n_pos,)."""
-        n = ranked.n_candidates.astype(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, (n - self._rank(ranked, ties)) / (n - 1), np.nan)
-
-    def user_values(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
-    ) -> FloatArray:
-        """Return Σwc/Σw of each user with positives."""
-        contributions = kept(ranked, (self, ties), lambda: self.contributions(ranked, ties=ties))
-        return ranked.mean_by_user(contributions, weights)
-
-    def _rank(self, ranked: RankedPositives, ties: TieChoice) -> FloatArray:
-        check_depth(self, ranked)
-        rule = tie_rule(self, ties)
-        if rule in ("mean", "expected") or not ranked.has_ties:
-            return simple_rank(ranked, "mean")
-        above, size = places(ranked, rule)
-        return above + (size + 1) / 2
-
-    def unbiased(
-        self,
-        ranked: RankedPositives,
-        inverse: FloatArray,
-        n_relevant: FloatArray | None,
-        *,
-        ties: TieChoice = "default",
-    ) -> FloatArray:
-        """Return Σ ŷ c / s_u of each user with positives."""
-        check_unbiased_ties(self, ranked, ties)
-        assert n_relevant is not None
-        return ranked.sum_by_user(self.contributions(ranked, ties=ties) * inverse) / n_relevant
+        total = ranked.sum_by_user(self.contributions(ranked, ties=rule) * inverse)
+        return total / n_relevant if self.kind == "mean" else total
 
 
 def over_ties(
-    at_rank: Callable[[FloatArray], FloatArray],
+    at_rank: Callable[[FloatArray, FloatArray], FloatArray],
     ranked: RankedPositives,
     rule: TieRule,
     cutoff: int | None,
+    *,
+    reads_n: bool = False,
 ) -> FloatArray:
     """Return c of each positive under a tie rule, (n_pos,): at the mean rank, or the mean over its places."""
+    n = ranked.n_candidates
     if rule == "mean" or not ranked.has_ties:
-        return at_rank(simple_rank(ranked, "mean"))
+        return at_rank(simple_rank(ranked, "mean"), n)
     above, size = places(ranked, rule)
-    return expected_over_ties(at_rank, above, size - 1, cutoff)
-
-
-def expected_over_ties(
-    at_rank: Callable[[FloatArray], FloatArray],
-    n_above: IntArray,
-    n_tied: IntArray,
-    cutoff: int | None,
-) -> FloatArray:
-    """Return the mean of c over the ranks n_above + 1 … n_above + n_tied + 1, exactly, (n_pos,).
-
-    That is the expectation over random tie breaking; the sum over ranks is a difference of prefix sums.
-    """
-    value = np.asarray(at_rank(n_above + 1.0), dtype=np.float64)
-    tied = np.flatnonzero(n_tied > 0)
-    if tied.size == 0:
-        return value
-    above, size = n_above[tied], n_tied[tied] + 1
-    last = int((above + size).max())
-    depth = last if cutoff is None else min(last, cutoff)
-    prefix = Prefix.of(at_rank(np.arange(1.0, depth + 1)))
-    value[tied] = prefix.between(above, above + size) / size
+    value = np.asarray(at_rank(above + 1.0, n), dtype=np.float64)
+    tied = size > 1
+    # The expectation over random tie breaking: a difference of prefix sums of c.
+    for length in np.unique(n[tied]) if reads_n else n[tied][:1]:
+        rows = np.flatnonzero(tied & (n == length) if reads_n else tied)
+        last = int((above[rows] + size[rows]).max())
+        depth = np.arange(1.0, (last if cutoff is None else min(last, cutoff)) + 1)
+        prefix = Prefix.of(at_rank(depth, np.full(depth.size, length)))
+        value[rows] = prefix.between(above[rows], above[rows] + size[rows]) / size[rows]
     return value
 
 
-def gains(ranked: RankedPositives, gain: Gain, label: str) -> FloatArray:
+def log_discount(rank: FloatArray, n_candidates: FloatArray | None = None) -> FloatArray:
+    """Return 1/log2(1 + r)."""
+    return 1 / np.log2(1 + rank)
+
+
+def inside(rank: FloatArray) -> FloatArray:
+    """Return 1 for every rank: what a positive inside the cutoff counts."""
+    return np.ones_like(rank)
+
+
+def ungraded(metric: Metric, gain: str, value: FloatArray) -> FloatArray:
+    """Return `value`, that of one relevant item; graded gains do not tell its grade and are refused."""
+    if gain != "binary":
+        raise InputError(f"{metric.label} depends on the grade of the relevant item; use gain='binary'.")
+    return value
+
+
+def gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
     """Return the gain of each positive, (n_pos,): its graded relevance, or 2^relevance − 1."""
     if ranked.gain is None:
         raise InputError(

@@ -1,10 +1,12 @@
-"""What every metric offers, and the values shared by all of them."""
+"""Metric, the base of every metric: what it says of itself, and the checks made once for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -28,17 +30,37 @@ class Definition:
     plug_in: str = "per-user weighted mean of the contributions, Σwc/Σw"
 
 
-class Metric(Protocol):
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a metric label: its default, how its text is read, and what it does.
+
+    `parse` raises `InputError` for text that is no value of it. `shown` prints it also at its default.
+    """
+
+    default: Any
+    parse: Callable[[str], Any]
+    description: str
+    shown: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Metric(ABC):
     """A ranking metric: from the ranks of a user's positives to one number per user.
+
+    A subclass sets the class attributes and `_user_values`, and what else it has; `AdditiveMetric` asks for
+    less. `METRICS` gives it a label.
+
+    Parameters
+    ----------
+    cutoff : int or None
+        k of `@k`; None for the whole ranking.
+    label : str
+        What reports print. Default: name, parameters and cutoff, as `ipseval.metric` parses them.
 
     Attributes
     ----------
-    label : str
-        What `ipseval.metric` parses and reports print.
     kind : {"mean", "sum", "pairwise", "list"}
         mean: (1/s) Σ c(r); sum: Σ c(r); pairwise: a sum over pairs of positives; list: anything else.
-    cutoff : int or None
-        k of `@k`; None for the whole ranking.
     default_ties : {"mean", "expected"}
         The tie rule behind `ties="default"`.
     needs_n_relevant : bool
@@ -46,22 +68,60 @@ class Metric(Protocol):
     needs_independence : bool
         Whether the unbiased form multiplies observations of different items, which is unbiased only when
         they are independent given S_u.
+    value_range : (float, float)
+        Where plain and weighted values of a user lie.
+    by_user : bool
+        Whether a user's value depends on that user's positives alone.
+    has_pairs, counts_unobserved : bool
+        Whether `pair_sums` gives a ratio of pairs; whether `unobserved` is not 0.
+    linear_in_rank : bool
+        Whether `at_rank` is linear in the rank, so that uniformly sampled ranks keep its mean.
+    corrects_sampling : bool
+        Whether it reads sampled ranks and stands for the full ranking.
+    approximate, refusal : str
+        Why nothing is claimed of any estimator; why estimators with weights are refused. "": neither.
+    library : str
+        The library whose convention it follows; "" for ipseval's own.
     """
 
-    @property
-    def label(self) -> str: ...
-    @property
-    def kind(self) -> Kind: ...
-    @property
-    def cutoff(self) -> int | None: ...
-    @property
-    def default_ties(self) -> TieRule: ...
-    @property
-    def needs_n_relevant(self) -> bool: ...
-    @property
-    def needs_independence(self) -> bool: ...
-    @property
-    def definition(self) -> Definition: ...
+    cutoff: int | None = None
+    label: str = field(default="", kw_only=True)
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    kind: ClassVar[Kind]
+    definition: ClassVar[Definition]
+    takes_cutoff: ClassVar[Literal["required", "optional", "none"]] = "optional"
+    parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
+    aliases: ClassVar[tuple[str, ...]] = ()
+    default_ties: ClassVar[TieRule] = "expected"
+    needs_n_relevant: ClassVar[bool] = False
+    needs_independence: ClassVar[bool] = False
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    by_user: ClassVar[bool] = True
+    has_pairs: ClassVar[bool] = False
+    counts_unobserved: ClassVar[bool] = False
+    linear_in_rank: ClassVar[bool] = False
+    corrects_sampling: ClassVar[bool] = False
+    approximate: ClassVar[str] = ""
+    refusal: ClassVar[str] = ""
+    library: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        k = self.cutoff
+        if k is None and self.takes_cutoff == "required":
+            raise InputError(f"metric {self.name!r} needs a cutoff, e.g. {self.name}@10.")
+        if k is not None and self.takes_cutoff == "none":
+            raise InputError(f"metric {self.name!r} takes no cutoff; it reads the whole ranking.")
+        if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
+            raise InputError(f"metric {self.name!r}: the cutoff must be an integer >= 1; got {k!r}.")
+        for key, parameter in self.parameters.items():
+            parameter.parse(str(getattr(self, key)))
+        if not self.label:
+            object.__setattr__(self, "label", self._printed())
+
+    def __repr__(self) -> str:
+        return self.label
 
     def user_values(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
@@ -69,9 +129,14 @@ class Metric(Protocol):
         """Return the metric of each user that has positives, (n_users_with_positives,).
 
         Without weights: the textbook value with S*_u in place of S_u. With weights w (n_pos,) > 0: the
-        weighted plug-in, weights scaled within each user to Σw̃ = |S*_u|; constant weights change nothing.
-        NaN where the metric is undefined for the user.
+        weighted form, which stays in `value_range`. Only proportions within a user matter, and constant
+        weights change nothing. NaN where the metric is undefined for the user.
         """
+        return self._user_values(ranked, weights, self._rule(ranked, ties))
+
+    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray | None:
+        """Return c (n_pos,) with the weighted value Σwc/Σw, times |S*_u| for sums; None: it is not linear."""
+        return None
 
     def unbiased(
         self,
@@ -84,7 +149,86 @@ class Metric(Protocol):
         """Return each user's unbiased estimate from ŷ = 1/P (n_pos,), (n_users_with_positives,).
 
         `n_relevant` is s_u of those users, needed where `needs_n_relevant`.
+
+        Raises
+        ------
+        InputError
+            For a metric without an unbiased form; without s_u where it is needed; for "min" and "max" with
+            tied positives; and where products of 1/P leave the range of floating-point numbers.
         """
+        rule = self._unbiased_rule(ranked, ties)
+        if self.needs_n_relevant and n_relevant is None:
+            raise InputError(f"the unbiased {self.label} divides by s_u; pass n_relevant.")
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            values = self._unbiased(ranked, inverse, n_relevant, rule)
+        return check_representable(self, values) if self.needs_independence else values
+
+    def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
+        """Return the unbiased value of users without observed positives, in the shape of both: 0 for most."""
+        return np.zeros(np.broadcast(n_candidates, n_relevant).shape)
+
+    def pair_sums(
+        self, ranked: RankedPositives, inverse: FloatArray, *, ties: TieChoice = "default"
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return unbiased estimates of each user's won pairs and of its pairs; None: no ratio of pairs."""
+        return None
+
+    def at_rank(self, rank: FloatArray, n_candidates: FloatArray | float) -> FloatArray:
+        """Return the value for one relevant item at rank r >= 1 of n, in the shape of `rank`.
+
+        Ranks may lie between integers.
+
+        Raises
+        ------
+        InputError
+            For a metric that is not a function of the rank of one relevant item.
+        """
+        value = self._curve(rank, np.asarray(n_candidates, dtype=np.float64))
+        return value if self.cutoff is None else np.where(rank <= self.cutoff, value, 0.0)
+
+    @abstractmethod
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        """Return what `user_values` does, for ranks that are deep enough and a tie rule that exists."""
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+    ) -> FloatArray:
+        """Return what `unbiased` does, with s_u where it is needed and no tie rule that S would decide."""
+        raise InputError(f"{self.label} has no unbiased form; use aoa or a self-normalised estimator.")
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        """Return the value for one relevant item, smooth in the rank; the cutoff is applied outside."""
+        raise InputError(f"{self.label} is not a function of the rank of one relevant item.")
+
+    def _rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
+        check_depth(self, ranked)
+        return tie_rule(self, ties)
+
+    def _unbiased_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
+        """Return the tie rule of an unbiased form; refuses rules that would need the ties inside S.
+
+        Under "min" and "max" the place of a positive depends on how many other relevant items share its
+        score, and those not observed are unknown. Without ties all rules agree.
+        """
+        rule = self._rule(ranked, ties)
+        if rule in ("min", "max") and ranked.has_ties:
+            raise InputError(
+                f"the unbiased {self.label} is defined for ties='mean' or 'expected' only: {rule!r} would "
+                f"need to know which of the tied items are relevant; {int((ranked.n_tied > 0).sum()):,} of "
+                f"{len(ranked):,} positives are tied."
+            )
+        return rule
+
+    def _printed(self) -> str:
+        values = {key: getattr(self, key) for key in self.parameters}
+        shown = [
+            # repr of a float has as many digits as it takes to read the same number back.
+            f"{value!r}" if isinstance(value, float) else f"{key}={value}"
+            for key, value in values.items()
+            if self.parameters[key].shown or value != self.parameters[key].default
+        ]
+        inside = f"({','.join(shown)})" if shown else ""
+        return self.name + inside + ("" if self.cutoff is None else f"@{self.cutoff}")
 
 
 def tie_rule(metric: Metric, ties: TieChoice) -> TieRule:
@@ -106,22 +250,6 @@ def check_depth(metric: Metric, ranked: RankedPositives) -> None:
     )
 
 
-def check_unbiased_ties(metric: Metric, ranked: RankedPositives, ties: TieChoice) -> TieRule:
-    """Return the tie rule of an unbiased form; refuses rules that would need the ties inside the unknown S.
-
-    Under "min" and "max" the place of a positive depends on how many other relevant items share its score,
-    and those not observed are unknown. Without ties all rules agree.
-    """
-    rule = tie_rule(metric, ties)
-    if rule in ("min", "max") and ranked.has_ties:
-        raise InputError(
-            f"the unbiased {metric.label} is defined for ties='mean' or 'expected' only: {rule!r} would need "
-            f"to know which of the tied items are relevant; {int((ranked.n_tied > 0).sum()):,} of "
-            f"{len(ranked):,} positives are tied."
-        )
-    return rule
-
-
 def check_representable(metric: Metric, values: FloatArray) -> FloatArray:
     """Return `values`, or raise `InputError` where products of many 1/P left the range of floats."""
     n_bad = int((~np.isfinite(values)).sum())
@@ -134,14 +262,25 @@ def check_representable(metric: Metric, values: FloatArray) -> FloatArray:
     return values
 
 
-def kept(ranked: RankedPositives, key: tuple[Any, ...], compute: Callable[[], FloatArray]) -> FloatArray:
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Return a parser of one of the given words."""
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise InputError(f"{text!r} is not one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def cached(ranked: RankedPositives, key: tuple[Any, ...], compute: Callable[[], FloatArray]) -> FloatArray:
     """Return `compute()`, or what it gave when the last key was the same.
 
     Plain and weighted values are asked for in turn, and both read the same contributions.
     """
-    if ranked.derived.get("kept", (None,))[0] != key:
-        ranked.derived["kept"] = (key, readonly(compute()))
-    found: FloatArray = ranked.derived["kept"][1]
+    if ranked.derived.get("cached", (None,))[0] != key:
+        ranked.derived["cached"] = (key, readonly(compute()))
+    found: FloatArray = ranked.derived["cached"][1]
     return found
 
 
@@ -152,14 +291,6 @@ def simple_rank(ranked: RankedPositives, rule: TieRule) -> FloatArray:
     if rule == "max":
         return ranked.n_above + ranked.n_tied + 1.0
     return ranked.n_above + 0.5 * ranked.n_tied + 1.0
-
-
-def scaled_weights(ranked: RankedPositives, weights: FloatArray | None) -> FloatArray:
-    """Return weights scaled within each user to sum to its number of positives, (n_pos,)."""
-    if weights is None:
-        return np.ones(len(ranked))
-    scale = ranked.counts / ranked.sum_by_user(weights)
-    return weights * scale[ranked.segment]
 
 
 def buckets(ranked: RankedPositives) -> list[tuple[IntArray, IntArray]]:

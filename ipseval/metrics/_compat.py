@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ipseval._registry import lookup
 from ipseval._types import FloatArray, TieChoice, TieRule
-from ipseval.errors import InputError, UnknownNameError
-from ipseval.metrics._additive import AdditiveMetric, Gain
-from ipseval.metrics._base import Definition, Kind, Metric, tie_rule
-from ipseval.metrics._card import Labelled
+from ipseval.errors import InputError
+from ipseval.metrics._additive import AdditiveMetric, log_discount
+from ipseval.metrics._base import Definition, Metric, tie_rule
 from ipseval.metrics._conventions import CONVENTIONS, Convention
-from ipseval.metrics._ties import tie_group_sizes
+from ipseval.metrics._dcg import Dcg
+from ipseval.metrics._ties import positives_above
 from ipseval.ranking import RankedPositives
 
 # Numerator and denominator of each user; the library reports Σ numerator / Σ denominator.
@@ -62,15 +62,14 @@ def _weighted_by_positives(base: Metric, ranked: RankedPositives, ties: TieChoic
 def _full_ideal(base: Metric, ranked: RankedPositives, ties: TieChoice) -> Sums:
     """dcg@k over the DCG of k relevant items, however many there are."""
     assert base.cutoff is not None
-    dcg = AdditiveMetric(base.label, "sum", _log_discount, base.definition, base.cutoff)
-    ideal = _log_discount(np.arange(1.0, base.cutoff + 1)).sum()
+    dcg = Dcg(base.cutoff)
+    ideal = log_discount(np.arange(1.0, base.cutoff + 1)).sum()
     values = dcg.user_values(ranked, ties=ties) / ideal
     return values, np.ones(values.size)
 
 
 def _clipped_dcg(base: Metric, ranked: RankedPositives, ties: TieChoice) -> Sums:
-    dcg = AdditiveMetric(base.label, "sum", _clipped_discount, base.definition, base.cutoff)
-    values = dcg.user_values(ranked, ties=ties)
+    values = _ClippedDcg(base.cutoff).user_values(ranked, ties=ties)
     return values, np.ones(values.size)
 
 
@@ -85,12 +84,8 @@ def _ap_at_thresholds(base: Metric, ranked: RankedPositives, ties: TieChoice) ->
     """Average precision over score thresholds: all items of a tie group enter the list together."""
     if tie_rule(base, ties) != "expected":
         raise InputError(f"{base.label}[sklearn] has a tie rule of its own; leave ties at 'default'.")
-    order = ranked.by_rank
-    place = np.arange(order.size) - ranked.starts[ranked.segment]  # `segment` is the same before and after
-    new = (np.diff(ranked.n_above[order], prepend=-1) != 0) | (place == 0)
-    start = np.maximum.accumulate(np.where(new, np.arange(order.size), 0))
-    found = (place[start] + tie_group_sizes(ranked)[order]).astype(np.float64)
-    precision = found / (ranked.n_above + ranked.n_tied + 1)[order]
+    above, tied = positives_above(ranked)
+    precision = (above + tied + 1) / (ranked.n_above + ranked.n_tied + 1)
     values = ranked.sum_by_user(precision) / ranked.counts
     return values, np.ones(values.size)
 
@@ -100,12 +95,15 @@ def _truncated(base: Metric, ranked: RankedPositives) -> FloatArray:
     return np.minimum(ranked.counts, np.inf if base.cutoff is None else base.cutoff)
 
 
-def _log_discount(rank: FloatArray) -> FloatArray:
-    return 1 / np.log2(1 + rank)
-
-
 def _clipped_discount(rank: FloatArray) -> FloatArray:
     return 1 / np.log2(np.maximum(rank, 2))
+
+
+class _ClippedDcg(AdditiveMetric):
+    name, kind = "clipped_dcg", "sum"
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return _clipped_discount(rank)
 
 
 RULES: dict[str, Rule] = {
@@ -123,29 +121,28 @@ RULES: dict[str, Rule] = {
 
 
 @dataclass(frozen=True, repr=False)
-class CompatMetric(Labelled):
+class CompatMetric(Metric):
     """A metric computed as another library does, for `aoa` only: there is nothing unbiased to estimate."""
 
-    label: str
-    base: Metric
-    library: str
-    convention: Convention = field(repr=False)
-    kind: Kind = field(default="list", init=False)
-    needs_n_relevant: bool = field(default=False, init=False)
-    needs_independence: bool = field(default=False, init=False)
+    base: Metric = field(kw_only=True)
+    library: str = field(kw_only=True)  # type: ignore[misc]  # a field here only
+    convention: Convention = field(kw_only=True)
+
+    name = "compat"
+    kind = "list"
 
     @property
-    def cutoff(self) -> int | None:
-        """Cutoff of the base metric."""
-        return self.base.cutoff
-
-    @property
-    def default_ties(self) -> TieRule:
+    def default_ties(self) -> TieRule:  # type: ignore[override]  # that of the base metric
         """The rule of the base metric: the mean over the orders that the library might have chosen."""
         return self.base.default_ties
 
     @property
-    def definition(self) -> Definition:
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]
+        """That of the base metric."""
+        return self.base.value_range
+
+    @property
+    def definition(self) -> Definition:  # type: ignore[override]
         """The base definition, with the difference in words."""
         name = f"as {self.convention.name} of {self.library}: "
         words = self.convention.difference or "the same as ipseval"
@@ -154,7 +151,7 @@ class CompatMetric(Labelled):
         return replace(self.base.definition, denominator=name + words, discount=discount)
 
     @property
-    def refusal(self) -> str:
+    def refusal(self) -> str:  # type: ignore[override]
         """Why an estimator other than aoa is refused."""
         return (
             f"{self.label} shows the number that {self.library} would print, which has no weighted form: "
@@ -163,30 +160,21 @@ class CompatMetric(Labelled):
 
     def sums(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> Sums:
         """Return numerator and denominator of each user; the library reports the ratio of their sums."""
-        return RULES[self.convention.rule](self.base, ranked, ties)
+        return RULES[self.convention.rule](self.base, ranked, tie_rule(self, ties))
 
-    def user_values(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
-    ) -> FloatArray:
-        """Return the library's value of each user with positives."""
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
         if weights is not None:
             raise InputError(self.refusal)
-        numerator, denominator = self.sums(ranked, ties=ties)
+        numerator, denominator = self.sums(ranked, ties=rule)
         return numerator / denominator
 
-    def unbiased(
-        self,
-        ranked: RankedPositives,
-        inverse: FloatArray,
-        n_relevant: FloatArray | None,
-        *,
-        ties: TieChoice = "default",
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
-        """Raise `InputError`: other libraries' conventions have no unbiased form here."""
         raise InputError(self.refusal)
 
 
-def compat_metric(name: str, base: Metric, library: str) -> CompatMetric:
+def compat_metric(base: Metric, library: str) -> CompatMetric:
     """Return `base` by the convention of a library.
 
     Raises
@@ -197,16 +185,13 @@ def compat_metric(name: str, base: Metric, library: str) -> CompatMetric:
         For a cutoff or a gain that the library does not have.
     """
     known = lookup(CONVENTIONS, library, "library")
-    if name not in known:
-        raise UnknownNameError(f"metric of {library}:", name, tuple(known))
-    convention = known[name]
+    convention = lookup(known, base.name, f"metric of {library}:")
     if (base.cutoff is None) != (convention.cutoff == "none") and convention.cutoff != "any":
         has = "no cutoff" if convention.cutoff == "none" else "a cutoff"
         raise InputError(f"{library} has {convention.name} with {has} only; got {base.label!r}.")
-    gain: Gain = getattr(base, "gain", "binary")
-    if gain != "binary" and convention.rule != "same":
+    if getattr(base, "gain", "binary") != "binary" and convention.rule != "same":
         raise InputError(f"{base.label}: the convention of {library} is offered for binary relevance only.")
-    plain = getattr(base, "label", "")
-    if "denominator" in plain:
-        raise InputError(f"{plain}: conventions of {library} start from the default denominator.")
-    return CompatMetric(f"{plain}[{library}]", base, library, convention)
+    if getattr(base, "denominator", "k") != "k":
+        raise InputError(f"{base.label}: conventions of {library} start from the default denominator.")
+    label = f"{base.label}[{library}]"
+    return CompatMetric(base.cutoff, label=label, base=base, library=library, convention=convention)

@@ -1,57 +1,59 @@
-"""Precision with the denominator min(k, s): the share of what could be hit that was hit."""
+"""Precision: the share of the first k that is relevant."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._types import FloatArray, TieChoice, TieRule
-from ipseval.metrics._additive import AdditiveMetric
-from ipseval.metrics._base import Definition, Kind
-from ipseval.metrics._card import Labelled
+from ipseval._types import FloatArray, TieRule
+from ipseval.metrics._arranged import ArrangedMetric
+from ipseval.metrics._base import Definition, Parameter, one_of
 from ipseval.ranking import RankedPositives
+
+DENOMINATOR = Parameter("k", one_of("k", "min"), "k, or min(k, s): a perfect list then scores 1 for everyone")
 
 
 @dataclass(frozen=True, repr=False)
-class TruncatedPrecision(Labelled):
-    """Σ_{i∈S} 1{r_i ≤ k} / min(k, s), so that a perfect list scores 1 for every user."""
+class Precision(ArrangedMetric):
+    """Σ 1{r_i ≤ k} / k; with denominator "min", Σ 1{r_i ≤ k} / min(k, s)."""
 
-    label: str
-    cutoff: int
+    denominator: Literal["k", "min"] = "k"
 
-    kind: Kind = field(default="list", init=False)
-    default_ties: TieRule = field(default="expected", init=False)
-    needs_n_relevant: bool = field(default=True, init=False)
-    needs_independence: bool = field(default=False, init=False)
-    definition: Definition = field(
-        default=Definition(
-            formula="Σ_{i∈S} 1{r_i ≤ k} / min(k, s)",
-            denominator="min(k, s)",
-            plug_in="m (Σw1{r≤k}/Σw) / min(k, m), m = |S*_u|",
-        ),
-        init=False,
-        repr=False,
-    )
-
-    def user_values(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
-    ) -> FloatArray:
-        """Return hits over min(k, |S*_u|) of each user with positives."""
-        return self._hits.user_values(ranked, weights, ties=ties) / np.minimum(ranked.counts, self.cutoff)
-
-    def unbiased(
-        self,
-        ranked: RankedPositives,
-        inverse: FloatArray,
-        n_relevant: FloatArray | None,
-        *,
-        ties: TieChoice = "default",
-    ) -> FloatArray:
-        """Return Σ ŷ 1{r ≤ k} / min(k, s_u)."""
-        assert n_relevant is not None
-        return self._hits.unbiased(ranked, inverse, None, ties=ties) / np.minimum(n_relevant, self.cutoff)
+    name = "precision"
+    aliases = ("p",)
+    summary = "share of the first k that is relevant"
+    takes_cutoff = "required"
+    parameters = MappingProxyType({"denominator": DENOMINATOR})
 
     @property
-    def _hits(self) -> AdditiveMetric:
-        return AdditiveMetric(self.label, "sum", np.ones_like, self.definition, self.cutoff)
+    def relative(self) -> bool:  # type: ignore[override]  # follows from the denominator
+        """Whether the value is divided by the best one, min(k, s)/k."""
+        return self.denominator == "min"
+
+    @property
+    def needs_n_relevant(self) -> bool:  # type: ignore[override]
+        """Only min(k, s) needs s."""
+        return self.denominator == "min"
+
+    @property
+    def definition(self) -> Definition:  # type: ignore[override]
+        """The words of the card."""
+        weighted = "Σ_{r_i≤k} w_i over the sum of the min(k, m) largest weights, m = |S*_u|"
+        if self.denominator == "min":
+            return Definition("Σ_{i∈S} 1{r_i ≤ k} / min(k, s)", "min(k, s)", plug_in=weighted)
+        return Definition(
+            "Σ_{i∈S} 1{r_i ≤ k} / k", "k, also for shorter lists", plug_in=f"{weighted}, times min(k, m)/k"
+        )
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        assert self.cutoff is not None
+        return np.full_like(rank, 1.0 if self.relative else 1 / self.cutoff)
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+    ) -> FloatArray:
+        hits = ranked.sum_by_user(inverse * self._plain_contributions(ranked, rule))
+        return hits / np.minimum(n_relevant, self.cutoff) if self.relative else hits

@@ -73,6 +73,16 @@ def tie_group_sizes(ranked: RankedPositives) -> IntArray:
     return np.minimum(result, ranked.n_tied + 1)
 
 
+def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
+    """Return how many of its user's positives are above and tied with each positive, (n_pos,) both."""
+    order, size = ranked.by_rank, tie_group_sizes(ranked)
+    place = np.arange(order.size) - ranked.starts[ranked.segment]  # `segment` is the same before and after
+    tie_starts = (np.diff(ranked.n_above[order], prepend=-1) != 0) | (place == 0)
+    above = np.empty_like(place)
+    above[order] = place[np.maximum.accumulate(np.where(tie_starts, np.arange(order.size), 0))]
+    return above, size - 1
+
+
 def places(ranked: RankedPositives, rule: TieRule) -> tuple[IntArray, IntArray]:
     """Return (above, size): each positive takes one of the ranks above + 1 … above + size at random.
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 
+from ipseval._quadrature import gauss_sum
 from ipseval._types import FloatArray
 from ipseval.sampled_metrics._laws import rank_law
 
@@ -77,34 +77,10 @@ def rank_grid(
         return RankGrid(rank, weight, n, m, replacement)
     nodes, weights = [], []
     for first, size in _panels(n, m, replacement, cutoff):
-        node, weight = gauss_sum(size)
+        node, weight = gauss_sum(size, NODES)
         nodes.append(first + node)
         weights.append(weight / n)
     return RankGrid(np.concatenate(nodes), np.concatenate(weights), n, m, replacement)
-
-
-def gauss_sum(size: int, n_nodes: int = NODES) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights with Σ_{x=0}^{size−1} f(x) = Σ weight·f(node) for polynomials f.
-
-    Golub–Welsch with the recurrence of the discrete Chebyshev polynomials. Up to `n_nodes` points the points
-    themselves are the rule.
-
-    References
-    ----------
-    Golub & Welsch (1969), doi:10.1090/S0025-5718-69-99647-1
-
-    Examples
-    --------
-    >>> node, weight = gauss_sum(1000)
-    >>> node.size, round(float(weight @ node**3)) == sum(x**3 for x in range(1000))
-    (16, True)
-    """
-    if size <= n_nodes:
-        return np.arange(float(size)), np.ones(size)
-    k = np.arange(1.0, n_nodes)
-    off_diagonal = k / 2 * np.sqrt((size**2 - k**2) / (4 * k**2 - 1))
-    node, vectors = eigh_tridiagonal(np.full(n_nodes, (size - 1) / 2), off_diagonal)
-    return node, size * vectors[0] ** 2
 
 
 def _panels(n: int, m: int, replacement: bool, cutoff: int | None) -> Iterator[tuple[int, int]]:

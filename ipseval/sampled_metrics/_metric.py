@@ -3,50 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy.typing as npt
 
 from ipseval._checks import check_choice
 from ipseval._types import FloatArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics import Definition
-from ipseval.metrics._base import Kind, tie_rule
-from ipseval.metrics._card import Labelled
+from ipseval.metrics import Definition, Metric, metric
 from ipseval.ranking import RankedPositives
 from ipseval.sampled_metrics._correct import METHODS, Method, correct_sampled
-from ipseval.sampled_metrics._targets import NO_CUTOFF, single_target
+from ipseval.sampled_metrics._targets import single_target
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampledMetric(Labelled):
+class SampledMetric(Metric):
     """A metric of mean type for sampled ranks: (1/s) Σ M̂(r̃), with M̂ in place of the contribution c(r).
 
     Every estimator that takes c(r) takes M̂(r̃): the propensity weights undo what was not observed, M̂ what
     was not ranked. Standard errors are those of the estimator, with M̂ held fixed.
     """
 
-    label: str
-    target_label: str
-    method: Method
-    options: dict[str, Any] = field(repr=False)
-    kind: Kind = field(default="mean", init=False)
-    cutoff: int | None = field(default=None, init=False)
-    default_ties: TieRule = field(default="expected", init=False)
-    needs_n_relevant: bool = field(default=True, init=False)
-    needs_independence: bool = field(default=False, init=False)
-    corrects_sampling: bool = field(default=True, init=False)
+    target_label: str = field(kw_only=True)
+    method: Method = field(kw_only=True)
+    options: dict[str, Any] = field(kw_only=True)
 
-    by_user: ClassVar[bool] = False  # M̂ is estimated from the ranks of all users
+    name = "sampled"
+    kind = "mean"
+    takes_cutoff = "none"
+    needs_n_relevant = True
+    value_range = (float("-inf"), float("inf"))
+    by_user = False  # M̂ is estimated from the ranks of all users
+    corrects_sampling = True
 
     @property
-    def approximate(self) -> str:
+    def approximate(self) -> str:  # type: ignore[override]  # follows from the correction
         """Why nothing is claimed of any estimator; "" for AUC, whose correction is unbiased."""
-        affine = self.target_label in NO_CUTOFF and self.method in ("rank", "importance")
-        return "" if affine else "the correction for sampling is not unbiased"
+        linear = metric(self.target_label).linear_in_rank and self.method in ("rank", "importance")
+        return "" if linear else "the correction for sampling is not unbiased"
 
     @property
-    def definition(self) -> Definition:
+    def definition(self) -> Definition:  # type: ignore[override]
         """The words of the card."""
         return Definition(
             formula=f"(1/s) Σ_{{i∈S}} M̂(r̃_i): {self.target_label} from sampled ranks by {self.method!r}",
@@ -65,33 +62,19 @@ class SampledMetric(Labelled):
         InputError
             For ranks that are not sampled, and for a tie rule other than "expected".
         """
-        rule = tie_rule(self, ties)
-        if rule != "expected":
+        if self._rule(ranked, ties) != "expected":
             raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
         return correct_sampled(
             ranked, metric=self.target_label, method=self.method, weights=weights, **self.options
         ).contributions
 
-    def user_values(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
-    ) -> FloatArray:
-        """Return ΣwM̂/Σw of each user with positives."""
-        contributions = self.contributions(ranked, weights, ties=ties)
-        if weights is None:
-            return ranked.sum_by_user(contributions) / ranked.counts
-        return ranked.sum_by_user(contributions * weights) / ranked.sum_by_user(weights)
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        return ranked.mean_by_user(self.contributions(ranked, weights, ties=rule), weights)
 
-    def unbiased(
-        self,
-        ranked: RankedPositives,
-        inverse: FloatArray,
-        n_relevant: FloatArray | None,
-        *,
-        ties: TieChoice = "default",
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
-        """Return Σ ŷ M̂ / s_u of each user with positives."""
-        assert n_relevant is not None
-        return ranked.sum_by_user(self.contributions(ranked, inverse, ties=ties) * inverse) / n_relevant
+        return ranked.sum_by_user(self.contributions(ranked, inverse, ties=rule) * inverse) / n_relevant
 
 
 def sampled_metric(
@@ -126,4 +109,5 @@ def sampled_metric(
     check_choice("method", method, METHODS)
     target = single_target(metric)
     options = {"variance_weight": variance_weight, "prior": prior, "n_iterations": n_iterations}
-    return SampledMetric(f"{target.label}~{method}", target.label, method, options)
+    label = f"{target.label}~{method}"
+    return SampledMetric(label=label, target_label=target.label, method=method, options=options)

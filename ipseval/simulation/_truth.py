@@ -31,7 +31,7 @@ def truth(
     * `ideal` = 1/|U| Σ_u (metric of u given S_u), over users with S_u not empty: what `aoa`, `ips`,
       `snips` and `snips-global` estimate;
     * `ideal_pooled` = Σ_u Σ_{i∈S_u} c / Σ_u s_u for metrics of mean type, and over all pairs of a relevant
-      and an irrelevant item for `auc`: what the pooled estimators estimate. NaN for other metrics, whose
+      and an irrelevant item for a ratio of pairs such as `auc`: what the pooled estimators estimate. NaN for other metrics, whose
       pooled form has no such meaning.
 
     Parameters
@@ -75,7 +75,7 @@ def _pooled(m: Any, values: FloatArray, ranked: RankedPositives) -> float:
     size = ranked.counts.astype(np.float64)
     if m.kind == "mean":
         weight = size
-    elif m.label == "auc":
+    elif m.has_pairs:
         weight = size * (ranked.n_candidates[ranked.starts] - size)
     else:
         return float("nan")

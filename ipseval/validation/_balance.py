@@ -10,7 +10,7 @@ import pandas as pd
 
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.estimators import Estimator, Sample, UserSums, weighted_sample
-from ipseval.metrics._additive import Atop
+from ipseval.metrics import AdditiveMetric
 from ipseval.propensity import DensityRatioFit, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.validation._conditional import ConditionalScore, conditional_score
@@ -39,10 +39,13 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _ItemMean(Atop):
+class _ItemMean(AdditiveMetric):
     """Weighted mean of a number of the item, in the place of a metric: estimators balance it or do not."""
 
-    of_item: FloatArray = field(default_factory=lambda: np.zeros(0))
+    of_item: FloatArray = field(kw_only=True)
+
+    name = "item_mean"
+    kind = "mean"
 
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return the number of each positive's item."""

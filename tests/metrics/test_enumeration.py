@@ -22,8 +22,8 @@ LABELS = [
     name + PARAMETERS.get(name, "") + (f"@{k}" if k else "")
     for name, family in METRICS.items()
     for k in (None, 1, 3, 9)
-    if (k is None) != (family.cutoff == "required") or family.cutoff == "optional"
-    if not (k and family.cutoff == "none")
+    if (k is None) != (family.takes_cutoff == "required") or family.takes_cutoff == "optional"
+    if not (k and family.takes_cutoff == "none")
 ] + ["precision(denominator=min)@3"]
 
 scores = st.lists(st.integers(0, 4), min_size=N_ITEMS, max_size=N_ITEMS)

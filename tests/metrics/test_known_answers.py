@@ -139,10 +139,18 @@ TRUTH = {
     "hit@5": 1.0,
 }
 RANKS, CHANCE, N = np.array([1, 4, 5, 8]), np.array([0.2, 0.6, 0.25, 0.3]), 9
+
+
 # The AUC-type mean of 1 − z/n of Yang et al., as an additive metric of a user's own making.
-YANG_AUC = AdditiveMetric(
-    "yang_auc", "mean", lambda rank: 1 - (rank - 1) / N, ipseval.metric("atop").definition
-)
+class YangAuc(AdditiveMetric):
+    name, kind, definition = "yang_auc", "mean", ipseval.metric("atop").definition
+    reads_n = True
+
+    def _curve(self, rank, n_candidates):
+        return 1 - (rank - 1) / n_candidates
+
+
+YANG_AUC = YangAuc()
 
 
 def patterns():

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.metrics._places import gauss_nodes, order_statistic, reciprocal_places
+from ipseval._quadrature import gauss_sum
+from ipseval.metrics._tied_places import mean_reciprocal, order_statistic
 from ipseval.metrics._ties import Prefix
 from ipseval.ranking import RankedPositives
 
@@ -91,7 +92,9 @@ def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int
     ],
 )
 def test_mean_reciprocal_places_are_the_sums_over_all_places(above: int, size: int, count: int, deepest: int):
-    got = reciprocal_places(*(np.array([value]) for value in (above, size, count, deepest)))[0]
+    level = np.arange(1, count + 1)
+    every = (np.full(count, one) for one in (float(above), size, count))
+    got = mean_reciprocal(*every, level, np.full(count, deepest))
     exact = [exact_reciprocal(above, size, count, level, deepest) for level in range(1, count + 1)]
     assert got == pytest.approx(exact, rel=1e-12, abs=1e-300)
 
@@ -101,17 +104,17 @@ def test_many_tie_groups_at_once_are_those_one_by_one():
     size = rng.integers(1, 5000, size=300)
     count = np.minimum(rng.integers(1, 30, size=300), size)
     above, deepest = rng.integers(0, 3000, size=300), rng.integers(0, size + 1)
-    together = reciprocal_places(above, size, count, deepest)
+    level = rng.integers(1, count + 1)
+    together = mean_reciprocal(above + 0.3, size, count, level, deepest)
     for row in range(300):
         part = slice(row, row + 1)
-        alone = reciprocal_places(above[part], size[part], count[part], deepest[part])[0]
-        assert together[row, : alone.size] == pytest.approx(alone, rel=1e-14)
-        assert not together[row, alone.size :].any()
+        alone = mean_reciprocal(*(one[part] for one in (above + 0.3, size, count, level, deepest)))
+        assert together[row] == pytest.approx(alone[0], rel=1e-14)
 
 
 @pytest.mark.parametrize("length", [64, 4096])
-def test_gauss_nodes_sum_polynomials_over_the_integers_exactly(length: int):
-    nodes, weights = gauss_nodes(length)
+def test_gauss_sums_of_polynomials_over_the_integers_exactly(length: int):
+    nodes, weights = gauss_sum(length, 24)
     for degree in (0, 1, 2, 9, 30, 47):
         exact = Fraction(sum(i**degree for i in range(length)), length**degree * length)
         got = float((weights * (nodes / length) ** degree).sum()) / length

@@ -10,7 +10,7 @@ from ipseval import ComputeOptions
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.estimators import _sample as base
-from ipseval.metrics import metric
+from ipseval.metrics import Metric, metric
 from ipseval.ranking import RankedPositives
 from tests.metrics.test_labels import LABELS
 
@@ -93,13 +93,12 @@ def test_an_error_of_a_part_is_raised_with_the_numbers_of_the_whole(monkeypatch:
 
 
 def test_metrics_that_read_all_users_are_left_out(monkeypatch: pytest.MonkeyPatch):
-    class Centred:
+    class Centred(Metric):
         """A metric of one's own, whose values are known together only."""
 
-        label, kind, cutoff, default_ties = "centred", "mean", None, "mean"
-        needs_n_relevant = needs_independence = False
+        name, kind, by_user = "centred", "mean", False
 
-        def user_values(self, ranked, weights=None, *, ties="default"):
+        def _user_values(self, ranked, weights, rule):
             value = ranked.sum_by_user(1.0 / (1 + ranked.n_above)) / ranked.counts
             return value - value.mean()
 

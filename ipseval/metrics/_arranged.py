@@ -1,0 +1,69 @@
+"""Metrics whose weighted value is relative to the best arrangement of the same weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ipseval._types import FloatArray, IntArray, TieRule
+from ipseval.metrics._additive import gains, over_ties
+from ipseval.metrics._base import Metric, cached
+from ipseval.ranking import RankedPositives
+
+
+@dataclass(frozen=True, repr=False)
+class ArrangedMetric(Metric):
+    """Σ w_i g_i c(r_i) over the same sum with w_i g_i in descending order at ranks 1, …, s.
+
+    That is at most 1, and 1 for a best arrangement. An absolute metric multiplies it by the plain value of
+    the best arrangement, Σ_{j≤s} c(j), so that equal weights give Σ c(r_i). c must not rise with the rank.
+
+    Attributes
+    ----------
+    relative : bool
+        Whether the plain value is itself divided by that of the best arrangement.
+    """
+
+    kind = "list"
+    relative: ClassVar[bool] = False
+
+    def _plain_contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
+        return cached(ranked, (self, rule), lambda: over_ties(self.at_rank, ranked, rule, self.cutoff))
+
+    def _gains(self, ranked: RankedPositives) -> FloatArray | None:
+        """Return the gain of each positive, (n_pos,); None: all 1."""
+        gain = getattr(self, "gain", "binary")
+        return None if gain == "binary" else gains(ranked, gain, self.label)
+
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        value = self._plain_contributions(ranked, rule)
+        gain = self._gains(ranked)
+        worth = gain if weights is None else weights if gain is None else weights * gain
+        if worth is None:
+            total = ranked.sum_by_user(value)
+            return total / self._best(ranked.counts) if self.relative else total
+        position = np.arange(len(ranked)) - ranked.starts[ranked.segment] + 1.0
+        best = ranked.sum_by_user(worth[descending(ranked, worth)] * self.at_rank(position, np.nan))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(best > 0, ranked.sum_by_user(worth * value) / best, np.nan)
+        return share if self.relative else share * self._best(ranked.counts)
+
+    def _best(self, counts: IntArray) -> FloatArray:
+        """Return Σ_{j≤s} c(j) of each number s of relevant items."""
+        return self._best_table(int(counts.max(initial=0)))[counts]
+
+    def _best_table(self, most: int) -> FloatArray:
+        """Return Σ_{j≤s} c(j) for s = 0 … `most`."""
+        return np.concatenate([[0.0], np.cumsum(self.at_rank(np.arange(1.0, most + 1), np.nan))])
+
+
+def descending(ranked: RankedPositives, worth: FloatArray) -> IntArray:
+    """Return row numbers that sort the positives by user, then from the largest `worth` to the smallest."""
+    found = ranked.derived.get("descending")
+    if found is None or found[0] is not worth:
+        ranked.derived["descending"] = found = (worth, np.lexsort((-worth, ranked.user)))
+    order: IntArray = found[1]
+    return order

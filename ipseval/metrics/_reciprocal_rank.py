@@ -1,0 +1,84 @@
+"""Reciprocal rank of the best relevant item; its mean over users is MRR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ipseval._types import FloatArray, IntArray, TieRule
+from ipseval.metrics._base import Definition, Metric, buckets
+from ipseval.metrics._tied_places import mean_reciprocal
+from ipseval.metrics._ties import Table, before, by_bucket, mean_products, places, table
+from ipseval.ranking import RankedPositives
+
+
+@dataclass(frozen=True, repr=False)
+class ReciprocalRank(Metric):
+    """1/min r, 0 beyond k.
+
+    Weights act between users only. Unbiased form (observations independent): Σ_i (ŷ_i/r_i) Π_{j above i}
+    (1 − ŷ_j).
+    """
+
+    name = "rr"
+    aliases = ("mrr", "reciprocal_rank")
+    summary = "reciprocal rank of the best relevant item"
+    kind = "list"
+    needs_independence = True
+    definition = Definition("1/min_{i∈S} r_i; 0 beyond k", "none", "1/r", plug_in="the value without weights")
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return 1 / rank
+
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        return self._reciprocal(ranked, np.ones(len(ranked)), rule)
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+    ) -> FloatArray:
+        return self._reciprocal(ranked, inverse, rule)
+
+    def _reciprocal(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
+        above, size = places(ranked, rule)
+        result = np.empty(ranked.starts.size)
+        for members, rows in buckets(ranked):
+            group = table(above, size, rows)
+            y = by_bucket(relevance, rows)
+            miss = 1 - y
+            column = np.arange(rows.shape[1])
+            if rule == "mean":
+                # One shared rank per tie group: the order inside it does not matter for the product form.
+                reach = before(miss, np.broadcast_to(column, rows.shape), product=True)
+                value = np.where(group.is_real, self.at_rank(group.above + (group.size + 1) / 2, np.nan), 0.0)
+                result[members] = (reach * y * value).sum(axis=1)
+                continue
+            reach = before(miss, group.first, product=True)
+            opens = group.is_real & (group.first == column)
+            gained = np.zeros(rows.shape)
+            alone = opens & (group.size == 1)
+            gained[alone] = (y * self.at_rank(group.above + 1.0, np.nan))[alone]
+            user, start = np.nonzero(opens & (group.size > 1))
+            if user.size:
+                gained[user, start] = self._tied_gain(group, miss, user, start)
+            result[members] = (reach * gained).sum(axis=1)
+        return result
+
+    def _tied_gain(self, group: Table, miss: FloatArray, user: IntArray, start: IntArray) -> FloatArray:
+        """Return Σ_l μ_l (D_{l−1} − D_l) of each tie group.
+
+        The places of the g positives are a random g-subset of the group's places, independent of which
+        positive takes which: μ_l = E[c(l-th place)], D_l the mean of Π (1 − y) over l of the positives.
+        """
+        count = group.last[user, start] - start + 1
+        column = start[:, None] + np.arange(int(count.max()))
+        is_member = np.arange(column.shape[1]) < count[:, None]
+        miss_here = miss[user[:, None], np.minimum(column, miss.shape[1] - 1)]
+        means = mean_products(miss_here, is_member)
+        drop = np.where(is_member, means[:, :-1] - means[:, 1:], 0.0)
+        above, size = group.above[user, start], group.size[user, start]
+        deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
+        row, level = np.nonzero(drop)
+        place = mean_reciprocal(above[row].astype(np.float64), size[row], count[row], level + 1, deepest[row])
+        return np.bincount(row, drop[row, level] * place, minlength=user.size)

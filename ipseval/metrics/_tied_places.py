@@ -1,0 +1,89 @@
+"""Mean reciprocal of the places that tied positives take, exactly, also in groups of 100,000."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ipseval._quadrature import gauss_sum
+from ipseval._types import FloatArray, IntArray
+
+# Groups of up to this many positives go by quadrature: the law of a place is a polynomial of degree
+# count − 1 in the place, which N_NODES Gauss nodes integrate exactly together with 25 terms of 1/r.
+MOST_BY_QUADRATURE = 24
+N_NODES = 24
+SHORTEST = 64  # shorter blocks are summed place by place
+CELLS = 2_000_000
+BINOMIAL = np.array([[math.comb(n, k) for k in range(MOST_BY_QUADRATURE)] for n in range(MOST_BY_QUADRATURE)])
+
+
+def mean_reciprocal(
+    offset: FloatArray, size: IntArray, count: IntArray, level: IntArray, deepest: IntArray
+) -> FloatArray:
+    """Return E[1{p ≤ deepest} / (offset + p)], all arrays (n,).
+
+    p is the `level`-th smallest of a random `count`-subset of the places 1 … `size`; offset + level > 0. The
+    places are summed in blocks of 2^j, 2^j at most the first denominator, where 1/(offset + p) is smooth.
+    """
+    result = np.zeros(offset.size)
+    for row in np.flatnonzero((count > MOST_BY_QUADRATURE) & (deepest >= level)):
+        p = np.arange(1, int(deepest[row]) + 1)
+        law = order_statistic(p, int(size[row]), int(count[row]), int(level[row]))
+        possible = p >= level[row]
+        result[row] = (law[possible] / (offset[row] + p[possible])).sum()
+    place = level.astype(np.int64)
+    active = np.flatnonzero((count <= MOST_BY_QUADRATURE) & (deepest >= place))
+    while active.size:
+        left = deepest[active] - place[active] + 1
+        # frexp gives the exponent of the largest power of two without rounding.
+        exponent = np.frexp(np.minimum(offset[active] + place[active], left))[1] - 1
+        smooth = np.left_shift(1, np.maximum(exponent, 0)) >= SHORTEST
+        for j in np.unique(np.where(smooth, exponent, -1)):
+            rows = active[smooth & (exponent == j)] if j >= 0 else active[~smooth]
+            nodes, weights = gauss_sum(1 << int(j), N_NODES) if j >= 0 else gauss_sum(SHORTEST, SHORTEST)
+            step = max(1, CELLS // nodes.size)
+            for first in range(0, rows.size, step):
+                part = rows[first : first + step]
+                p = place[part, None] + nodes
+                law = np.where(p <= deepest[part, None], weights, 0.0) if j < 0 else weights
+                law = law * _order_statistic(p, *(one[part, None] for one in (size, count, level)))
+                result[part] += (law / (offset[part, None] + p)).sum(axis=1)
+        place[active] += np.where(smooth, np.left_shift(1, np.maximum(exponent, 0)), SHORTEST)
+        active = active[place[active] <= deepest[active]]
+    return result
+
+
+def _order_statistic(p: FloatArray, size: IntArray, count: IntArray, level: IntArray) -> FloatArray:
+    """Return the law of `order_statistic` as the polynomial in p that it is, for few positives.
+
+    (g/t) C(g−1, l−1) Π_{j=1}^{l−1} (p − j) Π_{j=0}^{g−l−1} (t − p − j) / Π_{j=1}^{g−1} (t − j).
+    """
+    law = count / size * BINOMIAL[count - 1, level - 1] * np.ones(p.shape)
+    for j in range(1, int(count.max())):
+        factor = np.where(j < level, p - j, size - p - (j - level)) / np.maximum(size - j, 1)
+        law *= np.where(j < count, factor, 1.0)
+    return law
+
+
+def order_statistic(p: IntArray, size: int, count: int, level: int) -> FloatArray:
+    """Return P(p_(level) = p) = C(p−1, level−1) C(size−p, count−level) / C(size, count), (len(p),).
+
+    p_(level) is the level-th smallest, level ≤ count, of a random `count`-subset of 1 … `size`; p = 1, 2, ….
+    Built from the ratios of neighbouring p, which are near 1: differences of log-factorials would lose the
+    digits that log 100,000! has before the point.
+    """
+    law = np.zeros(p.size)
+    if p.size < level:
+        return law
+    # P(p_(level) = level): the first `level` places are all taken.
+    taken = np.arange(level)
+    first = float(np.log((count - taken) / (size - taken)).sum())
+    later = p[level:].astype(np.float64)
+    left = size - later + 1
+    possible = left > count - level
+    shrink = np.log1p(-np.where(possible, (count - level) / np.where(possible, left, 1.0), 0.0))
+    logs = first + np.cumsum(np.log((later - 1) / (later - level))) + np.cumsum(shrink)
+    law[level - 1] = np.exp(first)
+    law[level:] = np.where(possible, np.exp(logs), 0.0)
+    return law
