@@ -23,8 +23,8 @@ from ipseval.metrics import METRICS
 from ipseval.ranking import RankedPositives
 
 ESTIMATORS = ("aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled")
-LABELS = [name + ("@10" if family.cutoff == "required" else "") for name, family in METRICS.items()]
-LABELS += [f"{name}@10" for name, family in METRICS.items() if family.cutoff == "optional"]
+LABELS = [name + ("@10" if family.takes_cutoff == "required" else "") for name, family in METRICS.items()]
+LABELS += [f"{name}@10" for name, family in METRICS.items() if family.takes_cutoff == "optional"]
 LABELS += ["precision(denominator=min)@10"]
 N_ITEMS, PER_USER = 20_000, 10
 

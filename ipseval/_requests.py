@@ -142,9 +142,7 @@ def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
         return
     # A metric that is linear in the rank is unbiased on a uniform sample.
     uniform = ranked.sampling.uniform
-    plain = [
-        one.label for one in metrics if not (one.corrects_sampling or (uniform and one.linear_in_rank))
-    ]
+    plain = [one.label for one in metrics if not (one.corrects_sampling or (uniform and one.linear_in_rank))]
     if plain:
         n, m = int(np.median(ranked.sampling.n_candidates)), ranked.sampling.n_sampled
         warnings.warn(

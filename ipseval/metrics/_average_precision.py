@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from math import comb
 from typing import Any
 
 import numpy as np
 
-from ipseval._types import BoolArray, FloatArray, IntArray, TieRule
+from ipseval._types import FloatArray, IntArray, TieRule
 from ipseval.metrics._arranged import descending
 from ipseval.metrics._base import Definition, Metric, buckets
 from ipseval.metrics._tied_places import mean_reciprocal
 from ipseval.metrics._ties import Prefix, Table, before, by_bucket, harmonic, places, table
 from ipseval.ranking import RankedPositives
+
+MOST_LISTED = 6  # tied positives of a user whose 2^g choices are all listed
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,8 +30,7 @@ class AveragePrecision(Metric):
     W(r)/(W(r) + w̄ neg(r)), W(r) the weight of the positives at ranks ≤ r, neg(r) the number of non-positives
     there and w̄ the user's mean weight. A perfect ranker has 1 in any order of its positives. Ties, under
     "expected": the places of the tied positives have their exact law. Which of them stand above enters by the
-    mean, variance and skewness of their total weight. That is exact for two tied positives and for equal
-    weights, and within about .001 for more.
+    mean, variance and skewness of their total weight. Up to six tied positives, and equal weights, are exact.
     """
 
     name = "ap"
@@ -104,19 +107,14 @@ class AveragePrecision(Metric):
         """
         count = ties.group_count[user, start]
         column = start[:, None] + np.arange(int(count.max()))
-        is_member = column < (start + count)[:, None]
-        members = np.where(is_member, w[user[:, None], np.minimum(column, w.shape[1] - 1)], 0.0)
+        members = w[user[:, None], np.minimum(column, w.shape[1] - 1)]
         above, size = ties.above[user, start], ties.size[user, start]
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
-        group, level = np.nonzero(is_member)
-        level += 1
-        total = np.zeros(user.size)
-        for weight, chance in _subset_sums(members, is_member, group, level):
-            reached = over[user, start][group] + weight
-            offset = reached + (above - start)[group] - level
-            place = mean_reciprocal(offset, size[group], count[group], level, deepest[group])
-            total += np.bincount(group, chance * weight / level * reached * place, minlength=user.size)
-        return total
+        group, level, weight, chance = _subset_sums(members, count)
+        reached = over[user, start][group] + weight
+        offset = reached + (above - start)[group] - level
+        place = mean_reciprocal(offset, size[group], count[group], level, deepest[group])
+        return np.bincount(group, chance * weight / level * reached * place, minlength=user.size)
 
     def _pairs(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
         """Return Σ_i y_i [A_i (1 + Σ_{j above i} y_j) + B_i Σ_{j tied with i} y_j] of each user.
@@ -155,24 +153,34 @@ class AveragePrecision(Metric):
         return single, single / 2
 
 
-def _subset_sums(
-    members: FloatArray, is_member: BoolArray, group: IntArray, level: IntArray
-) -> list[tuple[FloatArray, FloatArray]]:
-    """Return two values, and their chances, with the mean, variance and skewness of S_l, (len(level),) each.
+def _subset_sums(members: FloatArray, count: IntArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return (group, l, value, chance): the law of S_l, the sum of a random choice of l of a group's members.
 
-    S_l is the sum of a random choice of l of the g members of a group.
+    Every choice for small groups; else two values with the mean, variance and skewness of S_l. The first
+    `count` columns of `members` (n_groups, width) are those of a group. Chances sum to 1 for each l.
     """
-    count = is_member.sum(axis=1)
-    mean = members.sum(axis=1) / count
-    centred = np.where(is_member, members - mean[:, None], 0.0)
-    second, third = (centred**2).sum(axis=1) / count, (centred**3).sum(axis=1) / count
-    g, taken = count[group], level
-    variance = second[group] * taken * (g - taken) / np.maximum(g - 1, 1)
-    skewed = third[group] * taken * (g - taken) * (g - 2 * taken) / np.maximum((g - 1) * (g - 2), 1)
-    spread = variance > 1e-24 * (taken * mean[group]) ** 2
-    variance = np.where(spread, variance, 0.0)
-    shift = np.where(spread, skewed / (2 * np.where(spread, variance, 1.0)), 0.0)
-    half = np.sqrt(variance + shift**2)
-    lean = np.where(spread, shift / np.where(spread, half, 1.0), 0.0)
-    middle = taken * mean[group] + shift
-    return [(middle + half, (1 - lean) / 2), (middle - half, (1 + lean) / 2)]
+    parts = []
+    for g in np.unique(count):
+        rows = np.flatnonzero(count == g)
+        w = members[rows, :g]
+        if g <= MOST_LISTED:
+            chosen = np.array(list(product([0.0, 1.0], repeat=int(g))))[1:]
+            level = chosen.sum(axis=1).astype(np.int64)
+            value = w @ chosen.T
+            chance = np.broadcast_to([1 / comb(int(g), one) for one in level.tolist()], value.shape)
+        else:
+            level = np.arange(1, g + 1)
+            mean = w.mean(axis=1, keepdims=True)
+            variance = w.var(axis=1, keepdims=True) * level * (g - level) / (g - 1)
+            third = ((w - mean) ** 3).mean(axis=1, keepdims=True)
+            skewed = third * level * (g - level) * (g - 2 * level) / ((g - 1) * (g - 2))
+            spread = variance > 1e-24 * (level * mean) ** 2
+            shift = np.where(spread, skewed / (2 * np.where(spread, variance, 1.0)), 0.0)
+            half = np.sqrt(np.where(spread, variance, 0.0) + shift**2)
+            lean = np.where(spread, shift / np.where(spread, half, 1.0), 0.0)
+            value = np.concatenate([level * mean + shift + half, level * mean + shift - half], axis=1)
+            chance = np.concatenate([(1 - lean) / 2, (1 + lean) / 2], axis=1)
+            level = np.tile(level, 2)
+        parts.append((np.repeat(rows, level.size), np.tile(level, rows.size), value.ravel(), chance.ravel()))
+    group, every_level, values, chances = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return group, every_level, values, chances

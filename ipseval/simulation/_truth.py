@@ -31,8 +31,8 @@ def truth(
     * `ideal` = 1/|U| Σ_u (metric of u given S_u), over users with S_u not empty: what `aoa`, `ips`,
       `snips` and `snips-global` estimate;
     * `ideal_pooled` = Σ_u Σ_{i∈S_u} c / Σ_u s_u for metrics of mean type, and over all pairs of a relevant
-      and an irrelevant item for a ratio of pairs such as `auc`: what the pooled estimators estimate. NaN for other metrics, whose
-      pooled form has no such meaning.
+      and an irrelevant item for a ratio of pairs (`auc`): what the pooled estimators estimate. NaN for other
+      metrics, whose pooled form has no such meaning.
 
     Parameters
     ----------

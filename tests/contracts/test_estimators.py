@@ -224,7 +224,7 @@ def test_a_pair_ratio_has_no_bounds_under_any_label_of_the_metric():
             {"a": world.scores},
             world.split,
             propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
-            metrics=["auc", ipseval.metrics.Auc("area")],
+            metrics=["auc", ipseval.metrics.Auc(label="area")],
             estimators=["snips-pooled"],
         )
     rows = result.bounds(1.0)

@@ -31,44 +31,41 @@ def discount(rank: int) -> float:
     return 1 / math.log2(1 + rank)
 
 
-def textbook(name: str, k: int | None, order: list[int], relevance: dict[int, float]) -> float:
-    """Weighted plug-in on one strict order; relevance sums to the number of positives."""
-    m = len(relevance)
+def textbook(name: str, k: int | None, order: list[int], weights: dict[int, float]) -> float:
+    """Value of one user on one strict order with weights of its positives; equal ones: the plain value."""
+    m = len(weights)
     n = len(order)
     cut = n if k is None else k
     rank = {item: place + 1 for place, item in enumerate(order)}
-    top = [item for item in order if item in relevance and rank[item] <= cut]
-    total = sum(relevance.values())
+    top = [item for item in order if item in weights and rank[item] <= cut]
+    total = sum(weights.values())
+    largest = sorted(weights.values(), reverse=True)
     if name == "recall":
-        return sum(relevance[i] for i in top) / total
+        return sum(weights[i] for i in top) / total
     if name == "mean_dcg":
-        return sum(relevance[i] * discount(rank[i]) for i in top) / total
-    if name == "precision":
-        return sum(relevance[i] for i in top) / cut
+        return sum(weights[i] * discount(rank[i]) for i in top) / total
     if name == "dcg":
-        return sum(relevance[i] * discount(rank[i]) for i in top)
+        return m * sum(weights[i] * discount(rank[i]) for i in top) / total
+    if name == "precision":
+        return sum(weights[i] for i in top) / sum(largest[:cut]) * min(cut, m) / cut
     if name == "rbp":
-        return sum(relevance[i] * 0.2 * 0.8 ** (rank[i] - 1) for i in top)
+        step = [0.2 * 0.8 ** (r - 1) for r in range(1, min(cut, m) + 1)]
+        best = sum(w * c for w, c in zip(largest, step, strict=False))
+        return sum(weights[i] * 0.2 * 0.8 ** (rank[i] - 1) for i in top) / best * sum(step)
     if name == "ndcg":
-        ideal = sum(discount(r) for r in range(1, min(m, cut) + 1))
-        return sum(relevance[i] * discount(rank[i]) for i in top) / ideal
+        best = sum(w * discount(r) for r, w in enumerate(largest[:cut], start=1))
+        return sum(weights[i] * discount(rank[i]) for i in top) / best
     if name == "ap":
         value = 0.0
         for i in top:
-            above = sum(relevance[j] for j in relevance if rank[j] < rank[i])
-            value += relevance[i] / rank[i] * (1 + above)
-        return value / min(m, cut)
+            found = sum(w for j, w in weights.items() if rank[j] <= rank[i])
+            misses = sum(1 for j in order if j not in weights and rank[j] < rank[i])
+            value += weights[i] * found / (found + total / m * misses)
+        return value / sum(largest[:cut])
     if name == "hit":
-        miss = 1.0
-        for i in top:
-            miss *= 1 - min(relevance[i], 1.0)
-        return 1 - miss
+        return 1.0 if top else 0.0
     if name == "rr":
-        value, miss = 0.0, 1.0
-        for i in top:
-            value += miss * min(relevance[i], 1.0) / rank[i]
-            miss *= 1 - min(relevance[i], 1.0)
-        return value
+        return 1 / rank[top[0]] if top else 0.0
     raise KeyError(name)
 
 
@@ -131,18 +128,16 @@ def user_value(name: str, k: int | None, user: User, weighted: bool) -> float:
     if name == "auc":
         if n == m:
             return math.nan
-        if not weighted:
-            won = 0.0
-            for i in weights:
-                for j, score in user.scores.items():
-                    if j not in weights:
-                        won += 1.0 if user.scores[i] > score else 0.5 if user.scores[i] == score else 0.0
-            return won / (m * (n - m))
-        z = sum(w * (mean_rank(user, i) - 1) for i, w in weights.items()) / total
-        return (n - 1 - z - (m - 1) / 2) / (n - m)
-    relevance = {i: w * m / total for i, w in weights.items()}
+        value = 0.0
+        for i, w in weights.items():
+            others = [score for j, score in user.scores.items() if j not in weights]
+            won = sum(
+                1.0 if user.scores[i] > one else 0.5 if user.scores[i] == one else 0.0 for one in others
+            )
+            value += w * won / (n - m)
+        return value / total
     every = orders(user.scores)
-    return sum(textbook(name, k, order, relevance) for order in every) / len(every)
+    return sum(textbook(name, k, order, weights) for order in every) / len(every)
 
 
 def mean_type(name: str) -> bool:
@@ -150,7 +145,7 @@ def mean_type(name: str) -> bool:
 
 
 def sum_type(name: str) -> bool:
-    return name in ("precision", "dcg", "rbp")
+    return name == "dcg"
 
 
 def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> float:
