@@ -81,7 +81,7 @@ class AveragePrecision(Metric):
             negatives = (ties.above - ties.first).astype(np.float64)
             if rule == "mean":
                 over = over + (together - w) / 2
-                rank = ties.above + (ties.size + 1) / 2
+                rank: FloatArray = ties.above + (ties.size + 1) / 2
                 negatives = rank - 1 - ties.first - (ties.group_count - 1) / 2
             else:
                 rank = ties.above + 1.0
@@ -112,9 +112,10 @@ class AveragePrecision(Metric):
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
         group, level, weight, chance = _subset_sums(members, count)
         reached = over[user, start][group] + weight
-        offset = reached + (above - start)[group] - level
+        offset = np.asarray(reached + (above - start)[group] - level, dtype=np.float64)
         place = mean_reciprocal(offset, size[group], count[group], level, deepest[group])
-        return np.bincount(group, chance * weight / level * reached * place, minlength=user.size)
+        gain = chance * weight / level * reached * place
+        return np.asarray(np.bincount(group, gain, minlength=user.size), dtype=np.float64)
 
     def _pairs(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
         """Return Σ_i y_i [A_i (1 + Σ_{j above i} y_j) + B_i Σ_{j tied with i} y_j] of each user.

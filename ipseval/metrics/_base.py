@@ -173,7 +173,7 @@ class Metric(ABC):
         """Return unbiased estimates of each user's won pairs and of its pairs; None: no ratio of pairs."""
         return None
 
-    def at_rank(self, rank: FloatArray, n_candidates: FloatArray | float) -> FloatArray:
+    def at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
         """Return the value for one relevant item at rank r >= 1 of n, in the shape of `rank`.
 
         Ranks may lie between integers.

@@ -55,5 +55,6 @@ class Precision(ArrangedMetric):
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
+        assert self.cutoff is not None
         hits = ranked.sum_by_user(inverse * self._plain_contributions(ranked, rule))
         return hits / np.minimum(n_relevant, self.cutoff) if self.relative else hits

@@ -81,4 +81,4 @@ class ReciprocalRank(Metric):
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
         row, level = np.nonzero(drop)
         place = mean_reciprocal(above[row].astype(np.float64), size[row], count[row], level + 1, deepest[row])
-        return np.bincount(row, drop[row, level] * place, minlength=user.size)
+        return np.asarray(np.bincount(row, drop[row, level] * place, minlength=user.size), dtype=np.float64)

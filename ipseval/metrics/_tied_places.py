@@ -28,10 +28,10 @@ def mean_reciprocal(
     """
     result = np.zeros(offset.size)
     for row in np.flatnonzero((count > MOST_BY_QUADRATURE) & (deepest >= level)):
-        p = np.arange(1, int(deepest[row]) + 1)
-        law = order_statistic(p, int(size[row]), int(count[row]), int(level[row]))
-        possible = p >= level[row]
-        result[row] = (law[possible] / (offset[row] + p[possible])).sum()
+        every = np.arange(1, int(deepest[row]) + 1)
+        chance = order_statistic(every, int(size[row]), int(count[row]), int(level[row]))
+        possible = every >= level[row]
+        result[row] = (chance[possible] / (offset[row] + every[possible])).sum()
     place = level.astype(np.int64)
     active = np.flatnonzero((count <= MOST_BY_QUADRATURE) & (deepest >= place))
     while active.size:
@@ -45,9 +45,9 @@ def mean_reciprocal(
             step = max(1, CELLS // nodes.size)
             for first in range(0, rows.size, step):
                 part = rows[first : first + step]
-                p = place[part, None] + nodes
-                law = np.where(p <= deepest[part, None], weights, 0.0) if j < 0 else weights
-                law = law * _order_statistic(p, *(one[part, None] for one in (size, count, level)))
+                p: FloatArray = place[part, None] + nodes
+                law = np.where((j >= 0) | (p <= deepest[part, None]), weights, 0.0)
+                law *= _order_statistic(p, *(one[part, None] for one in (size, count, level)))
                 result[part] += (law / (offset[part, None] + p)).sum(axis=1)
         place[active] += np.where(smooth, np.left_shift(1, np.maximum(exponent, 0)), SHORTEST)
         active = active[place[active] <= deepest[active]]
@@ -59,7 +59,7 @@ def _order_statistic(p: FloatArray, size: IntArray, count: IntArray, level: IntA
 
     (g/t) C(g−1, l−1) Π_{j=1}^{l−1} (p − j) Π_{j=0}^{g−l−1} (t − p − j) / Π_{j=1}^{g−1} (t − j).
     """
-    law = count / size * BINOMIAL[count - 1, level - 1] * np.ones(p.shape)
+    law: FloatArray = count / size * BINOMIAL[count - 1, level - 1] * np.ones(p.shape)
     for j in range(1, int(count.max())):
         factor = np.where(j < level, p - j, size - p - (j - level)) / np.maximum(size - j, 1)
         law *= np.where(j < count, factor, 1.0)

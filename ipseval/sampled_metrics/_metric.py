@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from ipseval._checks import check_choice
@@ -74,7 +75,8 @@ class SampledMetric(Metric):
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
-        return ranked.sum_by_user(self.contributions(ranked, inverse, ties=rule) * inverse) / n_relevant
+        total = ranked.sum_by_user(self.contributions(ranked, inverse, ties=rule) * inverse)
+        return np.asarray(total / n_relevant)
 
 
 def sampled_metric(
