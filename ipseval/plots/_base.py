@@ -117,11 +117,42 @@ def distinct(values: Any) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-def shift(number: int, total: int) -> Any:
-    return np.asarray(0.7 * ((number + 0.5) / total - 0.5))
-
-
-def reach(rows: pd.DataFrame, centre: str) -> Any:
-    low, high = rows[centre] - rows["ci_low"], rows["ci_high"] - rows[centre]
+def reach(rows: pd.DataFrame) -> Any:
+    low, high = rows["estimate"] - rows["ci_low"], rows["ci_high"] - rows["estimate"]
     # A missing interval is drawn as none; rounding may push a bound past the centre by one ulp.
     return np.maximum(np.nan_to_num([low.to_numpy(), high.to_numpy()]), 0.0)
+
+
+def marks(ax: Axes, number: int, label: Any, x: Any, y: Any, **options: Any) -> None:
+    """Draw the marks of one series with their intervals."""
+    given: dict[str, Any] = {"linestyle": "none", "capsize": 2, "markersize": 5} | options
+    ax.errorbar(x, y, marker=MARKS[number % 8], color=COLOURS[number % 8], label=plain(label), **given)
+
+
+def forest(
+    frame: pd.DataFrame, row: str, series: str, xlabel: str, *, ax: Axes | None, width: float = 6.4
+) -> Axes:
+    """Return axes with a row per value of one column, and in it a mark with interval per value of another."""
+    rows, labels = distinct(frame[row]), distinct(frame[series])
+    ax = axes_or_new(ax, width=width, height=0.9 + 0.19 * len(rows) * (len(labels) + 0.8))
+    for number, label in enumerate(labels):
+        part = frame[frame[series] == label]
+        shift = 0.7 * ((number + 0.5) / len(labels) - 0.5)
+        marks(
+            ax,
+            number,
+            label,
+            part["estimate"],
+            [rows.index(one) + shift for one in part[row]],
+            xerr=reach(part),
+        )
+    ax.set_yticks(range(len(rows)), [plain(one) for one in rows], parse_math=False)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    for place in range(1, len(rows)):
+        ax.axhline(place - 0.5, color="0.85", linewidth=0.8)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(xlabel, parse_math=False)
+    ax.grid(axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return ax

@@ -11,14 +11,12 @@ from matplotlib.axes import Axes
 from ipseval.plots._base import (
     COLOURS,
     LINES,
-    MARKS,
     add_legend,
     axes_or_new,
     distinct,
+    forest,
     only,
     plain,
-    reach,
-    shift,
     table,
     tipping_gammas,
 )
@@ -36,31 +34,7 @@ def plot_estimates(frame: Any, *, metric: str | None = None, ax: Axes | None = N
     """
     frame = table(frame, "frame", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
     part = only(frame, "metric", metric)
-    models, estimators = distinct(part["model"]), distinct(part["estimator"])
-    ax = axes_or_new(ax, width=6.4, height=0.9 + 0.19 * len(models) * (len(estimators) + 0.8))
-    for number, estimator in enumerate(estimators):
-        rows = part[part["estimator"] == estimator]
-        place = [models.index(model) for model in rows["model"]] + shift(number, len(estimators))
-        ax.errorbar(
-            rows["estimate"],
-            place,
-            xerr=reach(rows, "estimate"),
-            fmt=MARKS[number % 8],
-            color=COLOURS[number % 8],
-            capsize=2,
-            markersize=5,
-            label=plain(estimator),
-        )
-    ax.set_yticks(range(len(models)), [plain(model) for model in models], parse_math=False)
-    ax.set_ylim(len(models) - 0.5, -0.5)
-    for place in range(1, len(models)):
-        ax.axhline(place - 0.5, color="0.85", linewidth=0.8)
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"{part['metric'].iloc[0]}, with its interval", parse_math=False)
-    ax.grid(axis="x", color="0.9")
-    ax.set_axisbelow(True)
-    add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return ax
+    return forest(part, "model", "estimator", f"{part['metric'].iloc[0]}, with its interval", ax=ax)
 
 
 def plot_sensitivity(

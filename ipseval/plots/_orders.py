@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from ipseval.plots._base import (
     AGREEMENT_WORDS,
     COLOURS,
-    MARKS,
     add_legend,
     axes_or_new,
     distinct,
+    marks,
     only,
     plain,
     reach,
@@ -70,18 +70,8 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
     ax = axes_or_new(ax)
     for number, model in enumerate(distinct(part["model"])):
         rows = part[part["model"] == model].sort_values("n_sampled")
-        colour = COLOURS[number % 8]
-        ax.errorbar(
-            rows["n_sampled"],
-            rows["estimate"],
-            yerr=reach(rows, "estimate"),
-            marker=MARKS[number % 8],
-            color=colour,
-            capsize=2,
-            markersize=4,
-            label=plain(model),
-        )
-        ax.axhline(float(rows["exact"].iloc[0]), color=colour, linestyle="--", linewidth=0.9)
+        marks(ax, number, model, rows["n_sampled"], rows["estimate"], yerr=reach(rows), linestyle="-")
+        ax.axhline(float(rows["exact"].iloc[0]), color=COLOURS[number % 8], linestyle="--", linewidth=0.9)
     ax.set_xscale("log")
     ax.set_xlabel("sampled candidates m (dashed: full ranking)")
     ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.plots._base import (
-    COLOURS,
-    MARKS,
-    add_legend,
-    axes_or_new,
-    distinct,
-    limits,
-    only,
-    plain,
-    reach,
-    shift,
-    table,
-)
+from ipseval.plots._base import add_legend, axes_or_new, distinct, forest, limits, marks, only, reach, table
 
 
 def plot_bias(
@@ -51,15 +38,7 @@ def plot_bias(
     ax.plot([low, high], [low, high], color="0.6", linewidth=1, zorder=0, label="estimate = truth")
     for number, estimator in enumerate(chosen):
         rows = part[part["estimator"] == estimator]
-        ax.errorbar(
-            rows["truth"],
-            rows["estimate"],
-            yerr=reach(rows, "estimate"),
-            fmt=MARKS[number % 8],
-            color=COLOURS[number % 8],
-            capsize=2,
-            label=plain(estimator),
-        )
+        marks(ax, number, estimator, rows["truth"], rows["estimate"], yerr=reach(rows))
     ax.set(xlim=limits(part["truth"].to_numpy()), ylim=(low, high))
     ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
     ax.set_xlabel("truth")
@@ -81,26 +60,9 @@ def plot_validation(frame: Any, *, ax: Axes | None = None) -> Axes:
         frame, "summary", "propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high"
     )
     labels = [f"{one}, {other}" for one, other in zip(frame["propensity"], frame["estimator"], strict=True)]
-    names, metrics = distinct(labels), distinct(frame["metric"])
-    ax = axes_or_new(ax, width=8, height=1.5 + 0.3 * len(names))
-    for number, metric in enumerate(metrics):
-        rows = frame[(frame["metric"] == metric).to_numpy()].rename(
-            columns={"reduction_low": "ci_low", "reduction_high": "ci_high"}
-        )
-        place = [names.index(label) for label in np.array(labels)[(frame["metric"] == metric).to_numpy()]]
-        ax.errorbar(
-            100 * rows["reduction"],
-            place + shift(number, len(metrics)),
-            xerr=100 * reach(rows, "reduction"),
-            fmt=MARKS[number % 8],
-            color=COLOURS[number % 8],
-            markersize=4,
-            linewidth=1,
-            label=plain(metric),
-        )
+    names = {"reduction": "estimate", "reduction_low": "ci_low", "reduction_high": "ci_high"}
+    shown = (100 * frame[list(names)]).rename(columns=names).assign(row=labels, metric=frame["metric"])
+    words = "reduction of the plain average's error, % (right of 0: closer to random exposure)"
+    ax = forest(shown, "row", "metric", words, ax=ax, width=8)
     ax.axvline(0, color="0.5", linewidth=0.8)
-    ax.set_yticks(range(len(names)), names, parse_math=False)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlabel("reduction of the plain average's error, % (right of 0: closer to random exposure)")
-    add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return ax
