@@ -33,6 +33,7 @@ from ipseval.inference import (
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking._missing import MISSING, Missing, list_notes, settle_lists
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
@@ -56,6 +57,7 @@ def evaluate(
     metrics: Iterable[str | Metric] = ("auc", "recall@10", "dcg@10"),
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
+    missing: Missing = "zero",
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_relevant: NRelevantLike = None,
@@ -84,6 +86,9 @@ def evaluate(
         Default: aoa, snips, snips-global; aoa alone without a propensity.
     candidates : "all" or a sampling scheme
         Which items compete. A sample of negatives changes the metric; see `expected_sampled`.
+    missing : {"zero", "drop", "raise"}
+        What to do with users that have test positives and no top-K list: count them as misses, with a
+        warning; leave them out of every model; or raise. Notes count them, and lists shorter than a cutoff.
     ties : {"default", "mean", "min", "max", "expected"}
         "default": mean rank for AUC-type metrics, exact expectation over random order for the others.
     confidence_level : float
@@ -107,7 +112,7 @@ def evaluate(
     """
     # All that can be checked is checked before the ranking, which may take hours.
     _check_work(models, split)
-    _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
+    _check_options(confidence_level, on_low_ess, missing, ties, interval, n_resamples)
     fitted = _fitted(propensity, split)
     chosen_metrics = requested_metrics(metrics)
     chosen = requested_estimators(estimators, fitted)
@@ -126,6 +131,7 @@ def evaluate(
         propensity=fitted,
         metrics=chosen_metrics,
         estimators=chosen,
+        missing=missing,
         ties=ties,
         confidence_level=confidence_level,
         n_relevant=n_relevant,
@@ -143,6 +149,7 @@ def evaluate_ranks(
     propensity: Propensity | None = None,
     metrics: Iterable[str | Metric] = ("auc", "recall@10", "dcg@10"),
     estimators: Iterable[str | Estimator] | None = None,
+    missing: Missing = "zero",
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_relevant: NRelevantLike = None,
@@ -153,11 +160,13 @@ def evaluate_ranks(
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
-    _check_options(confidence_level, on_low_ess, ties, interval, n_resamples)
+    _check_options(confidence_level, on_low_ess, missing, ties, interval, n_resamples)
     n_threads = check_compute(compute).n_threads
     chosen_metrics = requested_metrics(metrics)
     chosen = requested_estimators(estimators, propensity)
     check_same_positives(ranks)
+    depth = max([one.cutoff or 1 for one in chosen_metrics])
+    ranks = settle_lists(ranks, missing, depth)
     samples = {name: weighted_sample(ranked, propensity, n_relevant, ties) for name, ranked in ranks.items()}
     first = next(iter(samples.values()))
     weights = _weights_and_values(samples, chosen_metrics, chosen, propensity, n_threads)
@@ -166,9 +175,13 @@ def evaluate_ranks(
     withheld = apply_low_ess(weights, on_low_ess)
     estimates = {}
     for name, sample in samples.items():
+        counts, left_out = sample.ranked.list_counts(depth), sample.ranked.left_out
+        n_out = 0 if left_out is None else int(left_out.sum())
         for one_metric in chosen_metrics:
             for one in chosen:
                 made = estimate(sample, one_metric, one)
+                said = list_notes(counts, one_metric.cutoff, n_left_out=n_out)
+                made = replace(made, notes=(*made.notes, *said))
                 if one.label in withheld:
                     made = replace(made, withheld=True, notes=(*made.notes, withheld[one.label]))
                 estimates[name, one_metric.label, one.label] = made
@@ -179,7 +192,12 @@ def evaluate_ranks(
         next(iter(ranks.values())).user_ids,
         confidence_level,
         propensity,
-        provenance={"ties": ties, "on_low_ess": on_low_ess, "candidates": first.ranked.candidates},
+        provenance={
+            "ties": ties,
+            "missing": missing,
+            "on_low_ess": on_low_ess,
+            "candidates": first.ranked.candidates,
+        },
         definitions=(chosen_metrics, chosen),
     )
     return evaluation.with_intervals(interval, n_resamples=n_resamples, rng=rng)
@@ -212,10 +230,11 @@ def _check_work(models: Mapping[str, Any], split: Split) -> None:
 
 
 def _check_options(
-    confidence_level: float, on_low_ess: str, ties: str, interval: str, n_resamples: int
+    confidence_level: float, on_low_ess: str, missing: str, ties: str, interval: str, n_resamples: int
 ) -> None:
     check_fraction("confidence_level", confidence_level)
     check_choice("on_low_ess", on_low_ess, ("warn", "raise", "nan", "ignore"))
+    check_choice("missing", missing, MISSING)
     check_choice("ties", ties, ("default", "mean", "min", "max", "expected"))
     check_choice("interval", interval, INTERVAL_METHODS)
     check_positive_int("n_resamples", n_resamples)

@@ -16,7 +16,7 @@ from ipseval.distributed._moments import Block, merge_all
 from ipseval.distributed._partition import reduce_partition
 from ipseval.distributed._plan import make_plan, popularity_of, split_models
 from ipseval.distributed._result import finish
-from ipseval.errors import InputError, PropensityError
+from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import UserSums
 from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
@@ -188,7 +188,6 @@ def test_merged_moments_are_those_of_all_users_at_once(seed, sizes):
             PropensityError,
             "cannot be fitted to item counts",
         ),
-        ({"metrics": ("recall@9",)}, InputError, r"first 9 ranks, but the lists of first end at rank 8"),
         ({"metrics": ("auc",)}, InputError, "auc reads the whole ranking"),
         ({"n_relevant": "guessed"}, InputError, "n_relevant"),
         ({"confidence_level": 2}, InputError, "confidence_level"),
@@ -199,6 +198,14 @@ def test_bad_options_get_an_error_that_names_them(options, error, text):
     given_options = {"metrics": ("recall@5",), "estimators": None, **options}
     with pytest.raises(error, match=text):
         in_partitions(frames, {"first": frames["first"]}, 3, **given_options)
+
+
+def test_lists_shorter_than_the_cutoff_are_padded_as_they_are_locally():
+    frames = example()
+    models, options = {"first": frames["first"]}, {"metrics": ("recall@9",), "estimators": ("aoa",)}
+    with pytest.warns(DataWarning, match="every list of 'first' is shorter than 9, the largest cutoff"):
+        ours = in_partitions(frames, models, 3, **options)
+    assert_same(ours, local(frames, models, **options))
 
 
 def test_factors_that_do_not_fit_get_an_error():

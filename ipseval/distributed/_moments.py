@@ -124,8 +124,8 @@ class Moments:
     positives_per_item : (n_items,) int array
         Positives of each item: weights vary by item only, so their diagnostics follow.
     n_without_propensity : int
-    list_lengths : dict
-        Model given as lists -> length of its longest list.
+    list_counts : dict
+        Model -> number of users with positives by the length of their list, up to the largest cutoff.
     per_user : tuple of frames
         Each user's own values, only where they were asked for.
     own_weights : dict
@@ -136,7 +136,7 @@ class Moments:
     positives_per_user: IntArray
     positives_per_item: IntArray
     n_without_propensity: int = 0
-    list_lengths: dict[str, int] = field(default_factory=dict)
+    list_counts: dict[str, IntArray] = field(default_factory=dict)
     per_user: tuple[pd.DataFrame, ...] = ()
     own_weights: dict[str, WeightSums] = field(default_factory=dict)
 
@@ -150,13 +150,12 @@ class Moments:
         counts = np.zeros(size, dtype=np.int64)
         counts[: self.positives_per_user.size] += self.positives_per_user
         counts[: other.positives_per_user.size] += other.positives_per_user
-        names = dict.fromkeys([*self.list_lengths, *other.list_lengths])
         return Moments(
             {key: block.merge(other.blocks[key]) for key, block in self.blocks.items()},
             counts,
             self.positives_per_item + other.positives_per_item,
             self.n_without_propensity + other.n_without_propensity,
-            {name: max(self.list_lengths.get(name, 0), other.list_lengths.get(name, 0)) for name in names},
+            _added(self.list_counts, other.list_counts),
             self.per_user + other.per_user,
             _merged(self.own_weights, other.own_weights),
         )
@@ -165,6 +164,12 @@ class Moments:
     def n_positives(self) -> int:
         """Positives that entered."""
         return int(np.arange(self.positives_per_user.size) @ self.positives_per_user)
+
+
+def _added(one: dict[str, IntArray], other: dict[str, IntArray]) -> dict[str, IntArray]:
+    if not (one and other):
+        return one or other
+    return {name: counts + other[name] for name, counts in one.items()}
 
 
 def _merged(one: dict[str, WeightSums], other: dict[str, WeightSums]) -> dict[str, WeightSums]:

@@ -55,8 +55,8 @@ class Plan:
 
     @property
     def depth(self) -> int:
-        """Return the largest cutoff, 0 without one."""
-        return max((one.cutoff or 0 for one in self.metrics), default=0)
+        """Return the largest cutoff, at least 1."""
+        return max(one.cutoff or 1 for one in self.metrics)
 
 
 def reduce_partition(train: pd.DataFrame, test: pd.DataFrame, models: dict[str, Any], plan: Plan) -> Moments:
@@ -75,24 +75,18 @@ def reduce_partition(train: pd.DataFrame, test: pd.DataFrame, models: dict[str, 
         return _without_positives(len(users), models, plan)
     users = np.sort(users)
     split = Split(_log(train, users, plan), _log(test, users, plan))
-    ranks, lengths = {}, {}
-    for name, model in models.items():
-        ranked = _rank(model, split, name, plan)
-        if ranked.max_rank is not None:
-            lengths[name] = ranked.max_rank
-            ranked = _deepened(ranked, plan.depth)
-        ranks[name] = ranked
+    ranks = {name: _rank(model, split, name, plan).padded(plan.depth) for name, model in models.items()}
     first = next(iter(ranks.values()))
     if plan.propensity is not None and np.isnan(plan.propensity.at(first.user, first.item)).all():
         empty = _without_positives(len(users), models, plan)
-        return replace(empty, n_without_propensity=len(first), list_lengths=lengths)
+        return replace(empty, n_without_propensity=len(first))
     samples = [
         weighted_sample(ranked, plan.propensity, plan.n_relevant, plan.ties) for ranked in ranks.values()
     ]
-    return _moments(samples, list(ranks), lengths, plan)
+    return _moments(samples, list(ranks), plan)
 
 
-def _moments(samples: list[Sample], names: list[str], lengths: dict[str, int], plan: Plan) -> Moments:
+def _moments(samples: list[Sample], names: list[str], plan: Plan) -> Moments:
     blocks, frames = {}, []
     for metric in plan.metrics:
         for estimator in plan.estimators:
@@ -110,7 +104,7 @@ def _moments(samples: list[Sample], names: list[str], lengths: dict[str, int], p
         np.bincount(first.ranked.counts),
         np.bincount(first.ranked.item, minlength=plan.items.size),
         first.n_without_propensity,
-        lengths,
+        {name: one.ranked.list_counts(plan.depth) for name, one in zip(names, samples, strict=True)},
         tuple(frames),
         {
             one.label: WeightSums.of(one, first, first.with_equal_propensities())
@@ -177,7 +171,7 @@ def _rank(model: Any, split: Split, name: str, plan: Plan) -> RankedPositives:
     if not len(model):
         targets = Targets.from_split(split)
         none = np.zeros(targets.user.size, dtype=np.int64)
-        return targets.ranked(none, none, max_rank=0)
+        return targets.ranked(none, none, max_rank=0, list_length=np.zeros(split.n_users, np.int64))
     return rank_positives(_long(model), split, name=name)
 
 
@@ -194,14 +188,3 @@ def _long(lists: pd.DataFrame) -> pd.DataFrame:
             "rank": np.arange(starts.size) - starts + 1,
         }
     )
-
-
-def _deepened(ranked: RankedPositives, depth: int) -> RankedPositives:
-    """Return ranks whose misses lie beyond `depth`: the lists of a few users may all be short.
-
-    Whether the lists of all users reach the depth is checked once they are all known.
-    """
-    assert ranked.max_rank is not None
-    reach = max(depth, ranked.max_rank)
-    missed = ranked.n_above >= ranked.max_rank
-    return replace(ranked, n_above=np.where(missed, reach, ranked.n_above), max_rank=reach)

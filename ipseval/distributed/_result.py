@@ -28,6 +28,7 @@ from ipseval.inference import (
 )
 from ipseval.inference._comparisons import Key, compare_measured
 from ipseval.inference._weights import RARE_POPULARITY
+from ipseval.ranking._missing import list_notes, warn_about_lists
 from ipseval.report import Reported, Tables
 
 
@@ -72,6 +73,7 @@ class DistributedEvaluation(Reported):
         rows = []
         for number, model in enumerate(self.models):
             for metric in self.plan.metrics:
+                of_lists = list_notes(self.moments.list_counts[model], metric.cutoff)
                 for estimator in self.plan.estimators:
                     block = self.moments.blocks[metric.label, estimator.label]
                     weights = self.weights[estimator.label]
@@ -83,7 +85,7 @@ class DistributedEvaluation(Reported):
                         is_probability=self._is_probability,
                         n_relevant=self._n_relevant_kind,
                     )
-                    said = [*self._notes(estimator, block), weights.flag, *weights.cautions]
+                    said = [*self._notes(estimator, block), *of_lists, weights.flag, *weights.cautions]
                     rows.append(
                         (
                             model,
@@ -214,10 +216,5 @@ def finish(
     """Return the result, after the checks that need all partitions."""
     if not moments.n_positives:
         raise InputError("there is no test positive with a propensity in any partition.")
-    short = {name: length for name, length in moments.list_lengths.items() if length < plan.depth}
-    if short:
-        raise InputError(
-            f"the metrics read the first {plan.depth} ranks, but the lists of {', '.join(short)} end at rank "
-            f"{min(short.values())}; use a smaller cutoff, or longer lists."
-        )
+    warn_about_lists(moments.list_counts, stacklevel=4)  # the caller of evaluate_dask or evaluate_spark
     return DistributedEvaluation(models, moments, plan, confidence_level)

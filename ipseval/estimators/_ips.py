@@ -62,6 +62,8 @@ class Ips(Estimator):
         population[ranked.users] = values
         if known is not None:
             population[known == 0] = np.nan
+        if ranked.left_out is not None:
+            population[ranked.left_out] = np.nan
         return UserSums.of(np.arange(ranked.n_population), population)
 
     def positive_weights(self, sample: Sample) -> FloatArray:

@@ -245,8 +245,8 @@ def check_depth(metric: Metric, ranked: RankedPositives) -> None:
         return
     reads = "the whole ranking" if metric.cutoff is None else f"the first {metric.cutoff} ranks"
     raise InputError(
-        f"{metric.label} reads {reads}, but the lists end at rank {ranked.max_rank}; "
-        f"use a cutoff of at most {ranked.max_rank}, or pass the scores of all items."
+        f"{metric.label} reads {reads}, but the lists end at rank {ranked.max_rank}; use a cutoff of at most "
+        f"{ranked.max_rank}, pass the scores of all items, or pad the lists with misses: ranked.padded(k)."
     )
 
 

@@ -15,7 +15,7 @@ from ipseval.errors import InputError
 from ipseval.ranking._sampling import PER_DRAW, PER_POSITIVE, Sampling
 
 FORMAT = 1
-ARRAYS = ("user_ids", "item_ids", "candidates_by_user", "list_length")
+ARRAYS = ("user_ids", "item_ids", "candidates_by_user", "list_length", "left_out")
 SAMPLING_OPTIONS = ("n_sampled", "replacement", "uniform", "pool")
 COUNTS = ("n_above", "n_tied", "n_candidates")
 

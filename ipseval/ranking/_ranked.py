@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipseval.splits import Split
 
 PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
-PER_USER = ("candidates_by_user", "list_length")
+PER_USER = ("candidates_by_user", "list_length", "left_out")
 ALL_ITEMS = "all items minus the user's training items"
 
 
@@ -59,6 +59,8 @@ class RankedPositives:
     list_length : (n_users,) int array or None
         With top-K lists: the length of each user's list, 0 for a user without one. Ranks up to it are exact;
         what follows is padded with misses. None: unknown, or no lists.
+    left_out : (n_users,) bool array or None
+        Users that are no part of the population, as they have no list by some model of the comparison.
 
     Raises
     ------
@@ -81,6 +83,7 @@ class RankedPositives:
     n_not_candidates: int = 0
     sampling: Sampling | None = None
     list_length: IntArray | None = None
+    left_out: BoolArray | None = None
 
     def __post_init__(self) -> None:
         for name in (*PER_POSITIVE, *PER_USER, "user_ids", "item_ids"):
@@ -149,6 +152,37 @@ class RankedPositives:
     def n_population(self) -> int:
         """Number of users in the universe, with or without positives."""
         return int(self.user_ids.size)
+
+    @property
+    def n_users_missing(self) -> int:
+        """Number of users with positives that have no list; 0 where there are no lists."""
+        return int(self.list_counts(1)[0])
+
+    def list_counts(self, depth: int) -> IntArray:
+        """Return how many users with positives have a list of 0, 1, … `depth` items, (depth + 1,).
+
+        Longer lists, lists of all candidates, and scores of all items count as `depth`.
+        """
+        length = np.full(self.users.size, depth)
+        if self.list_length is not None:
+            own = self.list_length[self.users]
+            length = np.where(own < self.n_candidates[self.starts], np.minimum(own, depth), depth)
+        return np.bincount(length, minlength=depth + 1)
+
+    def padded(self, depth: int) -> RankedPositives:
+        """Return the ranks of lists padded with misses up to `depth`, to which metrics @k can then be read.
+
+        Ranks of scores, and of longer lists, are returned as they are.
+        """
+        if self.max_rank is None or self.max_rank >= depth:
+            return self
+        missed = self.n_above >= self.max_rank
+        return self._rows(slice(None), n_above=np.where(missed, depth, self.n_above), max_rank=depth)
+
+    def leaving_out(self, users: BoolArray) -> RankedPositives:
+        """Return the ranks of the other users; those in `users` (n_users,) leave the population as well."""
+        gone = users if self.left_out is None else users | self.left_out
+        return self._rows(~users[self.user], left_out=gone)
 
     def sum_by_user(self, values: FloatArray) -> FloatArray:
         """Return Σ of `values` (n_pos,) over each user's positives, (n_users_with_positives,)."""
@@ -265,7 +299,9 @@ def check_ranks(ranked: RankedPositives) -> None:
         array = getattr(ranked, name)
         if array is None:
             continue
-        if name != "gain" and array.dtype.kind not in "iu" and array.size:
+        if name == "left_out" and array.dtype != bool:
+            raise InputError(f"left_out must hold True or False; got dtype {array.dtype}.")
+        if name not in ("gain", "left_out") and array.dtype.kind not in "iu" and array.size:
             raise InputError(f"{name} must hold whole numbers; got dtype {array.dtype}.")
         if array.shape != shape:
             what = "user" if shape == (size,) else "user_ids"

@@ -1,0 +1,85 @@
+"""Users without a list, and lists that are too short: counted, named, and settled for all models alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ipseval._types import IntArray
+from ipseval.errors import DataWarning, InputError
+from ipseval.ranking._ranked import RankedPositives
+
+Missing: TypeAlias = Literal["zero", "drop", "raise"]
+MISSING = ("zero", "drop", "raise")
+
+
+def settle_lists(
+    ranks: Mapping[str, RankedPositives], missing: Missing, depth: int
+) -> dict[str, RankedPositives]:
+    """Return the ranks with lists padded to `depth`, after what `missing` says of users without a list.
+
+    "zero": they count as misses, with a warning; "drop": they are left out of every model, so that none is
+    compared on other users; "raise": an error. `depth` is the largest cutoff of the metrics, at least 1.
+
+    Raises
+    ------
+    InputError
+        With "raise" where a user with test positives has no list, and with "drop" where nobody is left.
+    """
+    counts = {name: one.list_counts(depth) for name, one in ranks.items()}
+    text = _missing_text(counts)
+    if text and missing == "raise":
+        raise InputError(f"{text} Make the lists, or pass missing='zero' or missing='drop'.")
+    if text and missing == "drop":
+        lists = [one.list_length == 0 for one in ranks.values() if one.list_length is not None]
+        left_out = np.logical_or.reduce(lists)
+        ranks = {name: one.leaving_out(left_out) for name, one in ranks.items()}
+        if not len(next(iter(ranks.values()))):
+            raise InputError("no user with test positives has a list of every model; nobody is left.")
+        counts = {name: one.list_counts(depth) for name, one in ranks.items()}
+    warn_about_lists(counts, stacklevel=4)
+    return {name: one.padded(depth) for name, one in ranks.items()}
+
+
+def warn_about_lists(counts: Mapping[str, IntArray], *, stacklevel: int) -> None:
+    """Warn of models that lack lists of users, and of those whose lists are all shorter than counted."""
+    text = _missing_text(counts)
+    if text:
+        text += " These users count as misses. missing='drop' leaves them out of every model."
+        warnings.warn(text, DataWarning, stacklevel=stacklevel)
+    short = [repr(name) for name, one in counts.items() if not one[-1]]
+    if short:
+        warnings.warn(
+            f"every list of {', '.join(short)} is shorter than {next(iter(counts.values())).size - 1}, the "
+            "largest cutoff; what is missing counts as misses.",
+            DataWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _missing_text(counts: Mapping[str, IntArray]) -> str:
+    detail = [
+        f"{name!r} lacks {one[0]:,} ({one[0] / one.sum():.1%})" for name, one in counts.items() if one[0]
+    ]
+    if not detail:
+        return ""
+    n_users = next(iter(counts.values())).sum()
+    return (
+        f"top-K lists are missing for some of the {n_users:,} users with test positives: {'; '.join(detail)}."
+    )
+
+
+def list_notes(counts: IntArray, cutoff: int | None, *, n_left_out: int = 0) -> list[str]:
+    """Return what an estimate must say of missing and short lists, from `RankedPositives.list_counts`."""
+    notes, size = [], int(counts.sum())
+    if counts[0]:
+        notes.append(f"{counts[0]:,} of {size:,} users have no list and count as misses")
+    n_short = 0 if cutoff is None else int(counts[1:cutoff].sum())
+    if n_short:
+        notes.append(f"{n_short:,} of {size:,} lists are shorter than {cutoff}, padded with misses")
+    if n_left_out:
+        notes.append(f"{n_left_out:,} users without a list by some model are left out of all")
+    return notes

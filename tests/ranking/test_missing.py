@@ -1,0 +1,107 @@
+"""Users without a list and lists that are too short are counted, named, and treated alike for all models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import InputError, PowerLawPropensity, Split, evaluate, evaluate_ranks, metric, rank_positives
+from ipseval.errors import DataWarning
+
+N_USERS, N_ITEMS = 10, 20
+TRAIN = pd.DataFrame({"user": np.arange(N_USERS), "item": 0})
+TEST = pd.DataFrame({"user": np.arange(8), "item": 1})  # users 8 and 9 have no positive
+SPLIT = Split.from_frames(TRAIN, TEST, users=range(N_USERS), items=range(N_ITEMS))
+METRICS = ["recall@5"]
+
+
+def lists(users, items=(1, 2, 3, 4, 5)) -> pd.DataFrame:
+    users = list(users)
+    return pd.DataFrame(
+        {
+            "user": np.repeat(users, len(items)),
+            "item": np.tile(items, len(users)),
+            "rank": np.tile(np.arange(1, len(items) + 1), len(users)),
+        }
+    )
+
+
+def aoa(models, **options) -> pd.DataFrame:
+    return evaluate(models, SPLIT, metrics=METRICS, estimators="aoa", **options).frame.set_index("model")
+
+
+def test_users_without_a_list_count_as_misses_and_a_warning_says_how_many():
+    with pytest.warns(
+        DataWarning, match=r"8 users with test positives: 'half' lacks 4 \(50\.0%\)\. These"
+    ) as caught:
+        frame = aoa({"half": lists(range(4)), "full": lists(range(8))})
+    assert len(caught) == 1
+    assert frame["estimate"].to_dict() == {"half": 0.5, "full": 1.0}
+    assert frame.loc["half", "note"] == "4 of 8 users have no list and count as misses"
+    assert frame.loc["full", "note"] == ""
+
+
+def test_dropped_users_leave_every_model_and_the_population():
+    scores = np.zeros((N_USERS, N_ITEMS))
+    scores[:6, 1] = 1  # right for users 0 … 5
+    models = {"lists": lists(range(4, 9)), "scores": scores}
+    options = {"propensity": PowerLawPropensity(gamma=1.0, scale="max", unseen="smooth"), "missing": "drop"}
+    result = evaluate(models, SPLIT, metrics=METRICS, estimators=["aoa", "ips"], n_relevant=1, **options)
+    frame = result.frame.set_index(["model", "estimator"])
+    # Users 4 … 7 have positives and a list: all are hit by the lists, 4 and 5 by the scores (0 ties beyond).
+    assert frame.loc[("lists", "aoa"), "estimate"] == 1.0
+    assert frame.loc[("scores", "aoa"), "estimate"] == pytest.approx((2 + 2 * 5 / 19) / 4)
+    assert (frame["n_positives"] == 4).all()
+    # User 8 has a list and no positive, user 9 neither: it is no part of the population of ips.
+    assert frame["n_users"].to_dict() == {
+        ("lists", "aoa"): 4,
+        ("lists", "ips"): 5,
+        ("scores", "aoa"): 4,
+        ("scores", "ips"): 5,
+    }
+    assert (frame["note"].str.contains("5 users without a list by some model are left out of all")).all()
+
+
+def test_missing_lists_can_be_an_error():
+    with pytest.raises(InputError, match=r"'half' lacks 4 \(50\.0%\).*missing='zero' or missing='drop'"):
+        aoa({"half": lists(range(4))}, missing="raise")
+    assert aoa({"full": lists(range(8))}, missing="raise")["estimate"].tolist() == [1.0]
+    with pytest.raises(InputError, match="nobody is left"):
+        aoa({"a": lists(range(4)), "b": lists(range(4, 8))}, missing="drop")
+    with pytest.raises(InputError, match="unknown value for missing: 'ignore'"):
+        aoa({"full": lists(range(8))}, missing="ignore")
+
+
+def test_short_lists_are_padded_with_misses_and_counted():
+    mixed = pd.concat([lists(range(2), (2, 1)), lists(range(2, 8))])
+    frame = aoa({"mixed": mixed})
+    assert frame.loc["mixed", "note"] == "2 of 8 lists are shorter than 5, padded with misses"
+    with pytest.warns(DataWarning, match="every list of 'short' is shorter than 5, the largest cutoff"):
+        frame = aoa({"short": lists(range(8), (2, 3))})
+    assert frame.loc["short", "estimate"] == 0.0
+    assert frame.loc["short", "note"] == "8 of 8 lists are shorter than 5, padded with misses"
+
+
+def test_padded_ranks_are_misses_at_every_rank_up_to_the_depth():
+    ranked = rank_positives(lists(range(8), (2, 3)), SPLIT)
+    with pytest.raises(InputError, match=r"the lists end at rank 2; .*ranked\.padded\(k\)"):
+        metric("recall@5").user_values(ranked)
+    deep = ranked.padded(5)
+    assert (deep.max_rank, deep.n_above.tolist()) == (5, [5] * 8)
+    assert metric("recall@5").user_values(deep).tolist() == [0.0] * 8
+    assert deep.padded(3) is deep
+    assert deep.list_counts(5).tolist() == [0, 0, 8, 0, 0, 0]
+    assert deep.list_counts(2).tolist() == [0, 0, 8]
+    assert deep.n_users_missing == 0
+
+
+def test_lists_of_all_candidates_give_the_whole_ranking():
+    everything = lists(range(8), tuple(range(19, 0, -1)))
+    ranked = rank_positives(everything, SPLIT)
+    assert (ranked.max_rank, ranked.n_above.tolist()) == (None, [18] * 8)
+    slate = pd.DataFrame({"user": np.repeat(np.arange(8), 3), "item": np.tile([1, 2, 3], 8)})
+    scored = slate.assign(score=np.tile([0.2, 0.9, 0.1], 8))
+    ranked = rank_positives(scored, SPLIT, candidates=slate)
+    assert ranked.max_rank is None
+    assert evaluate_ranks({"slate": ranked}, metrics=["auc", "rr"]).frame["estimate"].tolist() == [0.5, 0.5]
