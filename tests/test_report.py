@@ -84,7 +84,7 @@ def test_html_holds_every_number_loads_nothing_and_runs_nothing(evaluation, tmp_
     assert all(link.startswith("data:") for link in links)
     assert ATTACK in page.text
     for value in evaluation.frame["estimate"]:
-        assert f"{value:.3f}" in html
+        assert f"{value:.3f}<" in html or f"{value:.4f}<" in html
     assert evaluation.data_hash in html
     assert "Definitions and claims" in html
 

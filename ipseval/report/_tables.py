@@ -84,7 +84,8 @@ class Table:
 
         With `intervals`, the columns x, x_low and x_high are shown as one: ``x [low, high]``.
         """
-        header, columns, words = [], [], set(range(n_keys))
+        header: list[str] = []
+        columns, words = [], set(range(n_keys))
         for name in map(str, frame.columns):
             if intervals and name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in frame:
                 continue
