@@ -14,6 +14,7 @@ from ipseval._artefacts import array_digest, read_archive, reading, write_archiv
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 
+_PLAIN = (bool, int, float, str, type(None))
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -120,7 +121,8 @@ def _plain_attributes(value: Any) -> dict[str, Any]:
                 one = getattr(value, name)
             except Exception:  # a property of the caller's own may raise anything
                 continue
-            if isinstance(one, (bool, int, float, str, type(None))) or is_dataclass(one):
+            parts = one if isinstance(one, tuple) else (one,)
+            if is_dataclass(one) or all(isinstance(part, _PLAIN) for part in parts):
                 found[name] = one
     return found
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval._checks import as_float_vector, check_choice
+from ipseval._codec import load, save
 from ipseval._provenance import data_hash, headline, json_text, versions
 from ipseval._tables import appendix_of, evaluation_tables
 from ipseval._types import AnyArray, RngLike
@@ -58,6 +59,7 @@ FRAME_COLUMNS = (
 
 
 Key = tuple[str, str, str]
+SAVED = "ipseval-evaluation"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,6 +191,33 @@ class Evaluation(Reported):
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
         return deliver(csv_text(self._frame), path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole evaluation as one file that `Evaluation.load` reads; nothing is pickled.
+
+        Of metrics and estimators of your own the file holds labels and results, not the code: what would run
+        it again, such as `bounds`, is an error after loading.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be written, or ids are neither numbers nor text.
+        """
+        save(path, SAVED, replace(self, provenance=versions() | self.provenance))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Evaluation:
+        """Return a saved evaluation; everything that it prints, compares and plots is as it was.
+
+        Raises
+        ------
+        InputError
+            When the file is missing, damaged, or of a version that stored evaluations in another way.
+        """
+        found = load(path, SAVED, "Evaluate again and save it.")[0]
+        if not isinstance(found, cls):
+            raise InputError(f"{path} holds no evaluation.")
+        return found
 
     def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of one metric (default: the first) and their intervals."""

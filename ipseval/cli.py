@@ -32,6 +32,7 @@ _WRITERS: dict[str, Callable[[Any, str], object]] = {
     ".html": lambda result, path: result.to_html(path),
     ".md": lambda result, path: result.to_markdown(path),
     ".tex": lambda result, path: result.to_latex(path),
+    ".npz": lambda result, path: result.save(path),
     ".csv": lambda result, path: deliver(csv_text(result.frame), path),
 }
 # What the options are called in Python, where it is not the same.
@@ -148,7 +149,10 @@ def _add_evaluate(commands: Any) -> None:
     add("--confidence-level", type=float, default=0.95)
     add("--duplicates", choices=("raise", "drop"), default="raise")
     add("--overlap", choices=("raise", "drop"), default="raise")
-    add("--out", help="write the result: .json (for `ipseval compare`), .html, .md, .tex or .csv")
+    add(
+        "--out",
+        help="write the result: .json (for `ipseval compare`), .html, .md, .tex, .csv, or .npz (all of it)",
+    )
     parser.set_defaults(run=_evaluate)
 
 

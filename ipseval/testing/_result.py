@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import json
+import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -93,7 +94,7 @@ class StoredResult:
 
     @classmethod
     def read(cls, path: str | Path) -> StoredResult:
-        """Return a stored result.
+        """Return a stored result, or that of an evaluation which `Evaluation.save` has written.
 
         Raises
         ------
@@ -102,6 +103,10 @@ class StoredResult:
         """
         if not Path(path).exists():
             raise InputError(f"there is no stored result {path}. {ADVICE}")
+        if zipfile.is_zipfile(path):
+            from ipseval.evaluation import Evaluation
+
+            return replace(cls.of(Evaluation.load(path)), source=str(path))
         return _parse(read_sealed(path, KIND, ADVICE), str(path))
 
 

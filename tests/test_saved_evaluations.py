@@ -1,0 +1,187 @@
+"""Evaluation.save and load: what comes back prints, compares, plots and reports the same bytes."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import Evaluation, KnownPropensity, PowerLawPropensity, SampledCandidates
+from ipseval.cli import main
+from ipseval.errors import InputError
+from ipseval.estimators import resolve_estimator
+from ipseval.testing import StoredResult, compare_results
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+N_USERS, N_ITEMS = 60, 40
+
+
+def split(ids: Callable[[int], Any] = int, *, value: bool = False) -> ipseval.Split:
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < np.linspace(0.6, 0.1, N_ITEMS))
+    frame = pd.DataFrame({"user": [ids(one) for one in user], "item": [ids(one) for one in item]})
+    if value:
+        frame["value"] = rng.integers(1, 6, len(frame))
+    log = ipseval.Interactions.from_frame(frame, value="value" if value else None)
+    return ipseval.split_random(log, test_fraction=0.4, rng=0)
+
+
+def models() -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    return {"als": rng.random((N_USERS, N_ITEMS)), "ease | <b>": rng.integers(0, 3, (N_USERS, N_ITEMS))}
+
+
+@dataclass(frozen=True)
+class MyEstimator(type(resolve_estimator("snips-global"))):  # type: ignore[misc]
+    """A caller's own."""
+
+
+def mine() -> Any:
+    given = resolve_estimator("snips-global")
+    return MyEstimator(**{**vars(given), "label": "mine"})
+
+
+def evaluated(**options: Any) -> Evaluation:
+    given: dict[str, Any] = {
+        "metrics": ["recall@5", "ndcg@5", "auc"],
+        "propensity": PowerLawPropensity(gamma=0.5),
+    }
+    return ipseval.evaluate(models(), options.pop("split", None) or split(), **{**given, **options})
+
+
+def known() -> KnownPropensity:
+    return KnownPropensity(item=np.linspace(0.9, 0.1, N_ITEMS))
+
+
+CASES: dict[str, Callable[[], Evaluation]] = {
+    "as it is": evaluated,
+    "without a propensity": lambda: evaluated(propensity=None),
+    "ids of text": lambda: evaluated(split=split(lambda one: f"Ü{one:03}")),
+    "graded": lambda: evaluated(split=split(value=True)),
+    "probabilities": lambda: evaluated(propensity=known(), n_relevant=N_ITEMS, estimators=["aoa", "ips"]),
+    "bootstrap": lambda: evaluated(interval="bca", n_resamples=200, rng=0),
+    "clipped": lambda: evaluated(propensity=PowerLawPropensity(gamma=1).fit(split().train).clip(floor=9.0)),
+    "sampled": lambda: evaluated(candidates=SampledCandidates(9, rng=0), metrics=["recall@5"]),
+    "an own estimator": lambda: evaluated(estimators=["aoa", mine()]),
+}
+
+
+def outputs(one: Evaluation) -> dict[str, str]:
+    texts = {
+        "text": repr(one),
+        "markdown": one.to_markdown(),
+        "latex": one.to_latex(),
+        "html": one.to_html(),
+        "json": one.to_json(),
+        "notebook": str(one._repr_html_()),
+    }
+    frames = {"frame": one.frame, "compare": one.compare(), "diagnostics": one.diagnostics}
+    return texts | {name: frame.to_csv() for name, frame in frames.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_loaded_prints_compares_and_reports_the_same_bytes(name: str, tmp_path: Path) -> None:
+    first = CASES[name]()
+    first.save(tmp_path / "a.npz")
+    again = Evaluation.load(tmp_path / "a.npz")
+    expected, found = outputs(first), outputs(again)
+    for kind, text in expected.items():
+        assert found[kind] == text, kind
+    again.save(tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def test_what_is_loaded_can_be_asked_anything_again(tmp_path: Path) -> None:
+    first = evaluated()
+    first.save(tmp_path / "a.npz")
+    again = Evaluation.load(tmp_path / "a.npz")
+    for ask in (
+        lambda one: one.sensitivity([0.0, 1.0]).frame,
+        lambda one: one.tipping_points(),
+        lambda one: one.bounds(2.0),
+        lambda one: one.tipping_factors(),
+        lambda one: one.per_user("als", "recall@5", "aoa").reset_index(),
+        lambda one: one.with_intervals("percentile", n_resamples=50, rng=0).frame,
+    ):
+        pd.testing.assert_frame_equal(ask(first), ask(again), check_exact=True)
+
+
+def test_the_plot_of_what_is_loaded_is_the_same_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    first = evaluated()
+    first.save(tmp_path / "a.npz")
+    drawn = [one.plot().figure for one in (first, Evaluation.load(tmp_path / "a.npz"))]
+    pictures = [np.asarray(figure.canvas.buffer_rgba()) for figure in drawn if not figure.canvas.draw()]
+    assert np.array_equal(*pictures)
+
+
+def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path) -> None:
+    evaluated(estimators=[mine()]).save(tmp_path / "a.npz")
+    again = Evaluation.load(tmp_path / "a.npz")
+    assert again.definitions[1][0].label == "mine"
+    with pytest.raises(
+        InputError, match="is an object of your own: the file holds what it gave, not its code"
+    ):
+        again.bounds(2.0)
+
+
+def test_the_versions_that_are_printed_are_those_that_computed(tmp_path: Path, monkeypatch) -> None:
+    evaluated().save(tmp_path / "a.npz")
+    monkeypatch.setattr("ipseval._provenance.__version__", "9.9.9")
+    assert json.loads(Evaluation.load(tmp_path / "a.npz").to_json())["ipseval"] == ipseval.__version__
+
+
+def test_a_file_names_only_classes_of_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    evaluated().save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    for kind in (
+        "os:system",
+        "ipseval.__main__:main",
+        "ipseval.cli:main",
+        "ipseval.evaluation:Evaluation",
+        "ipseval.no:No",
+    ):
+        header = json.loads(members["header.json"])
+        header["value"]["class"] = kind
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in {**members, "header.json": json.dumps(header).encode()}.items():
+                archive.writestr(name, content)
+        with pytest.raises(InputError, match=r"cannot read .*a\.npz"):
+            Evaluation.load(path)
+
+
+def test_ids_that_no_file_can_hold_are_refused_and_the_old_file_stays(tmp_path: Path) -> None:
+    one = evaluated()
+    one.save(tmp_path / "a.npz")
+    before = (tmp_path / "a.npz").read_bytes()
+    ids = np.empty(len(one.user_ids), dtype=object)
+    ids[:] = [(number,) for number in range(len(ids))]
+    with pytest.raises(InputError, match="ids of type tuple cannot be stored"):
+        replace(one, user_ids=ids).save(tmp_path / "a.npz")
+    assert (tmp_path / "a.npz").read_bytes() == before
+
+
+def test_saved_evaluations_are_compared_like_stored_results(tmp_path: Path, capsys) -> None:
+    one = evaluated()
+    one.save(tmp_path / "a.npz")
+    (found, _) = compare_results(
+        StoredResult.read(tmp_path / "a.npz"), StoredResult.of(one), metric="recall@5", estimator="aoa"
+    )
+    assert found.paired
+    assert found.difference == 0
+    compare = ["compare", str(tmp_path / "a.npz"), str(tmp_path / "a.npz"), "--metric", "recall@5"]
+    assert main(compare) == 0
+    assert capsys.readouterr().out.startswith("ok: als")
+    (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-9])
+    assert main(compare) == 2
