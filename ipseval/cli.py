@@ -151,7 +151,7 @@ def _add_evaluate(commands: Any) -> None:
     add("--overlap", choices=("raise", "drop"), default="raise")
     add(
         "--out",
-        help="write the result: .json (for `ipseval compare`), .html, .md, .tex, .csv, or .npz (all of it)",
+        help="write the result: .json (for `ipseval compare`), .html, .md, .tex, .csv, .npz (all)",
     )
     parser.set_defaults(run=_evaluate)
 

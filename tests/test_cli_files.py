@@ -42,7 +42,7 @@ def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files
     assert main(compare) == 0
     capsys.readouterr()
     assert evaluate(files, *scores, "--out", str(files / "x.xls")) == 2
-    assert "--out must end in .json, .html, .md, .tex, .csv" in capsys.readouterr().err
+    assert "--out must end in .json, .html, .md, .tex, .npz, .csv" in capsys.readouterr().err
 
 
 def test_where_out_cannot_be_written_is_said_before_any_file_is_read(files, capsys):

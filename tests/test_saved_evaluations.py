@@ -45,16 +45,20 @@ class MyEstimator(type(resolve_estimator("snips-global"))):  # type: ignore[misc
     """A caller's own."""
 
 
+class MyMetric(type(ipseval.metric("recall@5"))):  # type: ignore[misc]
+    """A caller's own."""
+
+    name = "mine"
+
+
 def mine() -> Any:
     given = resolve_estimator("snips-global")
     return MyEstimator(**{**vars(given), "label": "mine"})
 
 
 def evaluated(**options: Any) -> Evaluation:
-    given: dict[str, Any] = {
-        "metrics": ["recall@5", "ndcg@5", "auc"],
-        "propensity": PowerLawPropensity(gamma=0.5),
-    }
+    given: dict[str, Any] = {"metrics": ["recall@5", "ndcg@5", "auc"]}
+    given["propensity"] = PowerLawPropensity(gamma=0.5)
     return ipseval.evaluate(models(), options.pop("split", None) or split(), **{**given, **options})
 
 
@@ -71,6 +75,7 @@ CASES: dict[str, Callable[[], Evaluation]] = {
     "bootstrap": lambda: evaluated(interval="bca", n_resamples=200, rng=0),
     "clipped": lambda: evaluated(propensity=PowerLawPropensity(gamma=1).fit(split().train).clip(floor=9.0)),
     "sampled": lambda: evaluated(candidates=SampledCandidates(9, rng=0), metrics=["recall@5"]),
+    "an own metric": lambda: evaluated(metrics=[MyMetric(5), "recall@5"]),
     "an own estimator": lambda: evaluated(estimators=["aoa", mine()]),
 }
 
@@ -119,18 +124,16 @@ def test_the_plot_of_what_is_loaded_is_the_same_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     first = evaluated()
     first.save(tmp_path / "a.npz")
-    drawn = [one.plot().figure for one in (first, Evaluation.load(tmp_path / "a.npz"))]
-    pictures = [np.asarray(figure.canvas.buffer_rgba()) for figure in drawn if not figure.canvas.draw()]
-    assert np.array_equal(*pictures)
+    for number, one in enumerate((first, Evaluation.load(tmp_path / "a.npz"))):
+        one.plot().figure.savefig(tmp_path / f"{number}.png", metadata={"Software": None})
+    assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes()
 
 
 def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path) -> None:
     evaluated(estimators=[mine()]).save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
     assert again.definitions[1][0].label == "mine"
-    with pytest.raises(
-        InputError, match="is an object of your own: the file holds what it gave, not its code"
-    ):
+    with pytest.raises(InputError, match="an object of your own: the file holds what it gave"):
         again.bounds(2.0)
 
 
@@ -145,13 +148,8 @@ def test_a_file_names_only_classes_of_the_library(tmp_path: Path) -> None:
     evaluated().save(path)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    for kind in (
-        "os:system",
-        "ipseval.__main__:main",
-        "ipseval.cli:main",
-        "ipseval.evaluation:Evaluation",
-        "ipseval.no:No",
-    ):
+    others = ("os:system", "ipseval.__main__:main", "ipseval.cli:main", "ipseval.evaluation:Evaluation")
+    for kind in (*others, "ipseval.no:No"):
         header = json.loads(members["header.json"])
         header["value"]["class"] = kind
         with zipfile.ZipFile(path, "w") as archive:
