@@ -58,7 +58,7 @@ def propensities(
         counts, exposure.n_exposed, exposure.n_positive, held_out=split.test.popularity
     )
     smooth: dict[str, Any] = {"unseen": "smooth"}
-    ratio = DensityRatioPropensity(rng=seed).fit(split, exposure)
+    ratio = DensityRatioPropensity(exposure, biased=split.test, rng=seed).fit(train)
     if seed == 0:
         print(f"\nexample of a fit to {np.unique(exposure.user).size} users:\n{ratio.fit}")
     return {
@@ -70,7 +70,9 @@ def propensities(
         ("5 strata", "snips-global"): StratifiedPropensity(n_strata=5, exposure=exposure).fit(train),
         ("published", "snips-global"): published,
         ("density ratio", "snips-global"): ratio,
-        ("tempered, no exposure", "snips-global"): TemperedDensityRatioPropensity(rng=seed).fit(split),
+        ("tempered, no exposure", "snips-global"): TemperedDensityRatioPropensity(
+            biased=split.test, rng=seed
+        ).fit(train),
     }
 
 

@@ -115,10 +115,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"exposure is of other items, or the same in another order \(2, 1, 0\), than the training log has",
     ),
     "exposure of other users for a density ratio": (
-        lambda: ipseval.DensityRatioPropensity().fit(
-            SPLIT, ipseval.Exposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
-        ),
-        r"exposure is of other users, or the same in another order \('a', 'b', 'c'\), than the split has",
+        lambda: ipseval.DensityRatioPropensity(
+            ipseval.Exposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
+        ).fit(SPLIT.train),
+        r"exposure is of other users, or the same in another order \('a', 'b', 'c'\), than the training log",
     ),
     "propensity of pairs of other users": (
         lambda: run(

@@ -13,7 +13,7 @@ from ipseval.propensity._levels import frequency_by_popularity, popularity_level
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity_exponent import PopularityExponent, fit_popularity_exponent
 from ipseval.propensity._power_law import PowerLawPropensity
-from ipseval.propensity._ratio import DensityRatioFit
+from ipseval.propensity._ratio_fit import DensityRatioFit
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
 from ipseval.propensity._steps import GammaChain, Step
 from ipseval.propensity._strata import StratifiedPropensity

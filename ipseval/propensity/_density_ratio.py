@@ -3,106 +3,124 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
-from ipseval._types import RngLike
+from ipseval._types import IntArray, RngLike
 from ipseval.errors import InputError
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._exposure import Exposure
-from ipseval.propensity._ratio import Features, Sample, check_limit, fit_ratio
-from ipseval.splits import Split
+from ipseval.propensity._pair_features import FEATURE_NAMES, profile_features
+from ipseval.propensity._ratio import (
+    BIASED,
+    CROSS_VALIDATION_FOLDS,
+    CROSS_VALIDATIONS,
+    RANDOM,
+    UNIFORM,
+    Features,
+    PairFeatures,
+    RatioProblem,
+    Sample,
+    assign_folds,
+    ridge_weights,
+)
+from ipseval.propensity._ratio_fit import describe, warn_of_overlap
+from ipseval.splits import split_random
+
+# Part of the training positives that stands for the log where no held-out positives are given, and how often
+# such a part is drawn.
+SET_ASIDE, N_SET_ASIDE = 0.2, 5
+MAX_UNIFORM = 50_000
 
 
 @dataclass(frozen=True, eq=False)
 class DensityRatioPropensity:
     """P_ui ∝ 1/odds that a positive comes from random exposure rather than from the log.
 
-    A logistic regression tells random-exposure positives (1) from held-out positives of the log (0), every
-    user having the same weight on either side. Its odds estimate p_random(i | u)/p_log(i | u): the weight
-    that turns the log's positives into a random sample of the relevant ones, popularity and personal
-    selection together. It is known up to a factor, and covers the pairs of `split.test`.
+    The odds estimate p_random(i | u)/p_log(i | u): the weight that turns the log's positives into a random
+    sample of the relevant ones, popularity and personal selection together. Every user has the same weight
+    on either side. P is known up to a factor, for every pair.
 
-    Users whose data fit a model are not weighted by it: users with exposure are split into `cross_fit`
-    folds, each weighted by the model of the other folds; users without exposure by the model of all of them.
+    Two logistic regressions on standardised features of pairs give the odds. The first tells the log's
+    positives from uniform pairs: slopes o. The second tells random positives from the log's: slopes −α·o + δ.
+    α has a normal prior, N(.4, .3²), and δ a ridge penalty: slopes are averaged over seven penalties, by
+    how well they predict users left out. So a few users with random exposure fit one number, and many fit
+    every slope.
+
+    Users are dealt into `cross_fit` folds, `n_assignments` times. A user is weighted by models of the other
+    folds, whose odds have mean 1 over the log's positives; the median over the assignments is taken.
 
     Parameters
     ----------
+    exposure : Exposure
+        Random-exposure sample in the id space of the training log; `validate` gives its own.
+    biased : Interactions, optional
+        Held-out positives of the log that are weighted: `split.test`, which fits best. Default: a random
+        fifth of each user's training positives, with features from the rest, five times.
     features : callable, optional
         (train, user codes (n,), item codes (n,)) -> (n, n_features), from training data only. Default:
         `profile_features`: popularity, its square, similarity to the user's profile, and so on.
     cross_fit : int
         Number of folds of users, >= 2.
-    biased_users : {"exposed", "all"}
-        Whose held-out positives stand for the log: those of users with exposure, or of all users; then
-        all users are in folds. "all" helps where the users with exposure are few and drawn at random.
+    n_assignments : int
+        How often users are dealt into folds, >= 1.
+    biased_users : {"all", "exposed"}
+        Whose positives stand for the log: those of all users, or of users with exposure.
     limit : float or None
-        Odds are not extrapolated beyond this quantile, in (0, 1], of the odds of the random positives that
-        the model was fitted to; how many pairs that concerns is in the fit. None: no limit.
+        Odds are not extrapolated beyond this quantile, in (0, 1], of the odds of the log's positives; how
+        many that concerns is in the fit. None: no limit.
+    n_uniform : int
+        Uniform pairs per user, at random from those without a training interaction.
     rng : int, Generator or None
-        Assigns users to folds.
+        Assigns users to folds, and draws pairs.
     """
 
+    exposure: Exposure | None = None
+    biased: Interactions | None = None
     features: Features | None = None
     cross_fit: int = 2
-    biased_users: Literal["exposed", "all"] = "exposed"
+    n_assignments: int = 11
+    biased_users: Literal["all", "exposed"] = "all"
     limit: float | None = 0.99
+    n_uniform: int = 20
     rng: RngLike = 0
 
     def __post_init__(self) -> None:
-        check_positive_int("cross_fit", self.cross_fit, minimum=2)
-        check_choice("biased_users", self.biased_users, ("exposed", "all"))
-        check_limit(self.limit)
-        if self.features is not None and not callable(self.features):
-            raise InputError("features must be a callable (train, user, item) -> (n, n_features) array.")
+        check_choice("biased_users", self.biased_users, ("all", "exposed"))
+        _check_options(self)
+        if self.exposure is not None and not isinstance(self.exposure, Exposure):
+            raise InputError(f"exposure must be an Exposure; got {type(self.exposure).__name__}.")
 
-    def fit(self, split: Split, exposure: Exposure) -> Propensity:
-        """Return the propensity of every pair of `split.test`, up to a factor.
+    def fit(self, train: Interactions) -> Propensity:
+        """Return the propensity of every pair, up to a factor.
 
         Raises
         ------
         InputError
-            When the id spaces differ, or a fold has no random or no biased positive to learn from.
+            When the id spaces differ, or there is no random positive or no positive of the log.
 
         Warns
         -----
         PositivityWarning
             Weights carried by few positives, or random positives that the log does not cover.
-        DataWarning
-            The samples are separable, so that a ridge penalty was needed.
         """
-        exposure.check_ids(split, "split")
-        clean = exposure.without(split.train)
-        if split.validation is not None:
-            clean = clean.without(split.validation)
-        random = clean.select(clean.positive)
-        in_sample = np.ones(split.n_users, dtype=bool)
-        if self.biased_users == "exposed":
-            in_sample = np.zeros(split.n_users, dtype=bool)
-            in_sample[exposure.user] = True
-        chosen = in_sample[split.test.user]
-        sample = Sample(
-            user=np.concatenate([random.user, split.test.user[chosen]]),
-            item=np.concatenate([random.item, split.test.item[chosen]]),
-            is_random=np.arange(len(random) + int(chosen.sum())) < len(random),
-        )
-        return fit_ratio(
-            split,
-            sample,
-            in_sample,
-            self.features,
-            self.cross_fit,
-            self.rng,
-            limit=self.limit,
-            n_dropped=clean.n_dropped,
-        )
+        if self.exposure is None:
+            raise InputError(
+                "DensityRatioPropensity needs random exposure: exposure=Exposure.from_frame(frame, split)."
+            )
+        check_interactions(train, "train", "split.train")
+        self.exposure.check_ids(train, "training log")
+        clean = self.exposure.without(train)
+        only = self.exposure.user if self.biased_users == "exposed" else None
+        return _fit(self, train, clean, only, None)
 
 
 @dataclass(frozen=True, eq=False)
 class TemperedDensityRatioPropensity:
-    """EXPERIMENTAL: P_ui ∝ odds^(−power) of uniformly drawn items against held-out positives.
+    """EXPERIMENTAL: P_ui ∝ odds^power, the odds of the log's positives against uniform pairs.
 
     Without random exposure the odds tell what people are shown *and like* from all items. The power, between
     0 (AOA) and 1, stands for the share of that difference that is selection. Nothing in a log identifies it:
@@ -113,46 +131,113 @@ class TemperedDensityRatioPropensity:
     ----------
     power : float
         In (0, 1].
-    n_uniform : int
-        Items drawn per user, at random from those it has no training interaction with.
-    features, cross_fit, limit, rng
+    biased, features, cross_fit, n_assignments, limit, n_uniform, rng
         As in `DensityRatioPropensity`.
     """
 
     power: float = 0.55
-    n_uniform: int = 20
+    biased: Interactions | None = None
     features: Features | None = None
     cross_fit: int = 2
+    n_assignments: int = 11
     limit: float | None = 0.99
+    n_uniform: int = 20
     rng: RngLike = 0
 
     def __post_init__(self) -> None:
         check_fraction("power", self.power, high_open=False)
-        check_limit(self.limit)
-        check_positive_int("n_uniform", self.n_uniform)
-        check_positive_int("cross_fit", self.cross_fit, minimum=2)
+        _check_options(self)
 
-    def fit(self, split: Split) -> Propensity:
-        """Return the propensity of every pair of `split.test`, up to a factor."""
-        generator = as_generator(self.rng)
-        users = np.unique(split.test.user)
-        user = np.repeat(users, self.n_uniform)
-        item = generator.integers(split.n_items, size=user.size)
-        keep = ~np.isin(user * np.int64(split.n_items) + item, split.train.pair_key)
-        user, item = user[keep], item[keep]
-        sample = Sample(
-            user=np.concatenate([user, split.test.user]),
-            item=np.concatenate([item, split.test.item]),
-            is_random=np.arange(user.size + len(split.test)) < user.size,
+    def fit(self, train: Interactions) -> Propensity:
+        """Return the propensity of every pair, up to a factor."""
+        check_interactions(train, "train", "split.train")
+        return _fit(self, train, None, None, float(self.power))
+
+
+def _check_options(model: Any) -> None:
+    check_positive_int("cross_fit", model.cross_fit, minimum=2)
+    check_positive_int("n_assignments", model.n_assignments)
+    check_positive_int("n_uniform", model.n_uniform)
+    if model.limit is not None:
+        check_fraction("limit", model.limit, high_open=False)
+    if model.features is not None and not callable(model.features):
+        raise InputError("features must be a callable (train, user, item) -> (n, n_features) array.")
+    if model.biased is not None:
+        check_interactions(model.biased, "biased", "split.test")
+
+
+def _fit(
+    model: Any,
+    train: Interactions,
+    exposure: Exposure | None,
+    only_users: IntArray | None,
+    strength: float | None,
+) -> Propensity:
+    """Return the cross-fitted propensity; `strength`: the power of odds that no random sample corrects."""
+    rng = as_generator(model.rng)
+    if model.biased is None:
+        repeated = (split_random(train, test_fraction=SET_ASIDE, rng=rng) for _ in range(N_SET_ASIDE))
+        parts = [(one.train, one.test) for one in repeated]
+    else:
+        parts = [(train, model.biased)]
+        if not all(
+            np.array_equal(getattr(model.biased, name), getattr(train, name))
+            for name in ("user_ids", "item_ids")
+        ):
+            raise InputError("biased is in another id space than the training log; pass split.test as it is.")
+    make, samples, rows = model.features or profile_features, [], []
+    for log, biased in parts:
+        if only_users is not None:
+            biased = biased.select(np.isin(biased.user, only_users))
+        samples.append(_sample(log, biased, exposure, -(-model.n_uniform // len(parts)), rng))
+        rows.append(PairFeatures.of(log, make, samples[-1])(samples[-1].user, samples[-1].item))
+    sample = Sample(
+        *(np.concatenate([getattr(one, name) for one in samples]) for name in ("user", "item", "kind"))
+    )
+    x, features = np.concatenate(rows), PairFeatures.of(train, make, samples[0])
+    folds = assign_folds(sample, train.n_users, CROSS_VALIDATION_FOLDS, CROSS_VALIDATIONS, rng)
+    problem = RatioProblem(
+        features=features,
+        sample=sample,
+        x=x,
+        fold=assign_folds(sample, train.n_users, model.cross_fit, model.n_assignments, rng),
+        ridge=ridge_weights(x, sample, folds, strength),
+        limit=model.limit,
+        strength=strength,
+    )
+    names = FEATURE_NAMES if model.features is None else tuple(f"x{j + 1}" for j in range(x.shape[1]))
+    odds, slopes = problem.solve()
+    fit = describe(problem, odds, slopes, names, 0 if exposure is None else exposure.n_dropped)
+    warn_of_overlap(fit)
+    return fit.propensity(odds)
+
+
+def _sample(
+    train: Interactions,
+    biased: Interactions,
+    exposure: Exposure | None,
+    n_uniform: int,
+    rng: np.random.Generator,
+) -> Sample:
+    """Return the positives of the log, random positives, and uniform pairs of the users of the log."""
+    random = None if exposure is None else exposure.select(exposure.positive)
+    n_random = 0 if random is None else len(random)
+    if len(biased) == 0 or (exposure is not None and n_random == 0):
+        raise InputError(
+            f"there are {n_random} random-exposure positives outside the training log and {len(biased)} "
+            "held-out positives to learn from; both are needed."
         )
-        everyone = np.ones(split.n_users, dtype=bool)
-        return fit_ratio(
-            split,
-            sample,
-            everyone,
-            self.features,
-            self.cross_fit,
-            generator,
-            limit=self.limit,
-            power=self.power,
-        )
+    users = np.unique(biased.user)
+    user = np.repeat(users, max(1, min(n_uniform, MAX_UNIFORM // users.size)))
+    item = rng.integers(train.n_items, size=user.size)
+    keep = ~np.isin(user * np.int64(train.n_items) + item, train.pair_key)
+    parts: list[tuple[Any, Any, int]] = [(biased.user, biased.item, BIASED)]
+    if random is not None:
+        parts.append((random.user, random.item, RANDOM))
+    parts.append((user[keep], item[keep], UNIFORM))
+    users_of, items_of, kinds = zip(*parts, strict=True)
+    return Sample(
+        np.concatenate(users_of),
+        np.concatenate(items_of),
+        np.repeat(kinds, [one.size for one in users_of]),
+    )

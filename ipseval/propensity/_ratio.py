@@ -1,175 +1,269 @@
-"""The odds that tell two samples of positives apart, cross-fitted over users, and how well they fit."""
+"""The odds that tell random positives from those of the log, cross-fitted over users."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
-from ipseval._checks import as_generator, check_fraction
-from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
-from ipseval.errors import DataWarning, InputError, PositivityWarning
+from ipseval._types import BoolArray, FloatArray, IntArray, readonly
+from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.propensity._base import Propensity
-from ipseval.propensity._logistic import LogisticFit, fit_logistic
-from ipseval.propensity._pair_features import FEATURE_NAMES, profile_features
-from ipseval.splits import Split
+from ipseval.propensity._logistic import fit_logistic
 
 Features = Callable[[Interactions, IntArray, IntArray], FloatArray]
-N_BINS = 10
-LOW_ESS = 0.1
-UNCOVERED = 0.1
+# Strength of the correction before anything is known, and the ridge of the odds against uniform pairs.
+PRIOR_MEAN, PRIOR_SD = 0.4, 0.3
+ODDS_RIDGE = 1.0
+# Ridge of the deviation from the tempered direction; the last leaves none.
+RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e6)
+CROSS_VALIDATION_FOLDS, CROSS_VALIDATIONS = 5, 3
 
 
 @dataclass(frozen=True, eq=False)
-class DensityRatioFit:
-    """What a density ratio was fitted to, and how well it fits users it has not seen.
+class PairFeatures:
+    """Standardised features of pairs, from a training log; those of the last pairs are kept."""
 
-    Attributes
-    ----------
-    results : tuple of statsmodels results
-        One logistic regression per fold, on standardised features, and last the one on all folds.
-    feature_names : tuple of str
-        Names of the slopes.
-    n_random, n_biased, n_users : int
-        Positives of the two samples, and users they come from.
-    n_dropped : int
-        Random-exposure pairs left out because they are training or held-out pairs of the log.
-    n_limited : int
-        Pairs of `split.test` whose odds were held at the limit.
-    predicted, observed, share : (n_bins,) float arrays
-        Calibration: in bins of the predicted probability that a positive is of the random sample, its mean,
-        the observed share, and the weight of the bin; predictions by models that have not seen the user.
-    auc : float
-        How well the two samples can be told apart, 0.5 … 1; near 1 there is little overlap.
-    ess_share : float
-        Kish effective sample size of the weights over the biased positives, as a share of it without weights.
-    uncovered : float
-        Share of the random positives whose odds exceed those of 99 % of the biased positives.
-    penalty : float
-        Ridge penalty; above 0 only where the two samples are separable.
-    random_key, random_propensity : (n_random,) arrays
-        Pairs of the random sample, user · n_items + item, ascending, and their propensity on the scale of
-        the held-out pairs', by models that have not seen the user: there one can see what the weights leave.
-    """
+    train: Interactions
+    make: Features
+    centre: FloatArray
+    scale: FloatArray
+    last: dict[str, Any] = field(default_factory=dict)
 
-    results: tuple[Any, ...]
-    feature_names: tuple[str, ...]
-    n_random: int
-    n_biased: int
-    n_users: int
-    n_dropped: int
-    n_limited: int
-    predicted: FloatArray
-    observed: FloatArray
-    share: FloatArray
-    auc: float
-    ess_share: float
-    uncovered: float
-    penalty: float
-    random_key: IntArray
-    random_propensity: FloatArray
+    @classmethod
+    def of(cls, train: Interactions, make: Features, sample: Sample) -> PairFeatures:
+        """Return features with mean 0 and variance 1 over the uniform pairs of a sample."""
+        rows = sample.kind == UNIFORM
+        x = check_features(make(train, sample.user[rows], sample.item[rows]), int(rows.sum()))
+        spread = x.std(axis=0)
+        scale = np.where(spread > 1e-9 * np.abs(x).max(axis=0), spread, np.inf)  # constant but for rounding
+        return cls(train, make, x.mean(axis=0), scale)
 
-    def __repr__(self) -> str:
-        gap = float(np.nansum(self.share * np.abs(self.predicted - self.observed)))
-        return (
-            f"DensityRatioFit: {self.n_random:,} random against {self.n_biased:,} biased positives of "
-            f"{self.n_users:,} users\n"
-            f"  out of fold: AUC {self.auc:.3f}, calibration gap {gap:.3f}, effective share of the weights "
-            f"{self.ess_share:.0%}, not covered {self.uncovered:.1%}"
-            + (
-                f"\n  {self.n_limited:,} held-out pairs held at the limit of the odds"
-                if self.n_limited
-                else ""
-            )
-            + (f"\n  {self.n_dropped:,} exposures left out: also in the log" if self.n_dropped else "")
-            + (f"\n  ridge penalty {self.penalty:g}: the samples are separable" if self.penalty else "")
-        )
+    def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
+        """Return (n_pairs, n_features)."""
+        last = self.last.get("pairs")  # one tuple, so that threads never see halves of two answers
+        if last is None or not (np.array_equal(last[0], user) and np.array_equal(last[1], item)):
+            x = check_features(self.make(self.train, user, item), user.size)
+            last = self.last["pairs"] = (user, item, (x - self.centre) / self.scale)
+        return np.asarray(last[2])
+
+
+BIASED, RANDOM, UNIFORM = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Positives of both kinds: user and item codes, and whether they are of the random sample."""
+    """Pairs of three kinds: positives of the log, positives of random exposure, and uniform draws."""
 
     user: IntArray
     item: IntArray
-    is_random: BoolArray
+    kind: IntArray
 
-    def weights(self) -> FloatArray:
-        """Return weights that give every user one share per kind, and both kinds the same total."""
-        weight = np.empty(self.user.size)
-        for kind in (self.is_random, ~self.is_random):
-            per_user = np.bincount(self.user[kind])
-            weight[kind] = 1 / per_user[self.user[kind]]
-            weight[kind] *= self.user.size / 2 / weight[kind].sum()
-        return weight
+    def users(self, kind: int) -> IntArray:
+        """Return the users with pairs of a kind, ascending."""
+        return np.asarray(np.unique(self.user[self.kind == kind]), dtype=np.int64)
 
 
-def fit_ratio(
-    split: Split,
-    sample: Sample,
-    in_sample: BoolArray,
-    features: Features | None,
-    n_folds: int,
-    rng: RngLike,
-    *,
-    limit: float | None,
-    n_dropped: int = 0,
-    power: float = 1.0,
-) -> Propensity:
-    """Return the cross-fitted pair propensity of `split.test`: odds^(−power).
+def user_weights(user: IntArray, kind: IntArray, counts: FloatArray | None = None) -> FloatArray:
+    """Return weights that add up, over the pairs of a kind, to 1 for each user (or to its count)."""
+    weight = np.empty(user.size)
+    for one in np.unique(kind):
+        rows = kind == one
+        weight[rows] = 1 / np.bincount(user[rows])[user[rows]]
+    return weight if counts is None else weight * counts[user]
 
-    `in_sample` (n_users,) marks the users that are split into folds; the others have no part in any fit.
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Slopes of the log odds (random : log), and the strength α of the tempered direction in them."""
+
+    slope: FloatArray
+    strength: float
+    odds: FloatArray  # intercept and slopes of the log odds (log : uniform)
+
+
+def fit_slopes(
+    x: FloatArray,
+    kind: IntArray,
+    weight: FloatArray,
+    ridges: tuple[float, ...],
+    strength: float | None,
+    start: FloatArray | None,
+) -> list[Slopes]:
+    """Return slopes for each ridge: −α·o + δ, o those of the odds (log : uniform).
+
+    α has a normal prior, N(.4, .3²); δ has N(0, 1/ridge) in each standardised feature. Both sides count as
+    the harmonic mean of their numbers of users, which is what a difference of two means has. A given
+    `strength` is α itself, and δ = 0. The search for the odds begins at `start`.
     """
-    fold = np.full(split.n_users, -1, dtype=np.int64)
-    members = as_generator(rng).permutation(np.flatnonzero(in_sample))
-    fold[members] = np.arange(members.size) % n_folds
-    test = split.test
-    make = features or profile_features
-    x = _check_features(make(split.train, sample.user, sample.item), sample.user.size)
-    x_test = _check_features(make(split.train, test.user, test.item), len(test))
-    names = FEATURE_NAMES if features is None else tuple(f"x{j + 1}" for j in range(x.shape[1]))
-    models: list[LogisticFit] = []
-    for number in range(n_folds + 1):  # the last one reads every fold and serves the other users
-        rows = fold[sample.user] != number
-        part = Sample(sample.user[rows], sample.item[rows], sample.is_random[rows])
-        _check_part(part, n_folds)
-        models.append(fit_logistic(x[rows], part.is_random, part.weights(), part.user, names, limit))
-    log_odds = _predict(models, fold[sample.user], x)
-    log_odds_test = _predict(models, fold[test.user], x_test)
-    n_limited = int(np.isin(log_odds_test, [model.limit for model in models]).sum())
-    fit = _describe(models, sample, log_odds, names, n_dropped, n_limited, power, split.n_items)
-    _warn(fit, any_item=power < 1)
-    order = np.argsort(test.pair_key)
-    label = (
-        "density ratio, cross-fitted"
-        if power == 1
-        else f"tempered density ratio (power {power:g}), experimental"
+    n_features = x.shape[1]
+    biased, random = kind == BIASED, kind == RANDOM
+    rows = ~random
+    odds = fit_logistic(
+        np.column_stack([np.ones(int(rows.sum())), x[rows]]),
+        biased[rows],
+        weight[rows],
+        np.zeros(n_features + 1),
+        np.array([1e-6, *[ODDS_RIDGE] * n_features]),
+        start,
     )
-    return Propensity(
-        None,
-        False,
-        label,
-        split.n_items,
-        pair=np.exp(-power * log_odds_test[order]),
-        pair_key=test.pair_key[order],
-        fit=fit,
-        item_ids=split.item_ids,
-        user_ids=split.user_ids,
-    )
+    tempered = odds[1:]
+    if strength is not None or not weight[random].any():
+        known = PRIOR_MEAN if strength is None else strength
+        return [Slopes(-known * tempered, known, odds)] * len(ridges)
+    rows = biased | random
+    n_random, n_biased = float(weight[random].sum()), float(weight[biased].sum())
+    each = 2 * n_random * n_biased / (n_random + n_biased)
+    scaled = weight[rows] * np.where(random[rows], each / n_random, each / n_biased)
+    design = np.column_stack([np.ones(int(rows.sum())), -(x[rows] @ tempered), x[rows]])
+    centre = np.array([0.0, PRIOR_MEAN, *[0.0] * n_features])
+    fit, found = None, []
+    for ridge in ridges:
+        precision = np.array([1e-3, PRIOR_SD**-2, *[ridge] * n_features])
+        fit = fit_logistic(design, random[rows], scaled, centre, precision, fit)
+        found.append(Slopes(-fit[1] * tempered + fit[2:], float(fit[1]), odds))
+    return found
 
 
-def check_limit(limit: float | None) -> None:
-    """Raise `InputError` unless the limit is None or a quantile in (0, 1]."""
-    if limit is not None:
-        check_fraction("limit", limit, high_open=False)
+def ridge_weights(x: FloatArray, sample: Sample, folds: IntArray, strength: float | None) -> FloatArray:
+    """Return how much each ridge counts, (n_ridges,): by how well it predicts the random positives of others.
+
+    ∝ exp of the likelihood of a density ratio over users left out, Σ (log odds of random positives − log of
+    the mean odds of the log's), averaged over assignments to folds. Weights change less by chance than the
+    best ridge would.
+    """
+    score = np.zeros(len(RIDGES))
+    score[:-1] = -np.inf
+    if strength is not None or sample.users(RANDOM).size < 2:
+        return np.exp(score)
+    score[:] = 0.0
+    weight = user_weights(sample.user, sample.kind)
+    start: FloatArray | None = None
+    for fold in folds:
+        for number in range(int(fold.max()) + 1):
+            out = fold[sample.user] == number
+            random, biased = out & (sample.kind == RANDOM), out & (sample.kind == BIASED)
+            if not (random.any() and biased.any() and weight[~out & (sample.kind == BIASED)].any()):
+                continue
+            models = fit_slopes(x[~out], sample.kind[~out], weight[~out], RIDGES, None, start)
+            start = models[0].odds
+            for place, model in enumerate(models):
+                level = _log_mean_exp(x[biased] @ model.slope, weight[biased])
+                score[place] += weight[random] @ (x[random] @ model.slope - level) / len(folds)
+    likelihood = np.exp(score - score.max())
+    return np.asarray(likelihood / likelihood.sum())
 
 
-def _check_features(x: Any, n_rows: int) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class CrossFitted:
+    """P of any pair: the median, over assignments of users to folds, by models that have not seen the user.
+
+    Attributes
+    ----------
+    features : PairFeatures
+    fold : (n_assignments, n_users) int array
+    slope : (n_assignments, n_folds, n_features) float array
+    limit : (n_assignments, n_folds) float array
+        Log odds are held at it.
+    level : (n_assignments, n_folds) float array
+        Log of the users' mean odds over the positives of the log: all models are on one scale.
+    """
+
+    features: PairFeatures
+    fold: IntArray
+    slope: FloatArray
+    limit: FloatArray
+    level: FloatArray
+
+    def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
+        """Return P ∝ 1/odds, (n_pairs,)."""
+        return np.asarray(np.exp(-self.log_odds(user, self.features(user, item))[0]))
+
+    def log_odds(self, user: IntArray, x: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return the median log odds of pairs, and whether they were held at the limit in most models."""
+        found = np.empty((self.fold.shape[0], user.size))
+        n_held = np.zeros(user.size, dtype=np.int64)
+        for place, fold in enumerate(self.fold[:, user]):
+            free = np.einsum("nk,nk->n", x, self.slope[place, fold])
+            limit = self.limit[place, fold]
+            n_held += free > limit
+            found[place] = np.minimum(free, limit) - self.level[place, fold]
+        return np.median(found, axis=0), n_held * 2 > self.fold.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class RatioProblem:
+    """All that a fit of the odds reads; `solve` fits them, `counts` times each user.
+
+    `strength` given: the odds (log : uniform) to that power, without a random sample.
+    """
+
+    features: PairFeatures
+    sample: Sample
+    x: FloatArray
+    fold: IntArray
+    ridge: FloatArray
+    limit: float | None
+    strength: float | None
+
+    def solve(self, counts: FloatArray | None = None) -> tuple[CrossFitted, list[Slopes]]:
+        """Return the cross-fitted odds and the slopes of all models."""
+        sample, x = self.sample, self.x
+        weight = user_weights(sample.user, sample.kind, counts)
+        biased = sample.kind == BIASED
+        if not weight[biased].any():
+            raise InputError("no user with held-out positives of the log is left in a resample.")
+        n_assignments, n_folds = self.fold.shape[0], int(self.fold.max()) + 1
+        models: list[Slopes] = []
+        limits, levels = [], []
+        for fold in self.fold:
+            for number in range(n_folds):
+                seen = fold[sample.user] != number
+                if not weight[seen & biased].any():
+                    seen = np.ones(seen.size, dtype=bool)  # a single user: there is nobody else to learn from
+                start = models[-1].odds if models else None
+                part = (x[seen], sample.kind[seen], weight[seen])
+                model = _mean_slopes(fit_slopes(*part, RIDGES, self.strength, start), self.ridge)
+                values = x[biased] @ model.slope
+                limit = np.inf if self.limit is None else _quantile(values, weight[biased], self.limit)
+                models.append(model)
+                limits.append(limit)
+                levels.append(_log_mean_exp(np.minimum(values, limit), weight[biased]))
+        shape = (n_assignments, n_folds)
+        slope = np.array([model.slope for model in models]).reshape(*shape, -1)
+        odds = CrossFitted(
+            self.features,
+            self.fold,
+            readonly(slope),
+            readonly(np.array(limits).reshape(shape)),
+            readonly(np.array(levels).reshape(shape)),
+        )
+        return odds, models
+
+
+def _mean_slopes(models: list[Slopes], weight: FloatArray) -> Slopes:
+    slope = np.sum([w * one.slope for w, one in zip(weight, models, strict=True)], axis=0)
+    strength = sum(float(w) * one.strength for w, one in zip(weight, models, strict=True))
+    return Slopes(slope, strength, models[0].odds)
+
+
+def assign_folds(
+    sample: Sample, n_users: int, n_folds: int, n_assignments: int, rng: np.random.Generator
+) -> IntArray:
+    """Return the fold of each user, (n_assignments, n_users): users with random positives evenly dealt."""
+    few = sample.users(RANDOM)
+    groups = (few, np.setdiff1d(np.arange(n_users), few))
+    fold = np.empty((n_assignments, n_users), dtype=np.int64)
+    for row in fold:
+        for members in groups:
+            row[rng.permutation(members)] = np.arange(members.size) % n_folds
+    return fold
+
+
+def check_features(x: Any, n_rows: int) -> FloatArray:
+    """Return features as an (n_rows, n_features) float array, or raise `InputError`."""
     array = np.asarray(x, dtype=np.float64)
     if array.ndim != 2 or array.shape[0] != n_rows:
         raise InputError(
@@ -181,93 +275,14 @@ def _check_features(x: Any, n_rows: int) -> FloatArray:
     return array
 
 
-def _check_part(part: Sample, n_folds: int) -> None:
-    n_random = int(part.is_random.sum())
-    n_biased = part.is_random.size - n_random
-    if min(n_random, n_biased) == 0:
-        raise InputError(
-            f"a fold leaves {n_random} random-exposure positives and {n_biased} held-out positives to learn "
-            f"from; both are needed. Use fewer folds than {n_folds}, or more users with exposure."
-        )
+def _quantile(values: FloatArray, weight: FloatArray, level: float) -> float:
+    """Return the smallest value that a share `level` of the weight does not exceed."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    place = np.searchsorted(total, level * total[-1] * (1 - 1e-12))
+    return float(values[order[min(int(place), order.size - 1)]])
 
 
-def _predict(models: list[LogisticFit], fold: IntArray, x: FloatArray) -> FloatArray:
-    """Return log odds, each row by the model that has not seen its user; fold −1 uses the last model."""
-    out = np.empty(x.shape[0])
-    for number in np.unique(fold):
-        rows = fold == number
-        out[rows] = models[number].log_odds(x[rows])
-    return out
-
-
-def _describe(
-    models: list[LogisticFit],
-    sample: Sample,
-    log_odds: FloatArray,
-    names: tuple[str, ...],
-    n_dropped: int,
-    n_limited: int,
-    power: float,
-    n_items: int,
-) -> DensityRatioFit:
-    weight = sample.weights()
-    probability = expit(log_odds)
-    order = np.argsort(log_odds, kind="stable")
-    cumulative = np.cumsum(weight[order]) / weight.sum()
-    place = np.minimum((cumulative * N_BINS).astype(np.int64), N_BINS - 1)
-    mass = np.bincount(place, weight[order], N_BINS)
-    with np.errstate(invalid="ignore"):
-        predicted = np.bincount(place, (weight * probability)[order], N_BINS) / mass
-        observed = np.bincount(place, (weight * sample.is_random)[order], N_BINS) / mass
-    biased = ~sample.is_random
-    effective = weight[biased] * np.exp(power * log_odds[biased])
-    flat = weight[biased].sum() ** 2 / (weight[biased] ** 2).sum()
-    limit = np.quantile(log_odds[biased], 0.99)
-    beyond = log_odds[sample.is_random] > limit
-    random_key = (sample.user * np.int64(n_items) + sample.item)[sample.is_random]
-    random_order = np.argsort(random_key)
-    return DensityRatioFit(
-        results=tuple(model.result for model in models),
-        feature_names=names,
-        n_random=int(sample.is_random.sum()),
-        n_biased=int(biased.sum()),
-        n_users=int(np.unique(sample.user).size),
-        n_dropped=n_dropped,
-        n_limited=n_limited,
-        predicted=readonly(predicted),
-        observed=readonly(observed),
-        share=readonly(mass / mass.sum()),
-        auc=weighted_auc(log_odds, sample.is_random, weight),
-        ess_share=float(effective.sum() ** 2 / (effective**2).sum() / flat),
-        uncovered=float((weight[sample.is_random] * beyond).sum() / weight[sample.is_random].sum()),
-        penalty=max(model.penalty for model in models),
-        random_key=readonly(random_key[random_order]),
-        random_propensity=readonly(np.exp(-power * log_odds[sample.is_random][random_order])),
-    )
-
-
-def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray) -> float:
-    """Return the probability that a positive scores above a negative, ties counting half."""
-    _, place = np.unique(score, return_inverse=True)
-    up = np.bincount(place, weight * positive)
-    down = np.bincount(place, weight * ~positive)
-    below = np.cumsum(down) - down
-    return float((up * (below + down / 2)).sum() / (up.sum() * down.sum()))
-
-
-def _warn(fit: DensityRatioFit, *, any_item: bool) -> None:
-    """Warn of separable samples and poor overlap; the latter is no fault where one sample is any item."""
-    if fit.penalty:
-        warnings.warn(
-            "the features separate random from biased positives: a ridge penalty keeps the odds finite.",
-            DataWarning,
-            stacklevel=4,
-        )
-    if fit.ess_share < LOW_ESS or (fit.uncovered > UNCOVERED and not any_item):
-        warnings.warn(
-            f"the log covers the random positives poorly: the weights leave {fit.ess_share:.0%} of the "
-            f"effective sample, and {fit.uncovered:.0%} of the random positives have odds beyond 99 % of the "
-            "biased ones. Clip the propensity, or use fewer features.",
-            PositivityWarning,
-            stacklevel=4,
-        )
+def _log_mean_exp(values: FloatArray, weight: FloatArray) -> float:
+    top = values.max()
+    return float(top + np.log(np.average(np.exp(values - top), weights=weight)))

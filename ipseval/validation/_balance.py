@@ -11,7 +11,7 @@ import pandas as pd
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.estimators import Estimator, Sample, UserSums, weighted_sample
 from ipseval.metrics import AdditiveMetric
-from ipseval.propensity import DensityRatioFit, Propensity
+from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.validation._conditional import ConditionalScore, conditional_score
 from ipseval.validation._family import family_test
@@ -99,7 +99,7 @@ class SplitBalance:
         first = np.arange(user.size) < len(self.held_out)
         keep, offset = ~np.isnan(self.pairs).any(axis=1), None
         if propensity is not None:
-            offset = np.log(_at(propensity, user, item))
+            offset = np.log(propensity.at(user, item))
             if np.isnan(offset[~first]).any():
                 return None
             keep &= ~np.isnan(offset)
@@ -147,17 +147,6 @@ def is_per_item(propensity: Propensity, positives: RankedPositives, fold: IntArr
     np.minimum.at(low, cell, log)
     np.maximum.at(high, cell, log)
     return bool((high - low)[cell].max() < 1e-9)
-
-
-def _at(propensity: Propensity, user: IntArray, item: IntArray) -> FloatArray:
-    """Return P of pairs, also of random positives to which a density ratio was fitted (by other users)."""
-    values = propensity.at(user, item)
-    if isinstance(propensity.fit, DensityRatioFit) and propensity.fit.random_key.size:
-        keys, other = propensity.fit.random_key, propensity.fit.random_propensity
-        key = user * np.int64(propensity.n_items) + item
-        place = np.minimum(np.searchsorted(keys, key), keys.size - 1)
-        values = np.where(np.isnan(values) & (keys[place] == key), other[place], values)
-    return values
 
 
 class Balance:

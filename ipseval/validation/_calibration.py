@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,12 @@ import numpy as np
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.propensity import Exposure, Propensity
+from ipseval.propensity import (
+    DensityRatioPropensity,
+    Exposure,
+    Propensity,
+    TemperedDensityRatioPropensity,
+)
 from ipseval.splits import Split
 
 
@@ -38,6 +42,7 @@ class Calibration:
     models: Mapping[str, Any]
 
 
+CROSS_FITTED = (DensityRatioPropensity, TemperedDensityRatioPropensity)
 PropensityRule = Callable[[Calibration], Propensity]
 
 
@@ -49,8 +54,8 @@ def resolve_propensity(
     Parameters
     ----------
     rule : Propensity, model, or function
-        A Propensity is used as it is; a model with `cross_fit` (DensityRatioPropensity) is fitted to the
-        split and the exposure and keeps users apart itself; any other model is fitted to the training
+        A Propensity is used as it is; a density ratio, which keeps users apart itself, is given the held-out
+        positives and the exposure where it has none; any other model is fitted to the training
         positives; a function Calibration -> Propensity is called once per fold of users, with the others to
         calibrate on.
     fold : (n_users,) int array
@@ -64,9 +69,10 @@ def resolve_propensity(
     """
     if isinstance(rule, Propensity):
         return rule
-    if hasattr(rule, "cross_fit"):
-        fitted: Propensity = rule.fit(split, exposure) if _reads_exposure(rule) else rule.fit(split)
-        return fitted
+    if isinstance(rule, CROSS_FITTED):
+        given: dict[str, Any] = {"biased": split.test, "exposure": exposure}
+        empty = {name: one for name, one in given.items() if getattr(rule, name, one) is None}
+        return replace(rule, **empty).fit(split.train)
     if hasattr(rule, "fit"):
         if getattr(rule, "exposure", None) is not None:
             raise InputError(
@@ -82,10 +88,6 @@ def resolve_propensity(
         f"propensity {name!r} is a {type(rule).__name__}; expected a Propensity, a model with fit(train), or "
         "a function Calibration -> Propensity."
     )
-
-
-def _reads_exposure(rule: Any) -> bool:
-    return "exposure" in inspect.signature(rule.fit).parameters
 
 
 def _by_fold(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 
@@ -9,62 +10,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.optimize import minimize
+from scipy.special import expit
 
 import ipseval
-from ipseval.errors import DataWarning, InputError, PositivityWarning
-from ipseval.interactions import Interactions
+from ipseval.errors import InputError, PositivityWarning
 from ipseval.propensity import (
     DensityRatioPropensity,
     Exposure,
     KnownPropensity,
     TemperedDensityRatioPropensity,
-    profile_features,
 )
-from ipseval.propensity._pair_features import mean_similarity
-from ipseval.propensity._ratio import Sample, weighted_auc
+from ipseval.propensity._logistic import fit_logistic
+from ipseval.propensity._ratio import BIASED, RANDOM, UNIFORM, fit_slopes, user_weights
+from ipseval.propensity._ratio_fit import weighted_auc
 from ipseval.simulation import World
 from ipseval.splits import Split
-
-
-def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
-    rng = np.random.default_rng(seed)
-    user, item = np.nonzero(rng.random((n_users, n_items)) < 0.15)
-    frame = pd.DataFrame({"user": user, "item": item})
-    return Interactions.from_frame(frame, users=np.arange(n_users), items=np.arange(n_items))
-
-
-# Features -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("gather", [8_000_000, 7])
-@pytest.mark.parametrize("block", [256, 3])
-def test_mean_similarity_equals_plain_loops_over_item_pairs(gather, block, monkeypatch):
-    monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_GATHER", gather)
-    monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_USERS", block)
-    log = random_log(1)
-    of_item = [set(log.user[log.item == i].tolist()) for i in range(25)]
-    rng = np.random.default_rng(2)
-    user, item = rng.integers(0, 40, 200), rng.integers(0, 25, 200)
-    found = mean_similarity(log, user, item)
-    for u, i, value in zip(user, item, found, strict=True):
-        profile = log.item[log.user == u]
-        cosines = [
-            len(of_item[i] & of_item[j]) / np.sqrt(max(len(of_item[i]), 1) * len(of_item[j])) for j in profile
-        ]
-        assert value == pytest.approx(np.mean(cosines) if cosines else 0.0)
-
-
-def test_features_worked_by_hand():
-    # Items 0 and 1 are both in the profiles of users 0 and 1, item 2 only in that of user 0; user 2 has none.
-    frame = pd.DataFrame({"user": [0, 0, 1, 1, 0], "item": [0, 1, 0, 1, 2]})
-    log = Interactions.from_frame(frame, users=[0, 1, 2, 3], items=[0, 1, 2])
-    p, pair = np.log(2), 1 / np.sqrt(2)  # item 2: log(1 + 1); cos(2, 0) = cos(2, 1) = 1/√(1·2)
-    s, size, profile = np.log(pair + 1 / 4), np.log(3), np.log(3)  # user 1 has two items, each with n* = 2
-    found = profile_features(log, np.array([1]), np.array([2]))
-    assert found[0] == pytest.approx([p, p * p, s, s * s, p * s, profile * p, size * p, size * s])
-    empty = profile_features(log, np.array([2]), np.array([2]))
-    assert empty[0, [0, 2, 5, 6, 7]] == pytest.approx([p, np.log(1 / 4), 0, 0, 0])
-
 
 # Odds -----------------------------------------------------------------------------------------------------
 
@@ -89,74 +50,97 @@ def is_low(train, user, item):
     return (item < 10).astype(float)[:, None]
 
 
-def weighted_rate(user, item):
-    share = 1 / np.bincount(user)[user]
-    return share[item < 10].sum() / share.sum()
+def ratio(split, exposure, **options):
+    return DensityRatioPropensity(exposure, biased=split.test, **options).fit(split.train)
 
 
-def test_one_binary_feature_gives_the_ratio_of_the_user_weighted_rates():
-    # With one indicator the logistic regression is saturated, so that its odds are p_random/p_log of the
-    # indicator, every user having the same weight. Folds: each user's model has seen the other fold only.
-    split, exposure = two_samples()
-    found = DensityRatioPropensity(features=is_low, rng=3).fit(split, exposure)
-    members = np.random.default_rng(3).permutation(60)
-    fold = np.empty(60, dtype=int)
-    fold[members] = np.arange(60) % 2
-    random = exposure.select(exposure.positive)
-    for number in (0, 1):
-        seen_random, seen_biased = fold[random.user] != number, fold[split.test.user] != number
-        high = weighted_rate(random.user[seen_random], random.item[seen_random])
-        low = weighted_rate(split.test.user[seen_biased], split.test.item[seen_biased])
-        own = fold[split.test.user] == number
-        user, item = split.test.user[own], split.test.item[own]
-        expected = np.where(item < 10, low / high, (1 - low) / (1 - high))
-        assert found.at(user, item) == pytest.approx(expected, rel=1e-5)
-    assert not found.is_probability
+def weights(found, log):
+    return 1 / found.at(log.user, log.item)
 
 
-def test_weights_give_every_user_the_same_share_and_both_samples_the_same_total():
-    sample = Sample(
-        user=np.array([0, 0, 1, 0, 1, 1, 1]),
-        item=np.zeros(7, dtype=int),
-        is_random=np.array([True, True, True, False, False, False, False]),
+def test_the_penalised_logistic_fit_is_the_maximum_that_scipy_finds():
+    rng = np.random.default_rng(0)
+    design = np.column_stack([np.ones(200), rng.normal(size=(200, 3))])
+    y, weight = rng.random(200) < 0.4, rng.uniform(0.1, 3, 200)
+    centre, precision = np.array([0, 0.5, -0.5, 0]), np.array([1e-3, 4.0, 0.1, 30.0])
+
+    def loss(b):
+        return weight @ np.logaddexp(0, np.where(y, -1, 1) * (design @ b)) + precision @ (b - centre) ** 2 / 2
+
+    expected = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
+    found = fit_logistic(design, y, weight, centre, precision)
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert fit_logistic(design, y, weight, centre, precision, np.full(4, 3.0)) == pytest.approx(
+        found, abs=1e-9
     )
-    # 3.5 for either sample, half of it for each of its two users.
-    assert sample.weights() == pytest.approx([0.875, 0.875, 1.75, 1.75, 1.75 / 3, 1.75 / 3, 1.75 / 3])
 
 
-def test_statsmodels_result_is_the_weighted_logistic_regression_on_standardised_features():
-    split, exposure = two_samples(seed=4)
-    fit = DensityRatioPropensity(limit=None).fit(split, exposure).fit
-    random = exposure.select(exposure.positive)
-    user = np.concatenate([random.user, split.test.user])
-    item = np.concatenate([random.item, split.test.item])
-    sample = Sample(user, item, np.arange(user.size) < len(random))
-    x, weight = profile_features(split.train, user, item), sample.weights()
-    mean = np.average(x, axis=0, weights=weight)
-    x = (x - mean) / np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weight))
-    x = x[:, :6]  # every user has four training items, so that profile size × popularity is popularity again
-    plain = sm.GLM(
-        sample.is_random.astype(float), sm.add_constant(x), family=sm.families.Binomial(), freq_weights=weight
-    ).fit()
-    assert fit.results[-1].fittedvalues == pytest.approx(plain.fittedvalues, abs=1e-6)
-    assert fit.results[-1].model.exog_names[1:3] == ["popularity", "popularity^2"]
+def test_without_a_penalty_it_is_the_statsmodels_fit():
+    rng = np.random.default_rng(1)
+    design = np.column_stack([np.ones(300), rng.normal(size=(300, 2))])
+    y = rng.random(300) < expit(design @ [0.3, 1.0, -0.5])
+    plain = sm.GLM(y.astype(float), design, family=sm.families.Binomial()).fit()
+    found = fit_logistic(design, y, np.ones(300), np.zeros(3), np.full(3, 1e-12))
+    assert found == pytest.approx(plain.params, abs=1e-8)
 
 
-def test_users_without_exposure_are_weighted_by_the_model_of_all_that_have_it():
+def test_the_fit_stays_finite_for_separable_samples():
+    x = np.arange(-5.0, 5.0)
+    found = fit_logistic(np.column_stack([np.ones(10), x]), x > 0, np.ones(10), np.zeros(2), np.full(2, 1e-6))
+    assert np.isfinite(found).all()
+
+
+def test_a_given_strength_is_a_power_of_the_odds_against_uniform_pairs():
+    rng = np.random.default_rng(2)
+    x, kind = rng.normal(size=(300, 2)), np.repeat([BIASED, UNIFORM], 150)
+    x[kind == BIASED] += 0.7
+    (whole,), (half,) = (fit_slopes(x, kind, np.ones(300), (1.0,), power, None) for power in (1.0, 0.5))
+    assert half.slope == pytest.approx(0.5 * whole.slope)
+    assert (whole.slope < 0).all()  # what the log has more of weighs less
+
+
+def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fit():
+    rng = np.random.default_rng(3)
+    kind = np.repeat([BIASED, RANDOM, UNIFORM], 2000)
+    x = rng.normal(size=(6000, 2)) + np.array([[1.0, 0.0], [0.5, 0.8], [0.0, 0.0]])[kind]
+    stiff, free = fit_slopes(x, kind, np.ones(6000), (1e8, 1e-6), None, None)
+    assert stiff.slope == pytest.approx(-stiff.strength * stiff.odds[1:], abs=1e-4)
+    # Normal samples of equal variance: the log odds have the difference of means, (−.5, .8), as slopes.
+    assert free.slope == pytest.approx([-0.5, 0.8], abs=0.15)
+
+
+def test_weights_give_every_user_the_same_share_of_a_kind():
+    user, kind = np.array([0, 0, 1, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1, 1])
+    assert user_weights(user, kind) == pytest.approx([1 / 2, 1 / 2, 1, 1, 1 / 3, 1 / 3, 1 / 3])
+    twice = user_weights(user, kind, np.array([1.0, 2.0]))
+    assert twice == pytest.approx([1 / 2, 1 / 2, 2, 1, 2 / 3, 2 / 3, 2 / 3])
+
+
+def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure(monkeypatch):
+    for file in ("_ratio", "_ratio_fit"):  # the mixture of ridges reads all users
+        monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0,))
     split, exposure = two_samples()
-    some = exposure.select(exposure.user < 30)
-    found = DensityRatioPropensity(features=is_low).fit(split, some)
-    random = some.select(some.positive)
-    early = split.test.user < 30
-    high = weighted_rate(random.user, random.item)
-    low = weighted_rate(split.test.user[early], split.test.item[early])
-    user, item = split.test.user[~early], split.test.item[~early]
-    assert found.at(user, item) == pytest.approx(
-        np.where(item < 10, low / high, (1 - low) / (1 - high)), rel=1e-5
-    )
-    assert found.fit.n_biased == early.sum()
-    everyone = DensityRatioPropensity(features=is_low, biased_users="all").fit(split, some)
-    assert everyone.fit.n_biased == len(split.test)
+    own = exposure.user == 7
+    item = np.where(own, (exposure.item + 11) % 30, exposure.item)
+    keep = ~np.isin(exposure.user * 30 + item, split.train.pair_key)
+    moved = Exposure(exposure.user[keep], item[keep], exposure.positive[keep], 60, 30)
+    one, other = ratio(split, exposure), ratio(split, moved)
+    of_user = split.test.user == 7
+    change = np.abs(weights(one, split.test) / weights(other, split.test) - 1)
+    assert change[of_user].max() < 1e-12
+    assert change[~of_user].max() > 1e-4
+
+
+def test_all_models_are_on_one_scale():
+    split, exposure = two_samples()
+    odds = ratio(split, exposure, n_assignments=3).function
+    x = odds.features(split.test.user, split.test.item)
+    per_user = user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
+    for assignment in range(3):
+        for fold in range(2):
+            free = np.minimum(x @ odds.slope[assignment, fold], odds.limit[assignment, fold])
+            mean = np.average(np.exp(free - odds.level[assignment, fold]), weights=per_user)
+            assert mean == pytest.approx(1)
 
 
 def test_exposures_that_are_training_pairs_are_left_out_and_counted():
@@ -168,26 +152,44 @@ def test_exposures_that_are_training_pairs_are_left_out_and_counted():
         split.n_users,
         split.n_items,
     )
-    one = DensityRatioPropensity(features=is_low).fit(split, exposure)
-    other = DensityRatioPropensity(features=is_low).fit(split, more)
+    one, other = ratio(split, exposure), ratio(split, more)
     assert other.fit.n_dropped == 5
-    assert np.array_equal(one.pair, other.pair)
+    assert np.array_equal(weights(one, split.test), weights(other, split.test))
     assert "5 exposures left out" in repr(other.fit)
 
 
-def test_fit_repeats_with_its_seed_and_covers_exactly_the_held_out_pairs():
+def test_fit_repeats_with_its_seed_and_knows_every_pair():
     split, exposure = two_samples()
-    one = DensityRatioPropensity(rng=1).fit(split, exposure)
-    two = DensityRatioPropensity(rng=1).fit(split, exposure)
-    assert np.array_equal(one.pair, two.pair)
-    assert np.array_equal(one.pair_key, np.sort(split.test.pair_key))
+    one, two = ratio(split, exposure, rng=1), ratio(split, exposure, rng=1)
+    user, item = np.divmod(np.arange(60 * 30), 30)
+    assert np.array_equal(one.at(user, item), two.at(user, item))
+    assert np.isfinite(one.at(user, item)).all()
+    assert pickle.loads(pickle.dumps(one)).at(user, item) == pytest.approx(one.at(user, item))
+
+
+def test_only_the_positives_of_exposed_users_stand_for_the_log_when_asked():
+    split, exposure = two_samples()
+    some = exposure.select(exposure.user < 30)
+    assert ratio(split, some).fit.n_biased == len(split.test)
+    assert ratio(split, some, biased_users="exposed").fit.n_biased == (split.test.user < 30).sum()
+
+
+def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them():
+    split, exposure = two_samples()
+    scores = np.random.default_rng(0).random((60, 30))
+    options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
+    model = DensityRatioPropensity(exposure)
+    inside = ipseval.evaluate({"m": scores}, split, propensity=model, **options).frame
+    before = ipseval.evaluate({"m": scores}, split, propensity=model.fit(split.train), **options).frame
+    assert inside.estimate.item() == before.estimate.item()
+    assert model.fit(split.train).fit.n_biased <= len(split.train)
 
 
 def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     # Held-out and random positives are drawn alike: the slopes are noise only. 300 users.
     split, exposure = two_samples(300)
-    found = DensityRatioPropensity(features=is_low).fit(split, exposure)
-    assert found.pair == pytest.approx(1, abs=0.35)
+    found = ratio(split, exposure, features=is_low)
+    assert weights(found, split.test) == pytest.approx(1, abs=0.35)
     # Out of fold a noise slope is as often wrong as right: 1/2 ± 4·sqrt(1/12·(1/1200 + 1/1440)) or so.
     assert found.fit.auc == pytest.approx(0.5, abs=0.05)
     assert found.fit.uncovered <= 0.05
@@ -201,65 +203,90 @@ def test_auc_counts_ties_one_half():
     assert weighted_auc(score, positive, np.ones(4)) == pytest.approx(3.5 / 4)
 
 
-def test_odds_are_held_at_the_quantile_and_the_number_is_reported():
+def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
     split, exposure = two_samples(seed=5)
-    free = DensityRatioPropensity(limit=None).fit(split, exposure)
-    held = DensityRatioPropensity(limit=0.8).fit(split, exposure)
-    changed = held.pair != free.pair
-    assert changed.sum() == held.fit.n_limited > 0
-    assert np.all(held.pair[changed] > free.pair[changed])  # smaller weights
+    free, held = (ratio(split, exposure, limit=limit, n_assignments=1) for limit in (None, 0.8))
+    # The scale of each fold's model differs between the two; its largest odds tell who is held.
+    n_top = 0
+    for fold in (0, 1):
+        own = held.function.fold[0, split.test.user] == fold
+        odds = weights(held, split.test)[own]
+        n_top += int(np.isclose(odds, odds.max(), rtol=1e-12).sum())
+    assert held.fit.n_limited > 0.1 * len(split.test)
+    assert abs(n_top - held.fit.n_limited) <= 2  # the pair at the quantile itself
     assert free.fit.n_limited == 0
 
 
-def test_separable_samples_get_a_ridge_penalty_and_warnings():
-    split, exposure = two_samples()
-    keys = np.sort(split.test.pair_key)
+def test_samples_that_features_tell_apart_warn_of_poor_overlap():
+    split, exposure = two_samples(seed=1)
 
     def tell_apart(train, user, item):
-        return np.isin(user * 30 + item, keys).astype(float)[:, None]
+        return (np.isin(user * 30 + item, split.test.pair_key) * 1.0 + 1e-3 * item)[:, None]
 
-    with (
-        pytest.warns(DataWarning, match="ridge penalty keeps the odds finite"),
-        pytest.warns(PositivityWarning, match="covers the random positives poorly"),
-    ):
-        found = DensityRatioPropensity(features=tell_apart).fit(split, exposure)
-    assert found.fit.penalty > 0
-    assert np.isfinite(found.pair).all()
+    with pytest.warns(PositivityWarning, match="covers the random positives poorly") as caught:
+        found = ratio(split, exposure, features=tell_apart)
+    assert np.isfinite(weights(found, split.test)).all()
+    assert caught[0].filename == __file__
 
 
-def test_tempered_weights_are_a_power_of_the_odds_and_say_that_they_are_experimental():
+@pytest.mark.parametrize("n_users", range(1, 11))
+def test_a_handful_of_users_with_exposure_gives_a_fit(n_users):
+    split, exposure = two_samples()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositivityWarning)
+        for seed in range(4):
+            users = np.random.default_rng(seed).choice(60, n_users, replace=False)
+            found = ratio(split, exposure.select(np.isin(exposure.user, users)), rng=seed)
+            assert np.isfinite(weights(found, split.test)).all()
+            few = split.test.select(np.isin(split.test.user, users))
+            model = DensityRatioPropensity(exposure, biased=few, n_assignments=2)
+            assert np.isfinite(weights(model.fit(split.train), few)).all()
+
+
+def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it():
+    split, exposure = two_samples()
+    found = ratio(split, exposure)
+    again = found.fit.refit(np.ones(60, dtype=int))
+    assert weights(again, split.test) == pytest.approx(weights(found, split.test), rel=1e-6)
+    counts = np.random.default_rng(0).multinomial(60, np.full(60, 1 / 60))
+    assert np.abs(weights(found.fit.refit(counts), split.test) / weights(found, split.test) - 1).max() > 0.01
+
+
+def test_tempered_weights_say_that_they_are_experimental():
     split, _ = two_samples()
-    full = TemperedDensityRatioPropensity(power=1.0, features=is_low, rng=1).fit(split)
-    half = TemperedDensityRatioPropensity(power=0.5, features=is_low, rng=1).fit(split)
-    assert half.pair == pytest.approx(np.sqrt(full.pair))
-    assert "experimental" in repr(half)
+    found = TemperedDensityRatioPropensity(biased=split.test, features=is_low).fit(split.train)
+    assert "experimental" in repr(found)
     assert "EXPERIMENTAL" in TemperedDensityRatioPropensity.__doc__
 
 
 SPLIT, EXPOSURE = two_samples()
 NOBODY = Exposure(EXPOSURE.user, EXPOSURE.item, np.zeros(len(EXPOSURE), dtype=bool), 60, 30)
 BAD = {
+    "no exposure": (lambda: DensityRatioPropensity().fit(SPLIT.train), r"needs random exposure: exposure="),
+    "a split": (lambda: DensityRatioPropensity(EXPOSURE).fit(SPLIT), r"split\.train"),
+    "a frame": (
+        lambda: DensityRatioPropensity(pd.DataFrame()),
+        r"exposure must be an Exposure; got DataFrame",
+    ),
     "one fold": (lambda: DensityRatioPropensity(cross_fit=1), r"cross_fit must be an integer >= 2"),
     "features that are no function": (lambda: DensityRatioPropensity(features="n*"), r"callable"),
     "unknown users": (lambda: DensityRatioPropensity(biased_users="some"), r"unknown value for biased_users"),
     "limit of 0": (lambda: DensityRatioPropensity(limit=0), r"limit must be in \(0, 1\]"),
     "power of 2": (lambda: TemperedDensityRatioPropensity(power=2), r"power must be in \(0, 1\]"),
     "another universe": (
-        lambda: DensityRatioPropensity().fit(SPLIT, Exposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)),
-        r"the exposure has 1 users and 1 items, the split 60 and 30",
+        lambda: ratio(SPLIT, Exposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)),
+        r"the exposure has 1 users and 1 items, the training log 60 and 30",
     ),
     "nothing liked": (
-        lambda: DensityRatioPropensity().fit(SPLIT, NOBODY),
-        r"leaves 0 random-exposure positives and \d+ held-out",
+        lambda: ratio(SPLIT, NOBODY),
+        r"there are 0 random-exposure positives outside the training log and \d+ held-out",
     ),
     "features of a wrong shape": (
-        lambda: DensityRatioPropensity(features=lambda t, u, i: i).fit(SPLIT, EXPOSURE),
+        lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: i),
         r"features gave shape",
     ),
     "NaN features": (
-        lambda: DensityRatioPropensity(features=lambda t, u, i: np.full((i.size, 1), np.nan)).fit(
-            SPLIT, EXPOSURE
-        ),
+        lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: np.full((i.size, 1), np.nan)),
         r"features must be finite; (\d+) of \1 values",
     ),
 }
@@ -306,7 +333,7 @@ def bias_left(options, seed: int, n_users: int = 2000) -> pd.DataFrame:
     truth = world.truth(models, METRICS, split)
     weights = {
         "item": KnownPropensity(item=by_item).fit(split),
-        "pair": DensityRatioPropensity(rng=seed).fit(split, shown),
+        "pair": ratio(split, shown, rng=seed),
     }
     out = {}
     for name, propensity in weights.items():
@@ -338,25 +365,3 @@ def test_exposure_of_a_tenth_of_the_users_lowers_the_bias_in_one_small_world():
         warnings.simplefilter("ignore", PositivityWarning)
         table = bias_left(WORLDS["weak popularity bias"], 0, n_users=1000)
     assert (table.pair < table.item).all(), table
-
-
-def test_random_positives_have_the_propensity_that_other_users_give_to_their_kind():
-    split, exposure = two_samples(seed=5)
-    found = DensityRatioPropensity(features=is_low).fit(split, exposure)
-    random = exposure.without(split.train)
-    key = np.sort(random.pair_key[random.positive])
-    assert np.array_equal(found.fit.random_key, key)
-    # One feature of the item and one model per fold of users: held-out and random pairs of a user with the
-    # same feature share their propensity.
-    of_test = is_low(split.train, split.test.user, split.test.item)[:, 0]
-    at_test = found.at(split.test.user, split.test.item)
-    known = dict(zip(zip(split.test.user, of_test, strict=True), at_test, strict=True))
-    user, item = key // split.n_items, key % split.n_items
-    of_random = zip(user, is_low(split.train, user, item)[:, 0], strict=True)
-    pairs = [
-        (value, known[kind])
-        for kind, value in zip(of_random, found.fit.random_propensity, strict=True)
-        if kind in known
-    ]
-    assert len(pairs) > 20
-    assert all(one == pytest.approx(other, rel=1e-12) for one, other in pairs)

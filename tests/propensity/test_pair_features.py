@@ -1,0 +1,48 @@
+"""Features of user–item pairs, against plain loops and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.interactions import Interactions
+from ipseval.propensity import profile_features
+from ipseval.propensity._pair_features import mean_similarity
+
+
+def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
+    rng = np.random.default_rng(seed)
+    user, item = np.nonzero(rng.random((n_users, n_items)) < 0.15)
+    frame = pd.DataFrame({"user": user, "item": item})
+    return Interactions.from_frame(frame, users=np.arange(n_users), items=np.arange(n_items))
+
+
+@pytest.mark.parametrize("gather", [8_000_000, 7])
+@pytest.mark.parametrize("block", [256, 3])
+def test_mean_similarity_equals_plain_loops_over_item_pairs(gather, block, monkeypatch):
+    monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_GATHER", gather)
+    monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_USERS", block)
+    log = random_log(1)
+    of_item = [set(log.user[log.item == i].tolist()) for i in range(25)]
+    rng = np.random.default_rng(2)
+    user, item = rng.integers(0, 40, 200), rng.integers(0, 25, 200)
+    found = mean_similarity(log, user, item)
+    for u, i, value in zip(user, item, found, strict=True):
+        profile = log.item[log.user == u]
+        cosines = [
+            len(of_item[i] & of_item[j]) / np.sqrt(max(len(of_item[i]), 1) * len(of_item[j])) for j in profile
+        ]
+        assert value == pytest.approx(np.mean(cosines) if cosines else 0.0)
+
+
+def test_features_worked_by_hand():
+    # Items 0 and 1 are both in the profiles of users 0 and 1, item 2 only in that of user 0; user 2 has none.
+    frame = pd.DataFrame({"user": [0, 0, 1, 1, 0], "item": [0, 1, 0, 1, 2]})
+    log = Interactions.from_frame(frame, users=[0, 1, 2, 3], items=[0, 1, 2])
+    p, pair = np.log(2), 1 / np.sqrt(2)  # item 2: log(1 + 1); cos(2, 0) = cos(2, 1) = 1/√(1·2)
+    s, size, profile = np.log(pair + 1 / 4), np.log(3), np.log(3)  # user 1 has two items, each with n* = 2
+    found = profile_features(log, np.array([1]), np.array([2]))
+    assert found[0] == pytest.approx([p, p * p, s, s * s, p * s, profile * p, size * p, size * s])
+    empty = profile_features(log, np.array([2]), np.array([2]))
+    assert empty[0, [0, 2, 5, 6, 7]] == pytest.approx([p, np.log(1 / 4), 0, 0, 0])
