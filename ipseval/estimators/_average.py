@@ -83,14 +83,14 @@ class Average(Estimator):
         values = sample.user_values(metric, weighted=self.weighted)
         is_sum = metric.kind == "sum"
         if self.mass == "one" or (is_sum and not self.weighted):
-            return UserSums.of(ranked.users, values)
+            return UserSums.of(ranked.users, values, root=metric.root)
         counts = ranked.counts.astype(np.float64)
         total = sample.user_weight if self.weighted else counts
         if is_sum:
             # (Σ_u Σ w g / Σ_u Σ w) · mean |S*_u|, with Σ w g = v_u Σw/|S*_u|.
             return UserSums.of(ranked.users, values * total / counts, total, counts)
         mass = total if self.mass == "total" else total / ranked.counts
-        return UserSums.of(ranked.users, mass * values, mass)
+        return UserSums.of(ranked.users, mass * values, mass, root=metric.root)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
         """Return w over what its user's values are divided by, (n_pos,)."""
@@ -134,7 +134,7 @@ class Average(Estimator):
         self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return the form; None for a ratio of pairs, which is quadratic in the weights."""
-        if self._pairs(metric, is_probability):
+        if self._pairs(metric, is_probability) or metric.root:
             return None
         is_sum = metric.kind == "sum"
         per_user = self.mass == "one" or (is_sum and not self.weighted)

@@ -64,7 +64,7 @@ class Ips(Estimator):
             population[known == 0] = np.nan
         if ranked.left_out is not None:
             population[ranked.left_out] = np.nan
-        return UserSums.of(np.arange(ranked.n_population), population)
+        return UserSums.of(np.arange(ranked.n_population), population, root=metric.root)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
         """Return w/s_u of each positive; w where s_u is not given, as for sum metrics."""
@@ -78,6 +78,8 @@ class Ips(Estimator):
         """Return "exactly unbiased" with all that it rests on; no claim where s_u is estimated."""
         if metric.needs_n_relevant and n_relevant != "known":
             return Claim("no claim", "s_u estimated by Σ1/P")
+        if metric.root:
+            return Claim("consistent", "given P; the root of an unbiased mean")
         given = ["P"] + (["s_u"] if metric.needs_n_relevant else [])
         given += ["independent observations"] if metric.needs_independence else []
         words = given[0] if len(given) == 1 else ", ".join(given[:-1]) + " and " + given[-1]

@@ -12,7 +12,7 @@ from ipseval._types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class UserSums:
-    """Per-user sums from which an estimate and its uncertainty follow: R = (ΣN/ΣD) · (ΣV/n).
+    """Per-user sums from which an estimate and its uncertainty follow: R = (ΣN/ΣD) · (ΣV/n), or its root.
 
     Users are the independent units. Sums of x_u = (N_u, D_u, V_u) and of their products over users are all
     that inference reads, and they add up over any partition of the users.
@@ -27,6 +27,8 @@ class UserSums:
         V_u, the factor that scales sum metrics to the observed volume; None stands for 1.
     n_undefined : int
         Users left out because the metric is undefined for them.
+    root : bool
+        Whether R is the square root of that, as for rmse.
     """
 
     users: IntArray
@@ -34,6 +36,7 @@ class UserSums:
     denominator: FloatArray
     volume: FloatArray | None = None
     n_undefined: int = 0
+    root: bool = False
 
     @classmethod
     def of(
@@ -42,6 +45,8 @@ class UserSums:
         numerator: FloatArray,
         denominator: FloatArray | None = None,
         volume: FloatArray | None = None,
+        *,
+        root: bool = False,
     ) -> UserSums:
         """Return the sums without the users whose numerator is NaN (metric undefined), which are counted."""
         if denominator is None:
@@ -51,7 +56,7 @@ class UserSums:
         if n_undefined:
             users, numerator, denominator = users[defined], numerator[defined], denominator[defined]
             volume = None if volume is None else volume[defined]
-        return cls(users, numerator, denominator, volume, n_undefined)
+        return cls(users, numerator, denominator, volume, n_undefined, root)
 
     def __repr__(self) -> str:
         undefined = f", {self.n_undefined:,} left out" if self.n_undefined else ""
@@ -68,18 +73,22 @@ class UserSums:
         if self.n_users == 0 or total == 0:
             return float("nan")
         ratio = float(self.numerator.sum()) / total
+        ratio = float(np.sqrt(ratio)) if self.root else ratio
         return ratio if self.volume is None else ratio * float(self.volume.mean())
 
     def influence(self) -> FloatArray:
         """Return ψ_u, (n,), with mean 0: R̂ − R ≈ mean ψ_u, so that SE² = Σψ²/(n(n − 1)).
 
-        For a ratio ψ_u = (N_u − R D_u)/D̄; the volume factor adds its own variation by the product rule.
+        For a ratio ψ_u = (N_u − R D_u)/D̄; the volume factor adds its own variation by the product rule. A
+        root divides it by 2R; at R = 0 it has no derivative, and ψ is NaN.
         """
         if self.n_users == 0 or self.denominator.sum() == 0:
             return np.full(self.n_users, np.nan)
         mean_denominator = self.denominator.mean()
         ratio = self.numerator.sum() / self.denominator.sum()
         psi = (self.numerator - ratio * self.denominator) / mean_denominator
+        if self.root:
+            return np.asarray(psi / (2 * np.sqrt(ratio))) if ratio > 0 else np.full(self.n_users, np.nan)
         if self.volume is None:
             return np.asarray(psi)
         mean_volume = self.volume.mean()
@@ -88,4 +97,5 @@ class UserSums:
     def user_estimates(self) -> FloatArray:
         """Return N_u/D_u, each user's own value, (n,); NaN where D_u = 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.denominator != 0, self.numerator / self.denominator, np.nan)
+            values = np.where(self.denominator != 0, self.numerator / self.denominator, np.nan)
+        return np.sqrt(values) if self.root else values

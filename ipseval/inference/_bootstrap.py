@@ -163,7 +163,7 @@ def leave_one_out(sums: UserSums) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = (sums.numerator.sum() - sums.numerator) / (sums.denominator.sum() - sums.denominator)
         if sums.volume is None:
-            return np.asarray(ratio)
+            return np.asarray(np.sqrt(ratio) if sums.root else ratio)
         return np.asarray(ratio * (sums.volume.sum() - sums.volume) / (n - 1))
 
 
@@ -204,6 +204,7 @@ class _Stacked:
     volume: IntArray
     entered: IntArray
     has_volume: BoolArray
+    is_root: BoolArray
 
     @classmethod
     def of(cls, sums: Mapping[Key, UserSums], users: IntArray) -> _Stacked:
@@ -228,8 +229,9 @@ class _Stacked:
             reads.append((place(rows, one.numerator), place(rows, one.denominator), volume, entered))
         numerator, denominator, volume_of, entered_of = np.array(reads).T
         has_volume = np.array([one.volume is not None for one in sums.values()])
+        is_root = np.array([one.root for one in sums.values()])
         matrix = np.column_stack(columns)
-        return cls(matrix, numerator, denominator, volume_of, entered_of, has_volume)
+        return cls(matrix, numerator, denominator, volume_of, entered_of, has_volume, is_root)
 
     def ratios(self, totals: FloatArray) -> FloatArray:
         """Return the estimates of each resample from its totals, (n_resamples, n_estimates)."""
@@ -237,4 +239,5 @@ class _Stacked:
             ratio = totals[:, self.numerator] / totals[:, self.denominator]
             factor = totals[:, self.volume] / totals[:, self.entered]
         values = np.where(self.has_volume, ratio * factor, ratio)
+        values[:, self.is_root] = np.sqrt(values[:, self.is_root])
         return np.where(totals[:, self.denominator] == 0, np.nan, values)

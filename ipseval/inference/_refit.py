@@ -172,6 +172,7 @@ def resampled_value(sums: UserSums, counts: FloatArray) -> float:
     if denominator == 0:
         return float("nan")
     ratio = float(times @ sums.numerator) / denominator
+    ratio = float(np.sqrt(ratio)) if sums.root else ratio
     return ratio if sums.volume is None else ratio * float(times @ sums.volume) / float(times.sum())
 
 

@@ -2,46 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ipseval._registry import lookup
-from ipseval._types import FloatArray
+from ipseval._types import FloatArray, TieRule
 from ipseval.errors import InputError
+from ipseval.metrics._additive import AdditiveMetric
+from ipseval.metrics._base import Definition
+from ipseval.ranking import RankedPositives
 
 
-@dataclass(frozen=True)
-class RatingMetric:
-    """A mean over user–item pairs of a loss δ(predicted, rated), or its square root.
+def _definition(formula: str) -> Definition:
+    average = "|U|·|I|: all user–item pairs, rated or not"
+    return Definition(formula, average, undefined="users without ratings")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RatedPairs(RankedPositives):
+    """Rated pairs in the place of ranked positives: what one recommender predicted wrongly.
 
     Attributes
     ----------
-    label : str
-        "mae", "mse" or "rmse".
-    loss : callable
-        Error (predicted − rated), in rating points -> loss of the same shape.
-    root : bool
-        Whether the metric is the root of the mean.
-    formula : str
-        For the card.
+    error : (n_pairs,) float array
+        Predicted − rated.
+    mean_pairs : float
+        Mean over users of the number of pairs that the average is over.
     """
 
-    label: str
-    loss: Callable[[FloatArray], FloatArray] = field(repr=False)
-    root: bool
-    formula: str
+    error: FloatArray | None = None
+    mean_pairs: float = 0.0
 
-    def __repr__(self) -> str:
-        return self.label
+    def _rows(self, rows: Any, **changes: Any) -> RatedPairs:
+        part = vars(super()._rows(rows, **changes))
+        assert self.error is not None
+        return RatedPairs.trusted(**{**part, "error": self.error[rows], "mean_pairs": self.mean_pairs})
 
 
-RATING_METRICS: dict[str, RatingMetric] = {
-    "mae": RatingMetric("mae", np.abs, False, "Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)"),
-    "mse": RatingMetric("mse", np.square, False, "Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|)"),
-    "rmse": RatingMetric("rmse", np.square, True, "√(Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|))"),
-}
+@dataclass(frozen=True, repr=False)
+class RatingMetric(AdditiveMetric):
+    """A mean over user–item pairs of |predicted − rated|^power, or its square root, on `RatedPairs`."""
+
+    kind = "mean"
+    takes_cutoff = "none"
+    default_ties = "mean"
+    needs_n_relevant = False
+    value_range: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    power: ClassVar[int]
+
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        return np.asarray(np.abs(self._rated(ranked).error) ** self.power)
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+    ) -> FloatArray:
+        total = ranked.sum_by_user(self._contributions(ranked, rule) * inverse)
+        return np.asarray(total / self._rated(ranked).mean_pairs)
+
+    def _rated(self, ranked: RankedPositives) -> Any:
+        if not isinstance(ranked, RatedPairs):
+            raise InputError(f"{self.label} is an error of predicted ratings; use evaluate_ratings.")
+        return ranked
+
+
+@dataclass(frozen=True, repr=False)
+class Mae(RatingMetric):
+    """Σ |ŷ_ui − y_ui| / (|U|·|I|)."""
+
+    name, power = "mae", 1
+    summary = "mean absolute error of predicted ratings"
+    definition = _definition("Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)")
+
+
+@dataclass(frozen=True, repr=False)
+class Mse(RatingMetric):
+    """Σ (ŷ_ui − y_ui)² / (|U|·|I|)."""
+
+    name, power = "mse", 2
+    summary = "mean squared error of predicted ratings"
+    definition = _definition("Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|)")
+
+
+@dataclass(frozen=True, repr=False)
+class Rmse(RatingMetric):
+    """√(Σ (ŷ_ui − y_ui)² / (|U|·|I|))."""
+
+    name, power, root = "rmse", 2, True
+    summary = "root mean squared error of predicted ratings"
+    definition = _definition("√(Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|))")
+
+
+RATING_METRICS: dict[str, type[RatingMetric]] = {"mae": Mae, "mse": Mse, "rmse": Rmse}
 
 
 def rating_metric(label: str | RatingMetric) -> RatingMetric:
@@ -58,4 +111,4 @@ def rating_metric(label: str | RatingMetric) -> RatingMetric:
         raise InputError(
             f"a rating metric is one of {', '.join(RATING_METRICS)}; got {type(label).__name__}."
         )
-    return lookup(RATING_METRICS, label, "rating metric")
+    return lookup(RATING_METRICS, label, "rating metric")()
