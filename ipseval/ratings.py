@@ -89,7 +89,8 @@ def evaluate_ratings(
     --------
     >>> ratings = Interactions.from_frame(
     ...     pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0], "value": [4, 2, 5]}), value="value")
-    >>> evaluate_ratings({"always 3": np.full((2, 2), 3.0)}, ratings, metrics=["mae"]).frame["estimate"].item()
+    >>> always = {"always 3": np.full((2, 2), 3.0)}
+    >>> evaluate_ratings(always, ratings, metrics=["mae"]).frame["estimate"].item()
     1.3333333333333333
     """
     if not isinstance(models, Mapping) or not models:
@@ -150,7 +151,7 @@ def _rated_pairs(
         gain=ratings.value[order].astype(np.float64),
         candidates="rated pairs",
         error=zeros.astype(np.float64),
-        mean_pairs=float(pairs.mean()),
+        n_pairs=pairs,
     )
 
 

@@ -85,9 +85,10 @@ def one_split(study: datasets.RandomExposureStudy, seed: int) -> pd.DataFrame:
         propensity=held_out_propensity(study.propensity, len(split.test) / len(study.biased)),
         metrics=["mae", "mse"],
         n_pairs=split.train.n_items - split.train.activity,
-    )
+    ).frame.replace({"estimator": {"aoa-pooled": "naive"}})
     shown = study.random.select(~np.isin(study.random.pair_key, split.train.pair_key))
-    truth = evaluate_ratings(models, shown, metrics=["mae", "mse"]).replace({"estimator": {"naive": "truth"}})
+    truth = evaluate_ratings(models, shown, metrics=["mae", "mse"]).frame
+    truth = truth.replace({"estimator": {"aoa-pooled": "truth"}})
     return pd.concat([truth, estimates])
 
 
@@ -105,7 +106,7 @@ def main() -> None:
         print(f"| {metric} | {model} | " + " | ".join(cells[metric, model, name] for name in columns) + " |")
     held_out = runs[runs["estimator"] == "ips"]
     print(
-        f"\nMeans of estimate ± standard error over {N_SPLITS} splits; {held_out['n_ratings'].mean():,.0f} "
+        f"\nMeans of estimate ± standard error over {N_SPLITS} splits; {held_out['n_positives'].mean():,.0f} "
         f"held-out ratings, whose weights are worth {held_out['ess'].mean():,.0f}."
     )
 

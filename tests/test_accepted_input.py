@@ -22,7 +22,7 @@ def test_nullable_and_arrow_scores_rank_as_plain_numbers_do(dtype):
 def test_nullable_predictions_of_ratings_are_read_as_plain_numbers(dtype):
     ratings = ipseval.Interactions.from_frame(TRAIN.assign(value=[1, 2, 3]), value="value")
     found = [
-        ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES).astype(kind)}, ratings, metrics=["mae"])
+        ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES).astype(kind)}, ratings, metrics=["mae"]).frame
         for kind in (float, dtype)
     ]
     pd.testing.assert_frame_equal(*found)

@@ -56,7 +56,7 @@ LEVELS = {
     "_provenance": 6,
     "_evaluation": 7,
     "evaluation": 7,
-    "ratings": 7,
+    "ratings": 8,
     "sampled_metrics": 7,
     "validation": 10,
     "protocols": 10,

@@ -358,7 +358,7 @@ def test_labels_of_a_series_or_frame_say_which_id_a_value_is_for():
     assert one == other
     frame_of_scores = pd.DataFrame(SCORES, index=[0, 1, 2], columns=[0, 1, 2])
     errors = [
-        ipseval.evaluate_ratings({"m": scores}, RATINGS, metrics=["mae"])["estimate"].item()
+        ipseval.evaluate_ratings({"m": scores}, RATINGS, metrics=["mae"]).frame["estimate"].item()
         for scores in (SCORES, frame_of_scores.loc[[2, 0, 1], [1, 2, 0]])
     ]
     # Predictions 0, 4, 8 of the ratings 1, 2, 3.

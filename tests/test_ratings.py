@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.estimators import rating_claim
-from ipseval.metrics import RATING_METRICS
-from ipseval.ratings import ESTIMATORS, evaluate_ratings
+from ipseval.estimators import ShrunkSnips, claim
+from ipseval.inference._bootstrap import leave_one_out
+from ipseval.metrics import RATING_METRICS, rating_metric
+from ipseval.ratings import evaluate_ratings
 
 ROOT = Path(__file__).resolve().parents[1]
 RATED = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [4.0, 2.0, 5.0]})
@@ -34,27 +35,28 @@ def known(values=CHANCE, ratings: ipseval.Interactions | None = None, **options)
 
 def run(ratings: ipseval.Interactions | None = None, predicted=PREDICTED, **options) -> pd.DataFrame:
     ratings = ratings or log(n_users=2)
-    return evaluate_ratings({"m": predicted}, ratings, **options).set_index(["metric", "estimator"])
+    options = {"on_low_ess": "ignore", **options}
+    return evaluate_ratings({"m": predicted}, ratings, **options).frame.set_index(["metric", "estimator"])
 
 
 def test_each_estimator_worked_by_hand():
     # Weights 2, 4, 4; losses 1, 1, ½ and 1, 1, ¼; two users × three items.
     table = run(propensity=known(ratings=log(n_users=2)))
     expected = {
-        ("mae", "naive"): 2.5 / 3,
+        ("mae", "aoa-pooled"): 2.5 / 3,
         ("mae", "ips"): (2 + 4 + 2) / 6,
         ("mae", "snips-pooled"): (2 + 4 + 2) / 10,
-        ("mse", "naive"): 2.25 / 3,
+        ("mse", "aoa-pooled"): 2.25 / 3,
         ("mse", "ips"): (2 + 4 + 1) / 6,
         ("mse", "snips-pooled"): (2 + 4 + 1) / 10,
-        ("rmse", "naive"): math.sqrt(2.25 / 3),
+        ("rmse", "aoa-pooled"): math.sqrt(2.25 / 3),
         ("rmse", "ips"): math.sqrt(7 / 6),
         ("rmse", "snips-pooled"): math.sqrt(0.7),
     }
     assert table["estimate"].to_dict() == pytest.approx(expected, abs=1e-15)
     assert table.loc[("mae", "ips"), "ess"] == pytest.approx(10**2 / 36)
     assert table.loc[("mae", "ips"), "max_weight_share"] == pytest.approx(0.4)
-    assert table.loc[("mae", "naive"), "ess"] == pytest.approx(3)
+    assert table.loc[("mae", "aoa-pooled"), "ess"] == pytest.approx(3)
 
 
 def test_standard_errors_are_those_of_the_delta_method_over_users():
@@ -73,7 +75,7 @@ def test_a_user_without_ratings_counts_for_ips_only():
     assert table["n_users"].to_dict() == {
         (metric, estimator): 3 if estimator == "ips" else 2
         for metric in RATING_METRICS
-        for estimator in ESTIMATORS
+        for estimator in ("aoa-pooled", "ips", "snips-pooled")
     }
 
 
@@ -109,7 +111,7 @@ def test_the_expectation_of_ips_over_all_observation_patterns_is_the_error_over_
     error = predicted - truth
     exact = np.abs(error).mean() if metric == "mae" else np.square(error).mean()
     assert expectation == pytest.approx(float(exact), abs=1e-12)
-    assert rating_claim(RATING_METRICS[metric], "ips").level == "exactly unbiased"
+    assert claim(rating_metric(metric), "ips", is_probability=True).level == "exactly unbiased"
 
 
 def test_snips_reaches_the_error_over_all_pairs_where_the_naive_average_does_not():
@@ -130,7 +132,7 @@ def test_snips_reaches_the_error_over_all_pairs_where_the_naive_average_does_not
     ):
         row = table.loc[(metric, "snips-pooled")]
         assert abs(row["estimate"] - exact) < 4 * row["std_error"]
-        naive = table.loc[(metric, "naive")]
+        naive = table.loc[(metric, "aoa-pooled")]
         assert abs(naive["estimate"] - exact) > 10 * naive["std_error"]
 
 
@@ -143,9 +145,9 @@ def test_predictions_of_the_rated_pairs_alone_are_enough():
 def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
     ratings = log(n_users=2)
     table = run(ratings, propensity=known([np.nan, 0.25, 1.0], ratings))
-    assert table.loc[("mae", "naive"), "estimate"] == pytest.approx(0.75)
-    assert (table["n_ratings"] == 2).all()
-    assert (table["note"] == "1 rating without a propensity left out").all()
+    assert table.loc[("mae", "aoa-pooled"), "estimate"] == pytest.approx(0.75)
+    assert (table["n_positives"] == 2).all()
+    assert (table["note"] == "1 positive without a propensity left out").all()
 
 
 @pytest.mark.parametrize(
@@ -156,10 +158,10 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
         ({"predicted": [["a"] * 3] * 2}, ipseval.InputError, "must be numbers"),
         ({"metrics": ["mape"]}, ipseval.UnknownNameError, "mae, mse, rmse"),
         ({"metrics": [3]}, ipseval.InputError, "got int"),
-        ({"metrics": []}, ipseval.InputError, "at least one metric"),
-        ({"estimators": ["snips"], "propensity": "known"}, ipseval.UnknownNameError, "snips-pooled"),
+        ({"metrics": []}, ipseval.InputError, "metrics is empty"),
+        ({"estimators": ["naive"], "propensity": "known"}, ipseval.UnknownNameError, "aoa"),
         ({"estimators": []}, ipseval.InputError, "estimators is empty"),
-        ({"estimators": ["ips"]}, ipseval.PropensityError, "ips needs a propensity"),
+        ({"estimators": ["ips"]}, ipseval.PropensityError, "ips need a propensity"),
         ({"estimators": ["ips"], "propensity": "scale-free"}, ipseval.PropensityError, "up to a factor"),
         ({"n_pairs": 1, "propensity": "known"}, ipseval.InputError, "for 1 users"),
     ],
@@ -182,6 +184,69 @@ def test_ratings_without_values_and_models_that_are_no_mapping_are_refused():
         evaluate_ratings({"m": PREDICTED}, no_value)
     with pytest.raises(ipseval.InputError, match='"name": predictions'):
         evaluate_ratings(PREDICTED, log(n_users=2))
+
+
+def test_the_error_of_ips_counts_users_by_their_pairs():
+    ratings = log(n_users=2)
+    table = run(ratings, propensity=known(ratings=ratings), n_pairs=[2, 3])
+    # N = (6, 2), D = (2, 3), R = 1.6: e = (2.8, −2.8), SE² = 2 Σe²/ΣD².
+    assert table.loc[("mae", "ips"), "std_error"] == pytest.approx(math.sqrt(2 * 2 * 2.8**2) / 5)
+
+
+def two_models() -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(np.argwhere(rng.random((60, 8)) < 0.6), columns=["user", "item"])
+    ratings = log(frame.assign(value=rng.integers(1, 6, len(frame)) + 0.0), 60, 8)
+    chance = known(np.linspace(0.5, 0.9, 8), ratings)
+    models = {"low": np.full((60, 8), 2.5), "high": np.full((60, 8), 3.5)}
+    return evaluate_ratings(models, ratings, propensity=chance, metrics=["mse", "rmse"])
+
+
+def test_the_bootstrap_of_rmse_is_the_root_of_that_of_mse():
+    intervals = two_models().with_intervals("percentile", n_resamples=400, rng=0).frame
+    mse, rmse = (intervals[intervals["metric"] == name] for name in ("mse", "rmse"))
+    for column in ("estimate", "ci_low", "ci_high"):
+        assert rmse[column].to_numpy() == pytest.approx(np.sqrt(mse[column].to_numpy()), rel=2e-3)
+    # The jackknife behind BCa reads the root as well.
+    one = two_models().estimate("low", "rmse", "ips").sums
+    other = two_models().estimate("low", "mse", "ips").sums
+    assert leave_one_out(one) == pytest.approx(np.sqrt(leave_one_out(other)), rel=1e-12)
+
+
+def test_recommenders_are_compared_on_the_same_ratings():
+    evaluation = two_models()
+    table = evaluation.compare().set_index(["metric", "estimator"])
+    values = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
+    for key, row in table.iterrows():
+        assert row["difference"] == pytest.approx(
+            values[(row["model"], *key)] - values[(row["reference"], *key)]
+        )
+    assert (table["std_error"] > 0).all()
+    assert "rmse" in evaluation.to_markdown()
+    assert "rmse" in evaluation.to_html()
+
+
+def test_bounds_say_of_rmse_that_it_is_no_weighted_average_and_bound_mse():
+    table = two_models().bounds(2.0).set_index(["metric", "estimator"])
+    mse, rmse = (table.loc[(name, "snips-pooled")] for name in ("mse", "rmse"))
+    assert (mse["lower"] < mse["upper"]).all()
+    assert rmse["lower"].isna().all()
+
+
+def test_rmse_is_refused_where_sums_do_not_carry_the_root():
+    ratings = log(n_users=2)
+    with pytest.raises(ipseval.InputError, match=r"no form for the root of a mean; use mse"):
+        run(ratings, propensity=known(ratings=ratings), estimators=[ShrunkSnips(0.5)])
+
+
+def test_ranks_are_no_ratings():
+    world = ipseval.simulation.World(n_users=20, n_items=10, mean_relevant=3, rng=0)
+    with pytest.raises(
+        ipseval.InputError, match="mae is an error of predicted ratings; use evaluate_ratings"
+    ):
+        ipseval.evaluate(
+            {"m": np.zeros((20, 10))}, world.split(1), metrics=[rating_metric("mae")], estimators=["aoa"]
+        )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipseval.estimators._average import Average
 from ipseval.estimators._base import Estimator, Target
-from ipseval.estimators._card import ESTIMATORS_SHOWN, RATING_ESTIMATORS, card, claim, rating_claim
+from ipseval.estimators._card import ESTIMATORS_SHOWN, card, claim
 from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._estimate import Estimate, estimate, notes
 from ipseval.estimators._ips import Ips
@@ -32,7 +32,6 @@ __all__ = [
     "ESTIMATORS",
     "ESTIMATORS_SHOWN",
     "IPS",
-    "RATING_ESTIMATORS",
     "SNIPS",
     "SNIPS_GLOBAL",
     "SNIPS_POOLED",
@@ -55,7 +54,6 @@ __all__ = [
     "estimate",
     "notes",
     "plain_estimator",
-    "rating_claim",
     "resolve_estimator",
     "weighted_sample",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class Average(Estimator):
     RecSys 2011, doi 10.1145/2043932.2043957.
     """
 
+    takes_root: ClassVar[bool] = True
     label: str
     weights: Literal["equal", "inverse"] = "inverse"
     mass: Literal["one", "mean", "total"] = "one"

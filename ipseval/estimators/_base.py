@@ -36,6 +36,8 @@ class Estimator(ABC):
         Whether the sums of a user depend on that user alone, so that partitions of users can be computed.
     counts_all_users : bool
         Whether users without observed positives count too.
+    takes_root : bool
+        Whether its sums carry the root of a metric such as rmse.
     """
 
     label: str
@@ -44,6 +46,7 @@ class Estimator(ABC):
     target: Target = "user"
     separable: bool = True
     counts_all_users: ClassVar[bool] = False
+    takes_root: ClassVar[bool] = False
 
     @abstractmethod
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
@@ -73,6 +76,10 @@ class Estimator(ABC):
         """Raise unless it can estimate `metric` with such a propensity; called before anything is ranked."""
         if isinstance(metric, CompatMetric):
             raise InputError(metric.refusal)
+        if metric.root and not self.takes_root:
+            raise InputError(
+                f"{self.label} has no form for the root of a mean; use mse instead of {metric.label}."
+            )
 
     def linear_form(
         self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False

@@ -13,11 +13,10 @@ from ipseval.estimators._labels import (
     SNIPS_POOLED,
     resolve_estimator,
 )
-from ipseval.metrics import RATING_METRICS, Metric, RatingMetric, metric
+from ipseval.metrics import RATING_METRICS, Metric, RatingMetric, metric, rating_metric
 from ipseval.metrics._conventions import differences
 
 ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
-RATING_ESTIMATORS = ("naive", IPS, SNIPS_POOLED)
 TIE_WORDS = {
     "mean": "mean rank, above + tied/2 + 1",
     "expected": "exact expectation over random tie breaking",
@@ -55,20 +54,7 @@ def claim(
     return one.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
 
 
-def rating_claim(metric: RatingMetric, estimator: str) -> Claim:
-    """Return what is claimed of an estimator of a rating metric."""
-    if estimator == SNIPS_POOLED:
-        return Claim("consistent", "given P up to a factor")
-    if estimator != IPS:
-        return Claim("biased", "unless P is constant (MNAR)")
-    return (
-        Claim("consistent", "given P; the root of an unbiased mse")
-        if metric.root
-        else Claim("exactly unbiased", "given P")
-    )
-
-
-def card(label: str | Metric | RatingMetric) -> str:
+def card(label: str | Metric) -> str:
     """Return the card of a metric: formula, denominators, discount, ties, users left out, claims.
 
     Claims are those with P on the scale of probabilities and s_u known; each result states its own.
@@ -78,25 +64,27 @@ def card(label: str | Metric | RatingMetric) -> str:
     >>> print(card("mae"))
     mae
       formula      Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)
-      average      over all user–item pairs, rated or not
+      denominator  |U|·|I|: all user–item pairs, rated or not
+      left out     users without ratings; ips counts a user without positives as 0
+      with weights per-user weighted mean of the contributions, Σwc/Σw
       claims
-        naive        biased unless P is constant (MNAR)
+        aoa          biased unless P is constant (MNAR)
+        aoa-pooled   biased unless P is constant (MNAR)
         ips          exactly unbiased given P
-        snips-pooled consistent given P up to a factor
+        snips        not consistent in users: a bias of order 1/|S*_u| stays, also with the true P
+        snips-global nearly consistent given P up to a factor
+        snips-pooled consistent given P up to a factor, for the average over all relevant pairs
     """
     if isinstance(label, str):
-        label = RATING_METRICS[label] if label in RATING_METRICS else metric(label)
-    if isinstance(label, RatingMetric):
-        return _rating_card(label)
+        label = rating_metric(label) if label in RATING_METRICS else metric(label)
     words = label.definition
-    lines = [
-        label.label,
-        f"  formula      {words.formula}",
-        f"  denominator  {words.denominator}",
-        f"  discount     {words.discount}",
-        f"  cutoff       {'none: the whole ranking' if label.cutoff is None else f'k = {label.cutoff}'}",
-        f"  ties         {TIE_WORDS[label.default_ties]} (default)",
-    ]
+    lines = [label.label, f"  formula      {words.formula}", f"  denominator  {words.denominator}"]
+    if not isinstance(label, RatingMetric):
+        lines += [
+            f"  discount     {words.discount}",
+            f"  cutoff       {'none: the whole ranking' if label.cutoff is None else f'k = {label.cutoff}'}",
+            f"  ties         {TIE_WORDS[label.default_ties]} (default)",
+        ]
     if label.library:
         return "\n".join([*lines, f"  left out     {words.undefined}", "  estimators   aoa only"])
     empty = "the constant of its formula" if label.counts_unobserved else "0"
@@ -113,9 +101,3 @@ def card(label: str | Metric | RatingMetric) -> str:
     if elsewhere:
         lines += ["  elsewhere (compat=)", *(f"    {text}" for text in elsewhere)]
     return "\n".join(lines)
-
-
-def _rating_card(one: RatingMetric) -> str:
-    claims = [f"    {name:<13}{rating_claim(one, name)}" for name in RATING_ESTIMATORS]
-    average = "  average      over all user–item pairs, rated or not"
-    return "\n".join([one.label, f"  formula      {one.formula}", average, "  claims", *claims])

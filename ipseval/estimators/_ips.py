@@ -27,6 +27,7 @@ class Ips(Estimator):
     label: str = "ips"
     weighting = "1/P over s_u, where it is given"
     counts_all_users: ClassVar[bool] = True
+    takes_root: ClassVar[bool] = True
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise unless there is what the estimate needs; known before anything is ranked.
@@ -54,7 +55,7 @@ class Ips(Estimator):
             )
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = the user's unbiased estimate, D_u = 1, of the whole population; raises as `check`."""
+        """Return N_u = the user's unbiased estimate, D_u its mass, of the population; raises as `check`."""
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
         ranked, known = sample.ranked, sample.n_relevant
         values = metric.unbiased(ranked, sample.weights, self._relevant(sample), ties=sample.ties)
@@ -64,7 +65,7 @@ class Ips(Estimator):
             population[known == 0] = np.nan
         if ranked.left_out is not None:
             population[ranked.left_out] = np.nan
-        return UserSums.of(np.arange(ranked.n_population), population, root=metric.root)
+        return UserSums.of(np.arange(ranked.n_population), population, metric.mass(ranked), root=metric.root)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
         """Return w/s_u of each positive; w where s_u is not given, as for sum metrics."""

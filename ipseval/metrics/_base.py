@@ -80,6 +80,8 @@ class Metric(ABC):
         Whether it reads sampled ranks and stands for the full ranking.
     approximate, refusal : str
         Why nothing is claimed of any estimator; why estimators with weights are refused. "": neither.
+    root : bool
+        Whether an estimate is the square root of what the users' values average to.
     library : str
         The library whose convention it follows; "" for ipseval's own.
     """
@@ -105,6 +107,7 @@ class Metric(ABC):
     corrects_sampling: ClassVar[bool] = False
     approximate: ClassVar[str] = ""
     refusal: ClassVar[str] = ""
+    root: ClassVar[bool] = False
     library: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
@@ -166,6 +169,10 @@ class Metric(ABC):
     def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
         """Return the unbiased value of users without observed positives, in the shape of both: 0 for most."""
         return np.zeros(np.broadcast(n_candidates, n_relevant).shape)
+
+    def mass(self, ranked: RankedPositives) -> FloatArray | None:
+        """Return how much each user of the population counts in the unbiased mean; None: all alike."""
+        return None
 
     def pair_sums(
         self, ranked: RankedPositives, inverse: FloatArray, *, ties: TieChoice = "default"

@@ -28,17 +28,17 @@ class RatedPairs(RankedPositives):
     ----------
     error : (n_pairs,) float array
         Predicted − rated.
-    mean_pairs : float
-        Mean over users of the number of pairs that the average is over.
+    n_pairs : (n_users,) float array
+        Number of pairs of each user that the average is over.
     """
 
     error: FloatArray | None = None
-    mean_pairs: float = 0.0
+    n_pairs: FloatArray | None = None
 
     def _rows(self, rows: Any, **changes: Any) -> RatedPairs:
         part = vars(super()._rows(rows, **changes))
         assert self.error is not None
-        return RatedPairs.trusted(**{**part, "error": self.error[rows], "mean_pairs": self.mean_pairs})
+        return RatedPairs.trusted(**{**part, "error": self.error[rows], "n_pairs": self.n_pairs})
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,8 +58,11 @@ class RatingMetric(AdditiveMetric):
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
-        total = ranked.sum_by_user(self._contributions(ranked, rule) * inverse)
-        return np.asarray(total / self._rated(ranked).mean_pairs)
+        return ranked.sum_by_user(self._contributions(ranked, rule) * inverse)
+
+    def mass(self, ranked: RankedPositives) -> FloatArray | None:
+        """Return the number of pairs of each user."""
+        return np.asarray(self._rated(ranked).n_pairs)
 
     def _rated(self, ranked: RankedPositives) -> Any:
         if not isinstance(ranked, RatedPairs):
