@@ -20,6 +20,7 @@ from ipseval.inference import IntervalMethod
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import RatedPairs, RatingMetric, rating_metric
 from ipseval.propensity import Propensity
+from ipseval.ranking import RankedPositives
 
 
 def evaluate_ratings(
@@ -121,7 +122,7 @@ def _default(propensity: Propensity | None) -> list[str]:
 
 def _rated_pairs(
     ratings: Interactions, propensity: Propensity | None, n_pairs: npt.ArrayLike | None
-) -> RatedPairs:
+) -> RankedPositives:
     """Return the rated pairs, sorted by user and item, without errors yet."""
     check_interactions(ratings, "ratings", "Interactions.from_frame(frame, value=…)")
     if ratings.value is None:

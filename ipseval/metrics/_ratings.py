@@ -35,7 +35,7 @@ class RatedPairs(RankedPositives):
     error: FloatArray | None = None
     n_pairs: FloatArray | None = None
 
-    def _rows(self, rows: Any, **changes: Any) -> RatedPairs:
+    def _rows(self, rows: Any, **changes: Any) -> RankedPositives:
         part = vars(super()._rows(rows, **changes))
         assert self.error is not None
         return RatedPairs.trusted(**{**part, "error": self.error[rows], "n_pairs": self.n_pairs})
