@@ -23,7 +23,6 @@ _LATEX = {
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    '"': r"\textquotedbl{}",
     # At the start of a row they would be an argument of the `\\` before it; in `\item` its label.
     "[": "{[}",
     "]": "{]}",
@@ -45,6 +44,7 @@ _LATEX = {
     "γ": r"$\gamma$",
     "η": r"$\eta$",
     "τ": r"$\tau$",
+    "ρ": r"$\rho$",
 }
 
 
