@@ -17,6 +17,7 @@ from typing import IO, Any
 import pandas as pd
 from pandas.errors import ParserError, ParserWarning
 
+from ipseval._artefacts import MAX_RATIO, SMALL, check_members, open_archive
 from ipseval._checks import examples
 from ipseval.datasets._base import DataCard
 from ipseval.errors import InputError
@@ -43,13 +44,15 @@ def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]
             with _open_in_folder(source, name, card) as stream:
                 yield stream
         elif source.is_file() and zipfile.is_zipfile(source):
-            with zipfile.ZipFile(source) as archive:
+            with open_archive(source) as archive:
                 members = [info.filename for info in archive.infolist() if not info.is_dir()]
                 with archive.open(_only(members, name, source, card)) as stream:
                     yield stream
         elif source.is_file() and tarfile.is_tarfile(source):
             with tarfile.open(source) as tar:
-                members = [info.name for info in tar.getmembers() if info.isfile()]
+                files = [info for info in tar.getmembers() if info.isfile()]
+                check_members(source, [info.size for info in files])
+                members = [info.name for info in files]
                 member = tar.extractfile(_only(members, name, source, card))
                 assert member is not None
                 with member:
@@ -71,7 +74,13 @@ def _open_in_folder(folder: Path, name: str, card: DataCard) -> IO[bytes]:
     if (folder / name).is_file():
         return (folder / name).open("rb")
     if (folder / f"{name}.gz").is_file():
-        stream: Any = gzip.GzipFile(folder / f"{name}.gz", "rb")
+        packed = folder / f"{name}.gz"
+        with packed.open("rb") as tail:
+            tail.seek(max(packed.stat().st_size - 4, 0))
+            size = int.from_bytes(tail.read(), "little")  # that of the content, modulo 2³²
+        if size > max(SMALL, MAX_RATIO * packed.stat().st_size):
+            raise EOFError(f"it would unpack to {size:,} bytes")
+        stream: Any = gzip.GzipFile(packed, "rb")
         return stream  # type: ignore[no-any-return]  # GzipFile has the interface of IO[bytes]
     raise InputError(f"{card.name}: {name} is not in {folder}. {card.how_to_get} ({card.url})")
 

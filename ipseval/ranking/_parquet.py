@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._artefacts import check_members, reading, writing
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 from ipseval.ranking._sampling import PER_DRAW, PER_POSITIVE, Sampling
@@ -59,7 +60,8 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
         values = ids[name[:4]] if name.endswith("_ids") else pyarrow.array(packed[name].ravel())
         metadata[f"ipseval.{name}".encode()] = _packed(pyarrow, values)
     table = pyarrow.table(columns).replace_schema_metadata(metadata)
-    parquet.write_table(table, path, compression="zstd")
+    with writing(path) as stream:
+        parquet.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:
@@ -68,15 +70,17 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        Without pyarrow, for a file of another origin, or one of a later format.
+        Without pyarrow, for a damaged file, one of another origin, or one of a later format.
     """
     pyarrow, parquet = _pyarrow()
-    try:
-        table = parquet.read_table(
-            path, thrift_string_size_limit=2**31 - 1, thrift_container_size_limit=2**31 - 1
-        )
-    except pyarrow.ArrowInvalid as error:
-        raise InputError(f"{path} is not a parquet file: {error}.") from None
+    limits = {"thrift_string_size_limit": 2**31 - 1, "thrift_container_size_limit": 2**31 - 1}
+    with reading(path), parquet.ParquetFile(path, **limits, page_checksum_verification=True) as file:
+        size = file.metadata
+        check_members(path, [8 * size.num_rows * size.num_columns])
+        return _fields(pyarrow, path, file.read())
+
+
+def _fields(pyarrow: ModuleType, path: str | PathLike[str], table: Any) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     if b"ipseval" not in metadata:
         raise InputError(

@@ -1,5 +1,6 @@
 """Archives, pickles and damaged files: nothing is extracted, unpickled or half read."""
 
+import gzip
 import io
 import pickle
 import tarfile
@@ -70,6 +71,24 @@ def test_a_flipped_byte_in_a_zip_member_is_noticed(tmp_path):
     path = zipped(tmp_path / "a.zip", [("u.data", RATINGS)])
     path.write_bytes(path.read_bytes().replace(b"\t4\t", b"\t5\t"))
     with pytest.raises(InputError, match=r"truncated or damaged \(Bad CRC-32"):
+        load_movielens(path)
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz", "gz"])
+def test_an_archive_that_unpacks_to_far_more_than_data_do_is_refused_unread(kind, tmp_path):
+    zeros = bytes(70 * 2**20)
+    path = tmp_path / f"a.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("u.data", zeros)
+    elif kind == "gz":
+        path = tmp_path
+        (tmp_path / "u.data.gz").write_bytes(gzip.compress(zeros))
+    else:
+        (tmp_path / "u.data").write_bytes(zeros)
+        with tarfile.open(path, "w:gz", compresslevel=1) as tar:
+            tar.add(tmp_path / "u.data", "u.data")
+    with pytest.raises(InputError, match="would unpack to 73,400,320"):
         load_movielens(path)
 
 

@@ -96,7 +96,7 @@ def test_a_file_of_another_origin_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"was not written by RankedPositives\.to_parquet"):
         RankedPositives.from_parquet(tmp_path / "other.parquet")
     (tmp_path / "text.parquet").write_text("no parquet at all")
-    with pytest.raises(InputError, match="is not a parquet file"):
+    with pytest.raises(InputError, match=r"cannot read .*text\.parquet"):
         RankedPositives.from_parquet(tmp_path / "text.parquet")
 
 
@@ -124,3 +124,31 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"ipseval\[parquet\]"):
         ranked.to_parquet(tmp_path / "ranks.parquet")
+
+
+def test_every_damage_is_an_error_or_changes_nothing(tmp_path):
+    ranked = ranked_with(*IDS["int64"], gain=True)
+    path = tmp_path / "ranks.parquet"
+    ranked.to_parquet(path)
+    content = path.read_bytes()
+    places = range(0, len(content), 3)
+    flipped = [content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :] for at in places]
+    n_refused = 0
+    for damaged in [*flipped, *(content[:size] for size in range(0, len(content), 29))]:
+        path.write_bytes(damaged)
+        try:
+            found = RankedPositives.from_parquet(path)
+        except InputError:
+            n_refused += 1
+            continue
+        for name in ("user", "item", "n_above", "n_tied", "n_candidates", "gain"):
+            assert np.array_equal(getattr(found, name), getattr(ranked, name)), name
+    assert n_refused > 0.5 * len(flipped)
+
+
+def test_ranks_are_written_whole_or_not_at_all(tmp_path):
+    ranked = ranked_with(*IDS["int64"])
+    with pytest.raises(InputError, match="is a folder"):
+        ranked.to_parquet(tmp_path)
+    ranked.to_parquet(tmp_path / "new" / "ranks.parquet")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["ranks.parquet"]
