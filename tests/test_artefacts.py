@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -184,53 +183,6 @@ def test_leftovers_of_dead_processes_are_removed_and_all_others_kept(tmp_path):
         (tmp_path / name).write_text("half")
     artefacts.remove_leftovers(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == kept
-
-
-KILLED = """
-import sys
-from pathlib import Path
-import numpy as np
-from ipseval import _artefacts as artefacts
-folder = Path(sys.argv[1])
-print("ready", flush=True)
-number = 0
-while True:
-    number += 1
-    artefacts.write_text(folder / "a.json", artefacts.seal("sample", {"values": [number] * 20000}))
-    artefacts.write_archive(folder / "a.npz", "sample", {"number": number}, [np.full(50000, number)])
-"""
-
-
-def kill_while_writing(folder: Path, n_kills: int) -> None:
-    choose = np.random.default_rng(0)
-    for _ in range(n_kills):
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-        command = [sys.executable, "-c", KILLED, str(folder)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
-        assert process.stdout is not None
-        with process.stdout as ready:
-            ready.readline()
-            time.sleep(choose.uniform(0, 0.15))
-            process.send_signal(signal.SIGKILL)
-            assert process.wait() == -signal.SIGKILL
-        if (folder / "a.json").exists():
-            assert len(set(artefacts.read_sealed(folder / "a.json", "sample", "")["values"])) == 1
-        if (folder / "a.npz").exists():
-            header, (array,) = artefacts.read_archive(folder / "a.npz", "sample", "")
-            assert (array == header["number"]).all()
-    artefacts.write_text(folder / "a.json", "")
-    assert sorted(path.name for path in folder.iterdir()) == ["a.json", "a.npz"]
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
-def test_a_writer_killed_at_random_moments_leaves_whole_files(tmp_path):
-    kill_while_writing(tmp_path, 3)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
-def test_a_writer_killed_fifty_times_leaves_whole_files(tmp_path):
-    kill_while_writing(tmp_path, 50)
 
 
 def test_what_steers_a_terminal_or_runs_in_a_spreadsheet_is_made_visible():

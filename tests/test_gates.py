@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 import zlib
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import pytest
 
 from ipseval.cli import main
 from ipseval.errors import InputError
+from ipseval.evaluation import evaluate_ranks
+from ipseval.ranking import RankedPositives
 from ipseval.testing import StoredResult, write_baseline
 from tests.test_testing import TRUTH, baseline, changed, evaluated, noisy
 
@@ -82,3 +85,18 @@ def test_a_result_that_was_edited_or_merged_is_refused(baseline):
         baseline.write_text(text.replace(old, new, 1))
         with pytest.raises(InputError, match="checksum does not fit"):
             StoredResult.read(baseline)
+
+
+def test_the_hash_of_the_data_covers_users_items_and_numbers_of_candidates():
+    def ranks(user: str = "a", item: int = 7, n_candidates: int = 9) -> RankedPositives:
+        ids = {"user_ids": np.array([user, "b"], dtype=object), "item_ids": np.array([item, 8])}
+        counts = {"n_above": np.zeros(2, int), "n_tied": np.zeros(2, int)}
+        candidates = np.array([n_candidates, 9])
+        return RankedPositives(np.arange(2), np.arange(2), n_candidates=candidates, **ids, **counts)
+
+    def found(**changes: Any) -> str:
+        return evaluate_ranks({"m": ranks(**changes)}, metrics=["recall@5"], estimators=["aoa"]).data_hash
+
+    by_hand = hashlib.sha256(b"a\x1fb\x1e7\x1f8\x1e9\x1f9\x1e").hexdigest()
+    assert found() == by_hand
+    assert len({by_hand, found(user="c"), found(item=6), found(n_candidates=10)}) == 4

@@ -116,9 +116,10 @@ def test_a_study_killed_twice_gives_the_same_files_bit_for_bit(tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
-def test_a_study_killed_ten_times_gives_the_same_files_bit_for_bit(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, n_kills=10, seed=1)
+def test_a_study_killed_ten_times_gives_the_same_files_bit_for_bit(seed: int, tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, n_kills=10, seed=seed)
 
 
 def make_log() -> Interactions:
