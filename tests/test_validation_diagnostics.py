@@ -225,10 +225,10 @@ def test_popularity_balance_of_a_small_sample_is_worked_by_hand():
     held_out = ranked([0, 0, 1], [0, 1, 0], [0, 1, 2])
     random = ranked([0, 1, 2], [1, 2, 3], [3, 4, 5])
     of_item = np.array([4.0, 2.0, 1.0, 0.0])
-    split = SplitBalance.of({"a": held_out}, {"a": random}, of_item, 3)
     propensity = Propensity(np.array([0.5, 0.25, 0.2, 0.1]), True, "test", 4)
     sample = weighted_sample(held_out, propensity, None, "default")
     compared = Compared("pooled", {"a": held_out}, {"a": random}, "default")
+    split = SplitBalance(compared, of_item)
     value, influence = split.popularity(resolve_estimator("snips-pooled"), sample, compared)
     # Weights 2, 4, 2 on 4, 2, 4: 24/8 = 3. Random: 2, 1, 0 with mean 1 and SD √(2/3).
     assert value == pytest.approx((3 - 1) / np.sqrt(2 / 3))

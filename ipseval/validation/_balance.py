@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from ipseval._types import FloatArray, IntArray, TieChoice
-from ipseval.estimators import Estimator, Sample, UserSums, weighted_sample
+from ipseval.estimators import Estimator, Sample, weighted_sample
 from ipseval.metrics import AdditiveMetric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
@@ -23,18 +24,6 @@ ALL_MODELS = "mean of all"
 # An imbalance of popularity up to this many standard deviations is no fault of the weights: `snips-global`
 # has as much with the true ones, by the noise of its users' means. (By convention .1 is poor balance.)
 NEGLIGIBLE = {POPULARITY: 0.02, SELECTION: 0.0}
-COLUMNS = (
-    "propensity",
-    "estimator",
-    "check",
-    "feature",
-    "value",
-    "std_error",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "flag",
-)
 Key = tuple[str, str, str]
 
 
@@ -54,58 +43,39 @@ class _ItemMean(AdditiveMetric):
 
 @dataclass(frozen=True, eq=False)
 class SplitBalance:
-    """What the checks of one split need: both sets of positives, and properties of items and of pairs.
+    """What the checks of one split need: all positives that are compared, and the items' log(n* + 1)."""
 
-    Attributes
-    ----------
-    held_out, random : RankedPositives
-        Ranked positives of the biased log and of the random exposure.
-    pairs : (n_held_out + n_random, n_models + 1) float array
-        Normalised ranks by every recommender, and their mean.
-    log_popularity : (n_items,) float array
-        log(n* + 1).
-    n_users : int
-    """
-
-    held_out: RankedPositives
-    random: RankedPositives
-    pairs: FloatArray
+    pooled: Compared
     log_popularity: FloatArray
-    n_users: int
 
-    @classmethod
-    def of(
-        cls,
-        held_out: Mapping[str, RankedPositives],
-        random: Mapping[str, RankedPositives],
-        log_popularity: FloatArray,
-        n_users: int,
-    ) -> SplitBalance:
-        """Return the checks of a split from the ranks of every model."""
+    @cached_property
+    def ranks(self) -> FloatArray:
+        """Normalised ranks by every recommender, and their mean: held-out, then random positives."""
+        held_out, random = self.pooled.held_out, self.pooled.random
         ranks = [
-            np.concatenate([normalised_rank(part[name]) for part in (held_out, random)]) for name in held_out
+            np.concatenate([normalised_rank(part[name]) for part in (held_out, random)]) for name in random
         ]
-        pairs = np.column_stack([*ranks, np.mean(ranks, axis=0)])
-        first = next(iter(held_out))
-        return cls(held_out[first], random[first], pairs, log_popularity, n_users)
+        return np.column_stack([*ranks, np.mean(ranks, axis=0)])
 
     def selection(self, propensity: Propensity | None) -> ConditionalScore | None:
         """Return how the ranks shift the odds of being in the log beyond users, items and the propensity.
 
         None where the propensity is not known for the random positives.
         """
-        user = np.concatenate([self.held_out.user, self.random.user])
-        item = np.concatenate([self.held_out.item, self.random.item])
-        first = np.arange(user.size) < len(self.held_out)
-        keep, offset = ~np.isnan(self.pairs).any(axis=1), None
+        user, item = (
+            np.concatenate([getattr(one, of) for one in self.pooled.first]) for of in ("user", "item")
+        )
+        first = np.arange(user.size) < len(self.pooled.first[0])
+        keep, offset = ~np.isnan(self.ranks).any(axis=1), None
         if propensity is not None:
             offset = np.log(propensity.at(user, item))
             if np.isnan(offset[~first]).any():
                 return None
             keep &= ~np.isnan(offset)
             offset = offset[keep]
+        n_users = self.pooled.first[0].n_population
         return conditional_score(
-            user[keep], item[keep], first[keep], self.pairs[keep], n_users=self.n_users, offset=offset
+            user[keep], item[keep], first[keep], self.ranks[keep], n_users=n_users, offset=offset
         )
 
     def popularity(self, kind: Estimator, sample: Sample, compared: Compared) -> tuple[float, FloatArray]:
@@ -114,14 +84,14 @@ class SplitBalance:
         (mean by the estimator over held-out positives − plain mean over the random positives of the same
         users) / SD over random positives.
         """
-        mean = _ItemMean(of_item=self.log_popularity)
+        mean = _ItemMean(1, of_item=self.log_popularity)  # it reads no rank: lists of any length do
         random = compared.first[1]
         spread = float(np.std(self.log_popularity[random.item]))
         reference = compared.plain.sums(weighted_sample(random, None, None, "default"), mean)
         own = kind.sums(sample, mean)
-        influence = np.zeros(self.n_users)
+        influence = np.zeros(random.n_population)
         for sums, sign in ((own, 1.0), (reference, -1.0)):
-            influence[sums.users] += sign * _share(sums)
+            influence[sums.users] += sign * sums.influence() / sums.n_users
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.divide(own.value() - reference.value(), spread)), influence / spread
 
@@ -175,7 +145,7 @@ class Balance:
         fold: IntArray,
     ) -> None:
         """Add the balance of one propensity by each estimator, over the users that it is compared on."""
-        per_item = is_per_item(propensity, split.held_out, fold)
+        per_item = is_per_item(propensity, split.pooled.first[0], fold)
         self.per_item[label] = self.per_item.get(label, True) and per_item
         if not per_item:
             self._add_selection(label, split.selection(propensity))
@@ -202,16 +172,17 @@ class Balance:
                 reach = test.critical * test.std_error[place] if not np.isnan(test.z[place]) else np.nan
                 low, high = float(mean[place] - reach), float(mean[place] + reach)
                 rows.append(
-                    (
-                        *(label, estimator, check, feature, float(mean[place])),
-                        *(float(test.std_error[place]) if reach == reach else float("nan"), low, high),
-                        float(np.minimum(1, len(self.features) * test.p_value[place])),
-                        None if np.isnan(reach) else bool(max(low, -high) > NEGLIGIBLE[check]),
-                    )
+                    {
+                        "propensity": label,
+                        "estimator": estimator,
+                        "check": check,
+                        "feature": feature,
+                        "value": float(mean[place]),
+                        "std_error": np.nan if np.isnan(reach) else float(test.std_error[place]),
+                        "ci_low": low,
+                        "ci_high": high,
+                        "p_value": float(np.minimum(1, len(self.features) * test.p_value[place])),
+                        "flag": None if np.isnan(reach) else bool(max(low, -high) > NEGLIGIBLE[check]),
+                    }
                 )
-        return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"flag": "boolean"})
-
-
-def _share(sums: UserSums) -> FloatArray:
-    """Return the influence of each user on the estimate itself, ψ_u/n."""
-    return np.asarray(sums.influence() / sums.n_users)
+        return pd.DataFrame(rows).astype({"flag": "boolean"})

@@ -76,8 +76,7 @@ class Collected:
         for one in compared.values():
             self._add_random_sample(number, one, compared["pooled"], fold)
         log_popularity = np.log(split.train.popularity + 1.0)
-        pooled = compared["pooled"]
-        checks = SplitBalance.of(pooled.held_out, pooled.random, log_popularity, split.n_users)
+        checks = SplitBalance(compared["pooled"], log_popularity)
         self.balance.add_split(checks)
         self._add_gammas(compared, log_popularity)
         for label, rule in self.propensities.items():

@@ -17,16 +17,7 @@ from ipseval.validation._population import Compared
 
 GRID = np.round(np.linspace(-1, 3, 41), 10)
 FINE = np.round(np.linspace(-0.08, 0.08, 9), 10)
-COLUMNS = (
-    "metric",
-    "estimator",
-    "gamma",
-    "max_z",
-    "p_value",
-    "gamma_low",
-    "gamma_high",
-    "explained",
-)
+COLUMNS = ["metric", "estimator", "gamma", "max_z", "p_value", "gamma_low", "gamma_high", "explained"]
 ALL_METRICS = "all"
 
 
@@ -91,7 +82,7 @@ class Gammas:
                 groups[ALL_METRICS] = list(range(len(self.keys)))
             for name, columns in groups.items():
                 rows.append((name, label, *self._search(label, columns, found, confidence_level)))
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        return pd.DataFrame(rows, columns=COLUMNS)
 
     def _search(
         self,

@@ -11,21 +11,6 @@ from ipseval.validation._balance import ANY_ITEM_WEIGHT, POPULARITY, SELECTION
 from ipseval.validation._gammas import ALL_METRICS
 
 RIGHT = "nothing found"
-COLUMNS = (
-    "propensity",
-    "estimator",
-    "per_item",
-    "popularity_smd",
-    "popularity_low",
-    "popularity_high",
-    "popularity_flag",
-    "selection_odds",
-    "selection_p",
-    "selection_flag",
-    "factor",
-    "factor_beyond_noise",
-    "verdict",
-)
 
 
 def verdicts(balance: pd.DataFrame, frame: pd.DataFrame, per_item: Mapping[str, bool]) -> pd.DataFrame:
@@ -40,18 +25,25 @@ def verdicts(balance: pd.DataFrame, frame: pd.DataFrame, per_item: Mapping[str, 
         name, estimator = row["propensity"], row["estimator"]
         found = selection[selection["propensity"] == (ANY_ITEM_WEIGHT if per_item[name] else name)]
         odds, p_value, flag = _selection(found)
-        factor = largest[name, estimator]
         smd = np.nan if pd.isna(row["flag"]) else row["value"] if row["flag"] else 0.0
         rows.append(
-            (
-                *(name, estimator, per_item[name]),
-                *(row["value"], row["ci_low"], row["ci_high"], row["flag"]),
-                *(odds, p_value, flag, factor["factor"], factor["factor_beyond_noise"]),
-                _words(per_item[name], smd, flag),
-            )
+            {
+                "propensity": name,
+                "estimator": estimator,
+                "per_item": per_item[name],
+                "popularity_smd": row["value"],
+                "popularity_low": row["ci_low"],
+                "popularity_high": row["ci_high"],
+                "popularity_flag": row["flag"],
+                "selection_odds": odds,
+                "selection_p": p_value,
+                "selection_flag": flag,
+                **largest[name, estimator],
+                "verdict": _words(per_item[name], smd, flag),
+            }
         )
     flags = {"popularity_flag": "boolean", "selection_flag": "boolean"}
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(flags)
+    return pd.DataFrame(rows).astype(flags)
 
 
 def _selection(found: pd.DataFrame) -> tuple[float, float, bool | None]:
