@@ -12,7 +12,19 @@ import pytest
 
 import ipseval
 from ipseval._tables import decimals, evaluation_tables, supported_order
-from ipseval.report import Code, Heading, Notes, Table, Tables, to_html, to_latex, to_markdown, to_text
+from ipseval.report import (
+    Cell,
+    Code,
+    Heading,
+    Notes,
+    Table,
+    Tables,
+    forest,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_text,
+)
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -167,12 +179,15 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
         for model, value, error in zip(names, column, spread, strict=True)
     ]
     columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
-    differences = [("recall@5", "e0", *pair, 0.01) for pair in told_apart]
-    differences += [("recall@5", "e1", "a", "b", 0.01)]
+    # By e1, a and b differ by a raw p-value only.
+    differences = [("recall@5", "e0", *pair, 0.001, 0.01) for pair in told_apart]
+    differences += [("recall@5", "e1", "a", "b", 0.01, 0.06)]
     return evaluation_tables(
         pd.DataFrame(rows, columns=columns),
         pd.DataFrame({"estimator": ["e0", "e1"], "flag": flags, "cautions": "", "remark": ""}),
-        pd.DataFrame(differences, columns=["metric", "estimator", "model", "reference", "p_adjusted"]),
+        pd.DataFrame(
+            differences, columns=["metric", "estimator", "model", "reference", "p_value", "p_adjusted"]
+        ),
         summary=["4 recommenders"],
     )
 
@@ -206,6 +221,7 @@ def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unrel
     text = repr(unreliable)
     assert "Unreliable: snips-global. " in text.split("\n\n")[1]
     assert "order by aoa: " in text
+    assert text.lower().count("effective sample size") == 1
     assert not re.search("order by .*(snips-global|every)", text)
 
 
@@ -219,6 +235,10 @@ def test_standard_errors_have_two_significant_digits():
     text = to_text(tables)
     assert "0.200 ± 0.010  0.000310 ± 0.000012" in text
     assert "0.100 ± 0.020  0.000320 ± 0.000023" in text
+    # One error far below the others of its column is still shown, and does not lengthen theirs.
+    lines = to_text(by_hand([[0.2, 0.1, 0.3]] * 2, [[0.01, 0.02, 0.00001]] * 2)).splitlines()
+    assert lines[3].split()[1:4] == ["0.300000", "±", "0.000010"]
+    assert lines[5].split()[1:4] == ["0.100", "±", "0.020"]
 
 
 def test_undefined_values_stand_last_and_in_no_order():
@@ -249,6 +269,30 @@ def test_thirty_recommenders_with_long_names_fit_a_hundred_columns():
         assert f"{value:.3f}" in text
     for name in names:
         assert name in re.sub(r"\s+", " ", text)
+
+
+def test_long_names_that_differ_in_the_middle_only_stay_apart():
+    names = [f"{20 * 'a'}{number}{20 * 'z'}" for number in range(3)]
+    table = Table(("recommender", "aoa"), tuple((Cell(name), Cell("1")) for name in names))
+    lines = to_text(Tables((), (table,))).splitlines()
+    assert len({line.split("  ")[0] for line in lines[1:4]}) == 3
+    assert [line.split(": ")[1] for line in lines[4:7]] == names
+
+
+def test_the_picture_puts_marks_and_intervals_where_their_values_are():
+    """Values from 0 to 0.4: the axis has 460 pixels, so 0.1 is 115 of them."""
+    frame = pd.DataFrame(
+        {"model": ["a", "b"], "metric": "recall@5", "estimator": "aoa", "estimate": [0.1, 0.3]}
+    )
+    drawn = forest(frame.assign(ci_low=[0.05, 0.2], ci_high=[0.15, 0.4])).data.decode()
+    marks = [float(x) for x in re.findall(r"translate\((\S+) ", drawn)][:2]
+    bars = [(float(low), float(high)) for low, high in re.findall(r'class="i" d="M(\S+) \S+H(\S+)"', drawn)]
+    zero = marks[0] - 115
+    assert marks[1] - zero == pytest.approx(345, abs=0.2)
+    assert bars[0] == pytest.approx((zero + 57.5, zero + 172.5), abs=0.2)
+    assert bars[1] == pytest.approx((zero + 230, zero + 460), abs=0.2)
+    hostile = forest(frame.assign(model="</text><script>", ci_low=0.0, ci_high=1.0)).data.decode()
+    assert "<script" not in hostile
 
 
 def test_every_writer_returns_its_text_and_writes_the_same(evaluation, tmp_path):
