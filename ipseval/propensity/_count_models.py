@@ -7,6 +7,7 @@ scipy.optimize are imported when a fit is made: they take longer to import than 
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -163,6 +164,67 @@ def _dispersion(
         if high > 20:
             return float(np.exp(high))
     return float(np.exp(brentq(score, low, high, xtol=1e-10)))
+
+
+@dataclass(frozen=True)
+class BoundaryFit:
+    """A log-binomial fit whose largest rate is 1: it has no standard error."""
+
+    params: FloatArray
+    converged: bool = False
+    df_resid: int = 0
+
+    @property
+    def bse(self) -> FloatArray:
+        """NaN: at the edge of its range the likelihood has no curvature to read an error from."""
+        return np.full(2, np.nan)
+
+
+def fit_log_binomial(x: FloatArray, y: FloatArray, trials: FloatArray, frequency: FloatArray) -> Any:
+    """Return the fit of y ~ Binomial(trials, exp(a + b x)); a `BoundaryFit` where a rate of 1 is likeliest.
+
+    The likelihood is concave where a + b x < 0. Newton steps are halved until they stay there: the plain
+    iteration leaves the range when rates are near 1.
+    """
+    from scipy.optimize import minimize_scalar
+
+    basis = np.array([np.ones_like(x), x])
+    misses = trials - y
+
+    def loss(params: FloatArray) -> float:
+        eta = params @ basis
+        if eta.max() >= 0:
+            return np.inf
+        return -float((frequency * (y * eta + misses * np.log(-np.expm1(eta)))).sum())
+
+    rate = float((frequency * y).sum() / (frequency * trials).sum())
+    params = np.array([np.log(min(rate, 1 - 1e-9)), 0.0])
+    value = loss(params)
+    for _ in range(MAX_ITERATIONS):
+        eta = params @ basis
+        odds = 1 / np.expm1(-eta)
+        score = basis @ (frequency * (y - misses * odds))
+        curvature = (basis * (frequency * misses * odds * (1 + odds))) @ basis.T
+        step = np.linalg.pinv(curvature, hermitian=True) @ score
+        size = 1.0
+        while size > 1e-10 and not loss(params + size * step) <= value:
+            size /= 2
+        if size <= 1e-10:
+            break
+        params, value = params + size * step, loss(params + size * step)
+        if float(score @ step) < 1e-14 * (1 + abs(value)):
+            break
+    if (params @ basis).max() < -1e-6:
+        with contextlib.suppress(np.linalg.LinAlgError, ValueError):
+            result = fit_glm(np.column_stack([y, misses]), x, frequency, "binomial", start=params)
+            if result.converged and np.allclose(result.params, params, atol=1e-5):
+                return result
+    # On the edge the rate at one end is 1, and the likelihood is concave in the slope alone.
+    for end, bounds in ((x.max(), (0.0, 50.0)), (x.min(), (-50.0, 0.0))):
+        edge = minimize_scalar(lambda b, end=end: loss(np.array([-1e-9 - b * end, b])), bounds=bounds)
+        if edge.fun < value:
+            params, value = np.array([-1e-9 - edge.x * end, edge.x]), edge.fun
+    return BoundaryFit(params)
 
 
 def refit_levels(

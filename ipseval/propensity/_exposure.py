@@ -14,7 +14,7 @@ from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.propensity._common import HasIds
-from ipseval.propensity._count_models import fit_glm, group_rows
+from ipseval.propensity._count_models import BoundaryFit, fit_glm, fit_log_binomial, group_rows
 from ipseval.propensity._gamma import (
     FEW_LEVELS,
     gamma_above_one,
@@ -243,7 +243,7 @@ def fit_gamma_from_exposure(
     IdentificationWarning
         γ > 1; fewer than five levels of n*; noise of small n*.
     DataWarning
-        The fit did not converge.
+        The fit did not converge, or has its maximum at a rate of 1 (binomial): the standard error is NaN.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def fit_gamma_from_exposure(
     if n_users is not None:
         check_positive_int("n_users", n_users)
     notes = _warnings(
-        gamma, slope, rows.n_levels, counts[rows.keep], shown[rows.keep], converged, held_out is None
+        gamma, slope, rows.n_levels, counts[rows.keep], shown[rows.keep], result, converged, held_out is None
     )
     return GammaFit(
         gamma=gamma,
@@ -304,9 +304,7 @@ def _fit_rate(popular: FloatArray, shown: FloatArray, liked: FloatArray, family:
     (level, exposed, y), frequency = group_rows(popular, shown, liked)
     x = np.log(level)
     if family == "binomial":
-        # Start at the overall rate: with a log link the first step may otherwise leave the unit interval.
-        start = np.array([np.log((frequency * y).sum() / (frequency * exposed).sum()), 0.0])
-        return fit_glm(np.column_stack([y, exposed - y]), x, frequency, "binomial", start=start)
+        return fit_log_binomial(x, y, exposed, frequency)
     return fit_glm(y, x, frequency, "poisson", offset=np.log(exposed))
 
 
@@ -316,6 +314,7 @@ def _warnings(
     n_levels: int,
     popular: FloatArray,
     shown: FloatArray,
+    result: Any,
     converged: bool,
     assumes_unit_level: bool,
 ) -> tuple[str, ...]:
@@ -332,7 +331,13 @@ def _warnings(
             f"slope of true on observed popularity: γ without it would be {repaired}.\n"
             "Pass held_out= to calibrate the positives that are weighted; min_popularity= shows how γ moves."
         )
-    return warn_all(identification, [] if converged else ["the fit of γ did not converge; do not use it."])
+    data = [] if converged else ["the fit of γ did not converge; do not use it."]
+    if isinstance(result, BoundaryFit):
+        data = [
+            "the likeliest rate of the most or least popular items is 1: γ has no standard error; do not use "
+            "it. family='poisson' has no such edge."
+        ]
+    return warn_all(identification, data)
 
 
 def noise_share(popular: FloatArray, shown: FloatArray, slope: float) -> float:
