@@ -21,7 +21,7 @@ from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators import card
 from ipseval.evaluation import evaluate
 from ipseval.metrics import METRICS, RATING_METRICS
-from ipseval.propensity import KnownPropensity, PowerLawPropensity
+from ipseval.propensity import PROPENSITIES, KnownPropensity, PowerLawPropensity, parse_propensity
 from ipseval.report import csv_text, deliver, visible
 from ipseval.splits import Split
 from ipseval.testing import write_baseline
@@ -139,7 +139,11 @@ def _add_evaluate(commands: Any) -> None:
     exponent = parser.add_mutually_exclusive_group()
     exponent.add_argument("--gamma", type=float, help="power-law propensity P ∝ n*^((gamma+1)/2)")
     exponent.add_argument("--eta", type=float, help="the same by its exponent")
-    exponent.add_argument("--propensity", help="table with item, propensity or user, item, propensity")
+    exponent.add_argument(
+        "--propensity",
+        help="label such as power-law:gamma=0,scale=max; or a table with item, propensity or user, item, "
+        "propensity",
+    )
     add("--scale", help="'max' or a number: puts the power law on the scale of probabilities, for ips")
     add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
     add("--metrics", default="ndcg@10,recall@10", help="comma-separated labels")
@@ -314,6 +318,9 @@ def _propensity(options: argparse.Namespace) -> Any:
     if options.gamma is None and options.eta is None and (options.scale or options.unseen):
         raise InputError("--scale and --unseen belong to a power law; give --gamma or --eta with them.")
     if options.propensity is not None:
+        named = options.propensity in PROPENSITIES or re.match(r"[\w-]+[:(]", options.propensity)
+        if named and not Path(options.propensity).exists():
+            return parse_propensity(options.propensity)
         table = read_table(options.propensity, _columns(options))
         return KnownPropensity(pair=table) if "user" in table.columns else KnownPropensity(item=table)
     if options.gamma is None and options.eta is None:

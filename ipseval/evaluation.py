@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ipseval._checks import check_choice, check_fraction, check_positive_int
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
@@ -31,29 +31,22 @@ from ipseval.inference import (
     diagnostics_by_estimator,
 )
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity
+from ipseval.propensity import Propensity, PropensityModel, parse_propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._missing import MISSING, Missing, list_notes, settle_lists
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
-__all__ = ["FRAME_COLUMNS", "Evaluation", "PropensityModel", "evaluate", "evaluate_ranks"]
+__all__ = ["FRAME_COLUMNS", "Evaluation", "evaluate", "evaluate_ranks"]
 
 OnLowEss = Literal["warn", "raise", "nan", "ignore"]
-
-
-class PropensityModel(Protocol):
-    """A propensity model that can still be fitted to training interactions."""
-
-    def fit(self, train: Any) -> Propensity:
-        """Return the propensity."""
 
 
 def evaluate(
     models: Mapping[str, Any],
     split: Split,
     *,
-    propensity: Propensity | PropensityModel | None = None,
+    propensity: Propensity | PropensityModel | str | None = None,
     metrics: Iterable[str | Metric] = ("auc", "recall@10", "dcg@10"),
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
@@ -78,8 +71,9 @@ def evaluate(
         RankedPositives are used as they are.
     split : Split
         `split.test` holds the positives, `split.train` is excluded from the candidates.
-    propensity : Propensity, an unfitted propensity model, or None
-        A model is fitted to `split.train`. None: only unweighted estimators.
+    propensity : Propensity, an unfitted propensity model, its label, or None
+        A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. None: only
+        unweighted estimators.
     metrics : labels or objects
         What `ipseval.metric` reads, or what it returns.
     estimators : labels or objects, optional
@@ -240,7 +234,9 @@ def _check_options(
     check_positive_int("n_resamples", n_resamples)
 
 
-def _fitted(propensity: Propensity | PropensityModel | None, split: Split) -> Propensity | None:
+def _fitted(propensity: Propensity | PropensityModel | str | None, split: Split) -> Propensity | None:
+    if isinstance(propensity, str):
+        propensity = parse_propensity(propensity)
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
     if not hasattr(propensity, "fit"):

@@ -57,6 +57,15 @@ def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
     assert all(0 <= row["estimate"] <= 1 for row in result["estimates"])
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_label_of_a_propensity_is_the_gamma_option(files, capsys):
+    scores = ["--scores", f"als={files / 'als.npy'}"]
+    assert evaluate(files, *scores, "--gamma", "0", "--scale", "max", "--unseen", "smooth") == 0
+    by_options = capsys.readouterr().out
+    assert evaluate(files, *scores, "--propensity", "power-law(gamma=0, scale=max, unseen=smooth)") == 0
+    assert capsys.readouterr().out == by_options
+
+
 CASES = {
     "no such file": (["--scores", "als=nowhere.npy"], "nowhere.npy does not exist"),
     "no name": (["--scores", "als.npy"], "--scores takes NAME=FILE"),
@@ -67,6 +76,18 @@ CASES = {
     "wrong shape": (["--scores", "als={files}/small.npy"], "als has shape (2, 2)"),
     "unknown metric": (["--scores", "als={files}/als.npy", "--metrics", "ndgc@5"], "Did you mean 'ndcg'"),
     "bad scale": (["--scores", "als={files}/als.npy", "--gamma", "0", "--scale", "big"], "'max' or a number"),
+    "bad propensity option": (
+        ["--scores", "als={files}/als.npy", "--propensity", "power-law:gama=0"],
+        "Did you mean 'gamma'",
+    ),
+    "neither label nor file": (
+        ["--scores", "als={files}/als.npy", "--propensity", "powerlaw:gamma=0"],
+        "Did you mean 'power-law'",
+    ),
+    "scale beside a label": (
+        ["--scores", "als={files}/als.npy", "--propensity", "power-law:gamma=0", "--scale", "max"],
+        "--scale and --unseen belong to a power law; give --gamma or --eta with them",
+    ),
     "bad n_relevant": (["--scores", "als={files}/als.npy", "--n-relevant", "many"], "integer or 'estimated'"),
     "wrong column": (["--scores", "als={files}/als.npy", "--user-column", "uid"], "column 'uid' is not in"),
 }

@@ -9,6 +9,7 @@ from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import fit_gamma
 from ipseval.propensity._gamma_fit import GammaFit
 from ipseval.propensity._known import KnownPropensity
+from ipseval.propensity._labels import PROPENSITIES, parse_propensity
 from ipseval.propensity._levels import frequency_by_popularity, popularity_levels
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity_exponent import PopularityExponent, fit_popularity_exponent
@@ -19,6 +20,7 @@ from ipseval.propensity._steps import GammaChain, Step
 from ipseval.propensity._strata import StratifiedPropensity
 
 __all__ = [
+    "PROPENSITIES",
     "DensityRatioFit",
     "DensityRatioPropensity",
     "DirectPropensity",
@@ -39,6 +41,7 @@ __all__ = [
     "fit_gamma_from_exposure",
     "fit_popularity_exponent",
     "frequency_by_popularity",
+    "parse_propensity",
     "popularity_levels",
     "profile_features",
 ]

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ipseval._checks import check_choice, check_counts, check_fraction, check_positive_int, check_same_labels
 from ipseval._types import BoolArray, FloatArray
-from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
 from ipseval.propensity._common import warn_user
 from ipseval.propensity._count_models import fit_glm, fit_line, fit_negative_binomial, group_rows
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit, ListLevels
@@ -89,7 +89,7 @@ def fit_gamma(
     (1.0, 1.0)
     """
     check_choice("method", method, METHODS)
-    check_choice("source", source, ("logger", "evaluated", "unknown"))
+    check_source(source)
     check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
     shown = _as_counts(recommended, n_lists, counts.size)
@@ -116,6 +116,18 @@ def fit_gamma(
         warnings=notes,
         lists=None if shown.lists is None else _list_levels(popular, rows.keep, shown),
     )
+
+
+def check_source(source: object) -> None:
+    """Raise `UnknownNameError`, with what the words mean, unless `source` is one of them."""
+    meanings = {
+        "logger": "lists of the recommender that produced the log",
+        "evaluated": "of the one under evaluation",
+        "unknown": "whose they are is not known",
+    }
+    if source not in tuple(meanings):
+        told = (f"{word} ({meaning})" for word, meaning in meanings.items())
+        raise UnknownNameError("value for source:", source, told)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import cap, check_same_ids, refuse_unseen, warn_user
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
-from ipseval.propensity._gamma import Method, Source, fit_gamma, gamma_above_one
+from ipseval.propensity._gamma import Method, Source, check_source, fit_gamma, gamma_above_one
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit
 from ipseval.propensity._recommendations import count_recommendations
 from ipseval.propensity._steps import Step
@@ -75,6 +75,7 @@ class PowerLawPropensity:
         if (self.gamma is None) == (self.eta is None):
             raise InputError("PowerLawPropensity takes either gamma= or eta=, with eta = (gamma + 1) / 2.")
         check_choice("unseen", self.unseen, ("drop", "smooth", "raise"))
+        check_source(self.source)
         self._check_exponent()
         if isinstance(self.scale, str):
             check_choice("scale", self.scale, ("max", "calibrated"))
@@ -99,7 +100,9 @@ class PowerLawPropensity:
             if n_sources != 1:
                 raise InputError(
                     "gamma='fit' needs either exposure= (a random-exposure sample) or recommendations= "
-                    f"(lists or a scorer of the recommender that made the log).\n{NOT_IDENTIFIED}"
+                    "(lists or a scorer of the recommender that made the log). Without either, evaluate with "
+                    "several numbers, gamma=0 first, and report evaluation.sensitivity(gamma=[-1, 0, 1]).\n"
+                    f"{NOT_IDENTIFIED}"
                 )
             return
         if n_sources:

@@ -174,7 +174,8 @@ def _block_function(model: Any, train: Interactions) -> Callable[[IntArray], Any
         return lambda users: users_f[users] @ items_f.T + bias
     raise InputError(
         f"recommendations is a {type(model).__name__}; expected lists (an integer array, or a frame with "
-        "user, item and rank) or a scorer (a float array, a pair of factor matrices, a callable)."
+        "user, item and rank) or a scorer (a float array, a pair of factor matrices, a callable). A trained "
+        "model of another library becomes a scorer by ipseval.adapters.adapt(model, split)."
     )
 
 

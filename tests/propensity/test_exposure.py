@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.optimize import minimize
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
 from ipseval.interactions import Interactions
@@ -229,3 +230,42 @@ def test_a_calibrated_scale_above_one_is_capped_with_a_warning_and_counted():
         propensity = PowerLawPropensity(gamma=fit, scale="calibrated").fit(log)
     assert propensity.n_capped == 3
     assert propensity.item.tolist() == [1, 1, 1]
+
+
+def log_binomial_loss(params, x, shown, liked):
+    eta = params[0] + params[1] * x
+    if eta.max() >= 0:
+        return 1e10
+    return -(liked * eta + (shown - liked) * np.log(-np.expm1(eta))).sum()
+
+
+def test_a_log_binomial_fit_near_a_rate_of_one_is_the_maximum_or_says_that_it_has_no_error():
+    n_edge = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        popularity = np.floor((1 - rng.random(rng.integers(5, 60))) ** -0.9).clip(1, 300)
+        rate = rng.uniform(0.6, 1) * (popularity / popularity.max()) ** rng.uniform(0, 0.8)
+        shown = rng.integers(1, 40, popularity.size)
+        liked = rng.binomial(shown, rate)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = fit_gamma_from_exposure(popularity, shown, liked, family="binomial")
+        given = (np.log(popularity), shown, liked)
+        start = [np.log(min(liked.sum() / shown.sum(), 0.99)) - 0.01, 0.0]
+        options = {"xatol": 1e-8, "fatol": 1e-9, "maxiter": 4000, "maxfev": 4000}
+        best = min(
+            minimize(log_binomial_loss, one, given, method="Nelder-Mead", options=options).fun
+            for one in (start, found.slope)
+        )
+        assert log_binomial_loss(found.slope, *given) < best + 1e-5
+        if np.isnan(found.standard_error):
+            n_edge += 1
+            assert any("likeliest rate" in str(one.message) for one in caught)
+    assert 0 < n_edge < 30
+
+
+def test_all_exposures_liked_gives_no_slope_and_no_error():
+    with pytest.warns(DataWarning, match="likeliest rate"):
+        found = fit_gamma_from_exposure([1, 2, 4, 8, 16], [3] * 5, [3] * 5, family="binomial")
+    assert found.gamma == pytest.approx(1, abs=1e-6)  # b = 0
+    assert np.isnan(found.standard_error)

@@ -1,0 +1,92 @@
+"""The registry of propensity models, and their labels: "power-law:gamma=0,unseen=smooth"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+from ipseval._registry import lookup
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.propensity._base import PropensityModel
+from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
+from ipseval.propensity._direct import DirectPropensity
+from ipseval.propensity._known import KnownPropensity
+from ipseval.propensity._power_law import PowerLawPropensity
+from ipseval.propensity._strata import StratifiedPropensity
+
+PROPENSITIES: dict[str, type[Any]] = {
+    "power-law": PowerLawPropensity,
+    "known": KnownPropensity,
+    "direct": DirectPropensity,
+    "stratified": StratifiedPropensity,
+    "density-ratio": DensityRatioPropensity,
+    "tempered-density-ratio": TemperedDensityRatioPropensity,
+}
+# Options that hold data have no text.
+DATA = (
+    "exposure",
+    "biased",
+    "recommendations",
+    "features",
+    "model",
+    "edges",
+    "item",
+    "pair",
+    "user",
+    "function",
+)
+LABEL = re.compile(r"\s*([\w-]+)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
+WORDS = {"none": None, "true": True, "false": False}
+
+
+def parse_propensity(label: str) -> PropensityModel:
+    """Return the unfitted propensity model of a label, name:option=value,… or name(option=value, …).
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that is not in `PROPENSITIES`, or an option that the model does not have.
+    InputError
+        When the label does not parse, or the model refuses a value.
+
+    Examples
+    --------
+    >>> parse_propensity("power-law:gamma=0,unseen=smooth").unseen
+    'smooth'
+    >>> parse_propensity("power-law(gamma=1, scale=max)").scale
+    'max'
+    """
+    found = LABEL.fullmatch(label) if isinstance(label, str) else None
+    if found is None:
+        raise InputError(
+            f"a propensity label is name:option=value,… or name(option=value, …); got {label!r}."
+        )
+    name, *inside = found.groups()
+    model = lookup(PROPENSITIES, name, "propensity model")
+    names = [one.name for one in fields(model) if one.name not in DATA]
+    options: dict[str, Any] = {}
+    for part in filter(str.strip, (inside[0] or inside[1] or "").split(",")):
+        option, equals, value = (text.strip() for text in part.partition("="))
+        if option in DATA and hasattr(model, option):
+            raise InputError(
+                f"{option} of {name} holds data, which a label cannot; make a {model.__name__} in Python."
+            )
+        if option not in names:
+            raise UnknownNameError(f"option of {name}", option, names)
+        if not equals or option in options:
+            raise InputError(f"each option of {name} is given once, as option=value; got {part.strip()!r}.")
+        options[option] = _value(value)
+    made: PropensityModel = model(**options)
+    return made
+
+
+def _value(text: str) -> Any:
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

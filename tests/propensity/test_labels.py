@@ -1,0 +1,90 @@
+"""Labels of propensity models, and what the errors of a power law name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
+
+LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "power-law:gamma=0.5,unseen=smooth,scale=max",
+        "power-law(gamma=0.5, unseen=smooth, scale=max)",
+        " power-law : gamma = 0.5 , unseen=smooth, scale=max ",
+    ],
+)
+def test_both_spellings_name_the_same_model(label):
+    found = parse_propensity(label)
+    assert (found.gamma, found.unseen, found.scale) == (0.5, "smooth", "max")
+    expected = PowerLawPropensity(gamma=0.5, unseen="smooth", scale="max").fit(LOG).item
+    assert np.array_equal(found.fit(LOG).item, expected)
+
+
+def test_values_are_numbers_words_or_text():
+    assert parse_propensity("density-ratio:n_assignments=3,limit=none").limit is None
+    assert parse_propensity("density-ratio:n_assignments=3,limit=none").n_assignments == 3
+    assert parse_propensity("power-law:eta=1").eta == 1
+
+
+def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
+    for name, model in PROPENSITIES.items():
+        assert "fit" in vars(model), name
+        first, *others = model.fit.__code__.co_varnames[1 : model.fit.__code__.co_argcount]
+        assert (first, others) == ("train", []), name
+
+
+BAD = {
+    "powerlaw:gamma=0": "Did you mean 'power-law'",
+    "power-law:gama=0": "Did you mean 'gamma'",
+    "power-law:gamma=0,gamma=1": "is given once",
+    "power-law:gamma": "is given once",
+    "power-law:gamma=high": "gamma must be 'fit'",
+    "density-ratio:exposure=x": "holds data, which a label cannot",
+    "power-law:gamma=0)": "gamma must be",
+    "": "a propensity label is",
+    "known": "takes either item=",
+}
+
+
+@pytest.mark.parametrize("label", BAD)
+def test_a_bad_label_says_what_is_wrong(label):
+    with pytest.raises(InputError, match=BAD[label]):
+        parse_propensity(label)
+
+
+def test_evaluate_reads_a_label():
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}),
+        pd.DataFrame({"user": [0, 1, 2, 2], "item": [2, 0, 0, 2]}),
+        items=[0, 1, 2, 3],
+    )
+    scores = {"m": np.arange(12.0).reshape(3, 4)}
+    options = {"metrics": ["recall@1"], "estimators": ["snips-global"], "on_low_ess": "ignore"}
+    by_label = ipseval.evaluate(scores, split, propensity="power-law:gamma=0,unseen=smooth", **options)
+    by_model = ipseval.evaluate(
+        scores, split, propensity=PowerLawPropensity(gamma=0, unseen="smooth"), **options
+    )
+    assert by_label.frame.equals(by_model.frame)
+
+
+def test_gamma_from_a_log_alone_names_the_way_out():
+    with pytest.raises(InputError, match=r"gamma=0 first, and report evaluation\.sensitivity"):
+        PowerLawPropensity(gamma="fit")
+
+
+def test_the_words_of_source_are_explained():
+    with pytest.raises(UnknownNameError, match=r"logger \(lists of the recommender that produced the log\)"):
+        PowerLawPropensity(gamma=0, source="mine")
+
+
+def test_a_model_that_is_no_scorer_is_sent_to_adapt():
+    with pytest.raises(InputError, match=r"adapt\(model, split\)"):
+        PowerLawPropensity(gamma="fit", recommendations=object()).fit(LOG)
