@@ -144,12 +144,12 @@ def _add_evaluate(commands: Any) -> None:
         help="label such as power-law:gamma=0,scale=max; or a table with item, propensity or user, item, "
         "propensity",
     )
-    add("--scale", help="'max' or a number: puts the power law on the scale of probabilities, for ips")
+    add("--scale", type=_scale, help="'max' or a number: the power law as probabilities, for ips")
     add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
     add("--metrics", default="ndcg@10,recall@10", help="comma-separated labels")
     add("--estimators", help="comma-separated; default: aoa, with a propensity also snips, snips-global")
     add("--ties", default="default", choices=("default", "mean", "min", "max", "expected"))
-    add("--n-relevant", help="relevant items per user, an integer or 'estimated', for ips")
+    add("--n-relevant", type=_n_relevant, help="relevant items per user, an integer or 'estimated', for ips")
     add("--confidence-level", type=float, default=0.95)
     add("--duplicates", choices=("raise", "drop"), default="raise")
     add("--overlap", choices=("raise", "drop"), default="raise")
@@ -224,7 +224,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         estimators=None if options.estimators is None else _names(options.estimators),
         ties=options.ties,
         confidence_level=options.confidence_level,
-        n_relevant=_n_relevant(options.n_relevant),
+        n_relevant=options.n_relevant,
     )
     _say(result)
     if write is not None:
@@ -277,15 +277,7 @@ def _metrics(options: argparse.Namespace) -> int:
 
 def _names(text: str) -> list[str]:
     """Return the labels of a comma-separated list; commas inside parentheses belong to a label."""
-    names, depth, current = [], 0, ""
-    for character in text:
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            names.append(current)
-            current = ""
-        else:
-            current += character
-    return [name.strip() for name in (*names, current) if name.strip()]
+    return [name.strip() for name in re.split(r",(?![^(]*\))", text) if name.strip()]
 
 
 def _models(options: argparse.Namespace) -> dict[str, Any]:
@@ -325,14 +317,8 @@ def _propensity(options: argparse.Namespace) -> Any:
         return KnownPropensity(pair=table) if "user" in table.columns else KnownPropensity(item=table)
     if options.gamma is None and options.eta is None:
         return None
-    scale: Any = options.scale
-    if scale is not None and scale != "max":
-        try:
-            scale = float(scale)
-        except ValueError:
-            raise InputError(f"--scale must be 'max' or a number; got {scale!r}.") from None
     return PowerLawPropensity(
-        gamma=options.gamma, eta=options.eta, scale=scale, unseen=options.unseen or "drop"
+        gamma=options.gamma, eta=options.eta, scale=options.scale, unseen=options.unseen or "drop"
     )
 
 
@@ -342,12 +328,17 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _n_relevant(text: str | None) -> Any:
-    if text is None or text == "estimated":
-        return text
-    if not text.isdigit():
-        raise InputError(f"--n-relevant must be an integer or 'estimated'; got {text!r}.")
-    return int(text)
+def _scale(text: str) -> float | str:
+    try:
+        return text if text == "max" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'max' or a number; got {text!r}") from None
+
+
+def _n_relevant(text: str) -> int | str:
+    if text != "estimated" and not text.isdigit():
+        raise argparse.ArgumentTypeError(f"an integer or 'estimated'; got {text!r}")
+    return text if text == "estimated" else int(text)
 
 
 if __name__ == "__main__":

@@ -210,29 +210,17 @@ def _rows(
     protocol: Protocol,
 ) -> list[tuple[object, ...]]:
     setting = result.setting
+    where = (setting.log, setting.split, setting.k_core, setting.candidates)
+    gamma = np.nan if setting.gamma is None else setting.gamma
     errors = np.sqrt(np.diag(result.covariance))
     n_cold = [sum(getattr(one.split, name) for one in repeats) for name in ("n_cold_users", "n_cold_items")]
     rows = []
-    for number, model in enumerate(models):
-        values = np.array([one.value for one in estimates[number]])
-        rows.append(
-            (
-                setting.log,
-                setting.split,
-                setting.k_core,
-                setting.candidates,
-                model,
-                result.metric,
-                setting.estimator,
-                np.nan if setting.gamma is None else setting.gamma,
-                float(result.estimates[number]),
-                float(errors[number]),
-                float(values.std(ddof=1)) if values.size > 1 else np.nan,
-                protocol.n_repeats,
-                _entered([estimates[number]]).size,
-                sum(one.n_positives for one in estimates[number]),
-                *n_cold,
-                "; ".join(dict.fromkeys(note for one in estimates[number] for note in one.notes)),
-            )
-        )
+    for model, value, error, repeated in zip(models, result.estimates, errors, estimates, strict=True):
+        values = np.array([one.value for one in repeated])
+        spread = float(values.std(ddof=1)) if values.size > 1 else np.nan
+        n_positives = sum(one.n_positives for one in repeated)
+        counts = (protocol.n_repeats, _entered([repeated]).size, n_positives, *n_cold)
+        note = "; ".join(dict.fromkeys(note for one in repeated for note in one.notes))
+        numbers = (float(value), float(error), spread, *counts)
+        rows.append((*where, model, result.metric, setting.estimator, gamma, *numbers, note))
     return rows

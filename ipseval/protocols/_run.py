@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ipseval._compute import ComputeOptions
@@ -48,30 +49,11 @@ class Plan:
     rng: int
     store: Store
     compute: ComputeOptions
-    model_prints: Mapping[str, str]
-    log_prints: Mapping[str, str]
 
-    @classmethod
-    def make(
-        cls,
-        models: Mapping[str, FitFunction],
-        logs: Mapping[str, Interactions],
-        protocols: Sequence[Protocol],
-        rng: int,
-        store: Store,
-        compute: ComputeOptions,
-    ) -> Plan:
-        """Return the plan, with every input read once for its fingerprint."""
-        return cls(
-            models,
-            logs,
-            protocols,
-            rng,
-            store,
-            compute,
-            {name: fingerprint(fit) for name, fit in models.items()},
-            {name: log_fingerprint(log) for name, log in logs.items()},
-        )
+    @cached_property
+    def _prints(self) -> tuple[dict[str, str], dict[str, str]]:
+        models = {name: fingerprint(fit) for name, fit in self.models.items()}
+        return models, {name: log_fingerprint(log) for name, log in self.logs.items()}
 
     def protocols_of(self, log: Interactions) -> list[Protocol]:
         """Return the protocols that can be applied to a log: those in time need timestamps."""
@@ -97,25 +79,19 @@ class Plan:
         """Return the key of one ranking."""
         return digest(
             __version__,
-            self.log_prints[log],
+            self._prints[1][log],
             fingerprint(protocol.split_key),
             fingerprint(protocol.candidates),
             str(self.rng),
             str(repeat),
             model,
-            self.model_prints[model],
+            self._prints[0][model],
         )
 
     def about(self, log: str, protocol: Protocol, repeat: int, model: str) -> dict[str, Any]:
         """Return in words what a stored file holds."""
-        return {
-            "log": log,
-            "model": model,
-            "protocol": protocol.label,
-            "split": protocol.split_key,
-            "repeat": repeat,
-            "rng": self.rng,
-        }
+        where = {"log": log, "model": model, "protocol": protocol.label, "split": protocol.split_key}
+        return {**where, "repeat": repeat, "rng": self.rng}
 
 
 def run(plan: Plan, advance: Callable[[int], object]) -> Iterator[Ranked]:

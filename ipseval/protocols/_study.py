@@ -91,7 +91,7 @@ def study(
     check_inputs(models, logs, protocols, rng)
     options = _options(metrics, estimators, gammas, n_resamples, rng)
     check_fraction("confidence_level", confidence_level)
-    plan = Plan.make(models, logs, protocols, rng, Store.at(path), check_compute(compute))
+    plan = Plan(models, logs, protocols, rng, Store.at(path), check_compute(compute))
     left_out = _without_time(plan)
     for text in left_out:
         warnings.warn(text, DataWarning, stacklevel=2)
