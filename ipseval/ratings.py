@@ -18,7 +18,8 @@ from ipseval.estimators import AOA_POOLED, IPS, SNIPS_POOLED, Estimator
 from ipseval.evaluation import Evaluation, OnLowEss, evaluate_ranks
 from ipseval.inference import IntervalMethod
 from ipseval.interactions import Interactions, check_interactions
-from ipseval.metrics import RatedPairs, RatingMetric, rating_metric
+from ipseval.metrics import RatingMetric, rating_metric
+from ipseval.metrics._ratings import RatedPairs
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 

@@ -16,7 +16,7 @@ from ipseval.metrics._labels import METRICS, metric
 from ipseval.metrics._mean_dcg import MeanDcg
 from ipseval.metrics._ndcg import Ndcg
 from ipseval.metrics._precision import Precision
-from ipseval.metrics._ratings import RATING_METRICS, RatedPairs, RatingMetric, rating_metric
+from ipseval.metrics._ratings import RATING_METRICS, RatingMetric, rating_metric
 from ipseval.metrics._rbp import Rbp
 from ipseval.metrics._recall import Recall
 from ipseval.metrics._reciprocal_rank import ReciprocalRank
@@ -39,7 +39,6 @@ __all__ = [
     "Ndcg",
     "Parameter",
     "Precision",
-    "RatedPairs",
     "RatingMetric",
     "Rbp",
     "Recall",
