@@ -200,6 +200,13 @@ def test_rows_and_order_lines_are_sorted_by_the_estimates():
     assert lines[6:8] == ["  order by e0: c > a, b", "  order by e1: b, a, c"]
 
 
+def test_an_order_reads_the_adjusted_test():
+    """The pair is told apart by e0; by e1 its raw p-value is .01, its adjusted one .06."""
+    text = to_text(by_hand([[0.2, 0.1]] * 2, [[0.01, 0.01]] * 2, ["ab"]))
+    assert "order by e0: a > b\n" in text
+    assert "order by e1: a, b\n" in text
+
+
 def test_an_order_separates_only_what_every_pair_supports():
     told = {frozenset(pair) for pair in ("ac", "bc", "ad", "bd")}
     assert supported_order(list("abcd"), told) == "a, b > c, d"
