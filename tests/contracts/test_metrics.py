@@ -1,0 +1,247 @@
+"""What holds for every metric: weighted values stay values of the metric, and an own one needs one file."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ipseval
+from ipseval.metrics import METRICS
+from ipseval.ranking import RankedPositives
+
+CUTOFFS = {"required": ("@1", "@3", "@20"), "optional": ("", "@3"), "none": ("",)}
+LABELS = [name + k for name, one in METRICS.items() for k in CUTOFFS[one.takes_cutoff]]
+LABELS += ["precision(denominator=min)@3", "ndcg(gain=linear)@3", "rbp(0.5)@2"]
+PLAIN = [label for label in LABELS if "gain" not in label]
+# Metrics of which the best arrangement of all positives has value 1, whatever their number.
+ONE_AT_BEST = ("ndcg", "ap", "auc", "rr", "hit", "precision(denominator=min)")
+
+weight = st.floats(1e-3, 1e3)
+
+
+@st.composite
+def users(draw, ties: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the candidates, the positives first, and the weights of the positives."""
+    n_positives = draw(st.integers(1, 5))
+    n_others = draw(st.integers(1, 5))
+    n = n_positives + n_others
+    if ties:
+        scores = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    else:
+        scores = draw(st.permutations(range(n)))
+    weights = draw(st.lists(weight, min_size=n_positives, max_size=n_positives))
+    return np.array(scores, dtype=float), np.array(weights)
+
+
+def ranked(scores: np.ndarray, n_positives: int) -> RankedPositives:
+    mine = scores[:n_positives, None]
+    return RankedPositives(
+        np.zeros(n_positives, dtype=int),
+        np.arange(n_positives),
+        (scores > mine).sum(axis=1),
+        (scores == mine).sum(axis=1) - 1,
+        np.full(n_positives, scores.size),
+        np.arange(1),
+        np.arange(scores.size),
+        gain=1.0 + np.arange(n_positives) % 3,
+        candidates_by_user=np.array([scores.size]),
+    )
+
+
+def value(label: str, scores: np.ndarray, weights: np.ndarray | None, n_positives: int, **options) -> float:
+    metric = ipseval.metric(label)
+    return float(metric.user_values(ranked(scores, n_positives), weights, **options)[0])
+
+
+@pytest.mark.parametrize("ties", ["mean", "min", "max", "expected"])
+@pytest.mark.parametrize("label", LABELS)
+@settings(max_examples=30)
+@given(user=users())
+def test_weighted_values_are_in_the_range_and_equal_weights_give_the_plain_value(label, ties, user):
+    scores, weights = user
+    low, high = ipseval.metric(label).value_range
+    plain = value(label, scores, None, weights.size, ties=ties)
+    # Positives that share a mean rank inside the cutoff can be more than fit there, with or without weights.
+    if ties != "mean" or ipseval.metric(label).linear_in_rank:
+        assert low <= value(label, scores, weights, weights.size, ties=ties) <= high + 1e-12
+    for equal in (0.01, 1.0, 700.0):
+        got = value(label, scores, np.full(weights.size, equal), weights.size, ties=ties)
+        assert got == pytest.approx(plain, abs=1e-12)
+
+
+@pytest.mark.parametrize("label", LABELS)
+@settings(max_examples=30)
+@given(user=users(), scale=st.floats(1e-6, 1e6))
+def test_only_proportions_of_weights_matter(label, user, scale):
+    scores, weights = user
+    once = value(label, scores, weights, weights.size)
+    assert value(label, scores, scale * weights, weights.size) == pytest.approx(once, rel=1e-9)
+
+
+@pytest.mark.parametrize("label", PLAIN)
+@settings(max_examples=50)
+@given(user=users(ties=False), ties=st.booleans())
+def test_a_positive_that_moves_above_a_non_positive_never_lowers_the_value(label, user, ties):
+    scores, weights = user
+    m = weights.size
+    if ties:
+        scores = np.floor(scores / 2)
+    before = value(label, scores, weights, m)
+    for positive, other in itertools.product(range(m), range(m, scores.size)):
+        if scores[positive] < scores[other]:
+            moved = scores.copy()
+            moved[[positive, other]] = moved[[other, positive]]
+            assert value(label, moved, weights, m) >= before - 1e-12
+
+
+@pytest.mark.parametrize("label", PLAIN)
+@settings(max_examples=50)
+@given(user=users(ties=False))
+def test_the_best_arrangement_of_the_same_positives_has_the_plain_best_value(label, user):
+    _, weights = user
+    m, n = weights.size, user[0].size
+    best = np.concatenate([n + np.argsort(np.argsort(weights)), np.zeros(n - m)])
+    got, name = value(label, best, weights, m), label.partition("@")[0]
+    if name in ONE_AT_BEST:
+        assert got == pytest.approx(1.0, abs=1e-12)
+    if name == "precision":
+        k = ipseval.metric(label).cutoff
+        assert got == pytest.approx(min(k, m) / k, abs=1e-12)
+    if name.startswith("rbp"):
+        assert got == pytest.approx(value(label, best, None, m), abs=1e-12)
+
+
+@pytest.mark.parametrize("label", ["ap", "auc", "rr", "hit@20", "recall@20", "precision@20"])
+@settings(max_examples=50)
+@given(user=users(ties=False))
+def test_a_perfect_ranker_has_the_best_value_in_any_order_of_its_positives(label, user):
+    scores, weights = user
+    m, n = weights.size, scores.size
+    perfect = np.concatenate([n + scores[:m], np.zeros(n - m)])
+    expected = m / 20 if label == "precision@20" else 1.0
+    assert value(label, perfect, weights, m) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_perfect_ranker_of_many_users_is_perfect_under_every_estimator():
+    # At commit 68d2490 this read ap 2.34 and ndcg 1.71: rare items first, weights 1/n*.
+    rng = np.random.default_rng(0)
+    n_users, n_items, m = 40, 60, 6
+    item = np.sort(np.array([rng.choice(n_items, m, replace=False) for _ in range(n_users)]), axis=1)
+    rarest_first = np.argsort(np.argsort(-item, axis=1), axis=1)
+    positives = RankedPositives(
+        np.repeat(np.arange(n_users), m),
+        item.ravel(),
+        rarest_first.ravel(),
+        np.zeros(n_users * m, dtype=int),
+        np.full(n_users * m, n_items),
+        np.arange(n_users),
+        np.arange(n_items),
+    )
+    result = ipseval.evaluate_ranks(
+        {"perfect": positives},
+        propensity=ipseval.KnownPropensity(item=1 / (1 + np.arange(n_items)), is_probability=False).fit(
+            positives
+        ),
+        metrics=["ap", "ap@3", "ndcg", "ndcg@3", "auc", "rr", "hit@1"],
+        estimators=["aoa", "snips", "snips-global", "snips-pooled"],
+        on_low_ess="ignore",
+    )
+    assert result.frame["estimate"].to_numpy() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_tied_positives_and_no_tied_non_positive_leave_auc_alone_under_every_tie_rule():
+    # Positives a, b (tied) and c below the non-positive z: shares 1, 1, 0 of z, weights 10, 10, 1.
+    scores, weights = np.array([5.0, 5.0, 3.0, 4.0]), np.array([10.0, 10.0, 1.0])
+    for ties in ("mean", "min", "max", "expected"):
+        assert value("auc", scores, weights, 3, ties=ties) == pytest.approx(20 / 21, abs=1e-15)
+        assert value("auc", scores, None, 3, ties=ties) == pytest.approx(2 / 3, abs=1e-15)
+
+
+@pytest.mark.parametrize("label", ["ap", "ap@4"])
+@pytest.mark.parametrize("n_tied_positives", [1, 2, 4, 5])
+def test_weighted_ap_is_exact_over_every_order_of_a_few_tied_positives(label, n_tied_positives):
+    rng = np.random.default_rng(n_tied_positives)
+    weights = np.exp(2 * rng.normal(size=n_tied_positives + 1))
+    # One positive first, a non-positive, then the tied ones with two non-positives, and one more below.
+    scores = np.array([9.0, *[5.0] * n_tied_positives, 8.0, 5.0, 5.0, 1.0])
+    every = []
+    for places in itertools.permutations(range(n_tied_positives + 2)):
+        strict = scores.copy()
+        rows = [*range(1, n_tied_positives + 1), n_tied_positives + 2, n_tied_positives + 3]
+        strict[rows] = 5 - 0.1 * np.array(places)
+        every.append(value(label, strict, weights, weights.size))
+    assert value(label, scores, weights, weights.size) == pytest.approx(np.mean(every), abs=1e-12)
+
+
+def test_weighted_ap_of_more_tied_positives_is_near_the_mean_over_orders():
+    # Eight tied positives of weights 1 … 8 among three non-positives: three moments of their sums are kept.
+    rng = np.random.default_rng(0)
+    weights = np.arange(1.0, 9.0)
+    scores = np.zeros(11)
+    every = [value("ap", rng.permutation(11).astype(float), weights, 8) for _ in range(4000)]
+    error = np.std(every) / np.sqrt(len(every))
+    assert value("ap", scores, weights, 8) == pytest.approx(np.mean(every), abs=4 * error)
+
+
+OWN = '''
+from ipseval.metrics import AdditiveMetric, Definition
+
+
+class InverseRank(AdditiveMetric):
+    """Mean of 1/r over relevant items."""
+
+    name = "inverse_rank"
+    summary = "mean reciprocal rank of all relevant items"
+    kind = "mean"
+    definition = Definition("(1/s) Σ_{i∈S} 1{r_i ≤ k} / r_i", "s", "1/r")
+
+    def _curve(self, rank, n_candidates):
+        return 1 / rank
+'''
+
+
+def test_a_metric_of_ones_own_is_one_file_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "_inverse_rank.py"
+    path.write_text(OWN, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("_inverse_rank", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setitem(METRICS, "inverse_rank", module.InverseRank)
+
+    metric = ipseval.metric("Inverse_Rank@3")
+    assert repr(metric) == metric.label == "inverse_rank@3"
+    scores = np.array([3.0, 1.0, 2.0, 0.0])  # ranks 1 and 3 of four
+    assert value("inverse_rank", scores, None, 2) == pytest.approx((1 + 1 / 3) / 2)
+    assert value("inverse_rank@2", scores, None, 2) == pytest.approx(1 / 2)
+    assert value("inverse_rank", scores, np.array([1.0, 3.0]), 2) == pytest.approx((1 + 1) / 4)
+    # Tied with the rest: the mean of 1, 1/2, 1/3, 1/4.
+    assert value("inverse_rank", np.zeros(4), None, 1) == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
+    result = ipseval.evaluate_ranks(
+        {"m": ranked(scores, 2)},
+        propensity=ipseval.KnownPropensity(item=np.full(4, 0.5)).fit(ranked(scores, 2)),
+        metrics=["inverse_rank"],
+        estimators=["aoa", "snips-global", "ips"],
+        n_relevant=2,
+        on_low_ess="ignore",
+    )
+    # ips: Σ (1/P)/r / s = 2 (1 + 1/3) / 2
+    assert result.frame["estimate"].tolist() == pytest.approx([2 / 3, 2 / 3, 4 / 3])
+    assert "exactly unbiased given P and s_u" in result.frame["claim"].iloc[2]
+
+
+def test_a_renamed_metric_gives_the_same_values():
+    scores, weights = np.array([3.0, 1.0, 2.0, 0.0]), np.array([1.0, 4.0])
+    for label in PLAIN:
+        one = ipseval.metric(label)
+        other = type(one)(
+            **{**{key: getattr(one, key) for key in one.parameters}, "cutoff": one.cutoff}, label="x"
+        )
+        assert repr(other) == "x"
+        got = other.user_values(ranked(scores, 2), weights)
+        assert got == pytest.approx(one.user_values(ranked(scores, 2), weights), abs=0)
