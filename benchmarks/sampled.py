@@ -10,23 +10,30 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.sampled_metrics import (
-    corrected_metric,
     equivalent_cutoff,
     expected_sampled,
     sampling_curve,
     std_sampled,
 )
+from ipseval.sampled_metrics import metric as find_metric
 
 N, M = 10_000, 99
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
 METRICS = ("auc", "ap", "ndcg", "recall@10")
 CORRECTIONS = (("rank", None), ("cls", None), ("bv", 0.01), ("bv", 0.1), ("bv", 1.0))
+
+
+def corrected(metric: str, method: Any, variance_weight: float = 0.01) -> np.ndarray:
+    """Return the corrected values of every sampled rank, with the uniform prior."""
+    chosen = find_metric(metric, sampled=method, variance_weight=variance_weight, prior="uniform")
+    return chosen.table(N, M).values
 
 
 def toy() -> pd.DataFrame:
@@ -39,9 +46,8 @@ def toy() -> pd.DataFrame:
             "sampled, without": (M, metric, False),
         }
         for method, g in CORRECTIONS:
-            options = {} if g is None else {"variance_weight": g}
             name = method if g is None else f"{method} g={g:g}"
-            versions[name] = (M, corrected_metric(N, M, metric, method, **options), True)
+            versions[name] = (M, corrected(metric, method, 0.01 if g is None else g), True)
         for name, (m, table, replacement) in versions.items():
             row = {"metric": metric, "version": name}
             for model, ranks in RANKS.items():
@@ -70,7 +76,9 @@ def cost() -> None:
             tracemalloc.start()
             start = time.perf_counter()
             for metric in METRICS:
-                corrected_metric(10**7, 100, metric, method, replacement=replacement)
+                find_metric(metric, sampled=method, prior="uniform").table(
+                    10**7, 100, replacement=replacement
+                )
             seconds = time.perf_counter() - start
             memory = tracemalloc.get_traced_memory()[1] / 1e6
             tracemalloc.stop()
@@ -84,7 +92,7 @@ def main() -> None:
         print(f"rank 10 of {M + 1} stands for rank {float(equivalent_cutoff(10, N, M)):,.0f} of {N:,}\n")
         print("chance to come first:\n", chances().round(3).to_string(), "\n")
     try:
-        corrected_metric(N, M, "ap", "ls")
+        corrected("ap", "ls")
     except InputError as error:
         print(error, "\n")
     cost()

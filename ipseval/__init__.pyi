@@ -31,7 +31,6 @@ from ipseval.evaluation import Evaluation as Evaluation
 from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks
 from ipseval.interactions import Interactions as Interactions
-from ipseval.metrics import metric as metric
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
 from ipseval.propensity import DirectPropensity as DirectPropensity
 from ipseval.propensity import Exposure as Exposure
@@ -49,9 +48,9 @@ from ipseval.ranking import SampledCandidates as SampledCandidates
 from ipseval.ranking import rank_positives as rank_positives
 from ipseval.ratings import evaluate_ratings as evaluate_ratings
 from ipseval.sampled_metrics import correct_sampled as correct_sampled
-from ipseval.sampled_metrics import corrected_metric as corrected_metric
 from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff
 from ipseval.sampled_metrics import expected_sampled as expected_sampled
+from ipseval.sampled_metrics import metric as metric
 from ipseval.splits import Split as Split
 from ipseval.splits import k_core as k_core
 from ipseval.splits import repeated_splits as repeated_splits

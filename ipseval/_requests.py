@@ -18,9 +18,10 @@ from ipseval.estimators import (
     default_estimators,
     resolve_estimator,
 )
-from ipseval.metrics import Metric, metric
+from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.sampled_metrics import metric
 from ipseval.splits import Split
 
 
@@ -148,7 +149,7 @@ def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
         warnings.warn(
             f"{', '.join(plain)}: computed on {m:,} sampled candidates of {n - 1:,}. Values are not "
             "comparable with those of the full ranking, and recommenders may change places. Rank all "
-            "candidates, or correct with ipseval.sampled_metrics.sampled_metric(…).",
+            "candidates, or correct with ipseval.metric(label, sampled='bv').",
             DataWarning,
             stacklevel=4,
         )

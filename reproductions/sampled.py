@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval import expected_sampled, order_agreement
-from ipseval.sampled_metrics import corrected_metric, sampling_curve, std_sampled
+from ipseval.sampled_metrics import metric as find_metric
+from ipseval.sampled_metrics import sampling_curve, std_sampled
 from reproductions.tables import markdown, write_tables
 
 N = 10_000
@@ -148,12 +149,17 @@ def rank_curves(m: int = M, n: int = N) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+def corrected(metric: str, method: Any, variance_weight: float) -> Any:
+    """Return a corrected metric with the uniform prior of the paper."""
+    return find_metric(metric, sampled=method, variance_weight=variance_weight, prior="uniform")
+
+
 def corrected_table(m: int = M, n: int = N) -> pd.DataFrame:
     """Return, by metric, correction and recommender, exact value, expected corrected value, bias and std."""
     rows = []
     for label, metric in list(METRICS.items())[1:]:
         for name, (method, g) in CORRECTIONS.items():
-            table = corrected_metric(n, m, metric, method, variance_weight=g).values
+            table = corrected(metric, method, g).table(n, m).values
             for recommender, ranks in RANKS.items():
                 value = float(expected_sampled(ranks, n, m, table).mean())
                 rows.append(
@@ -176,9 +182,7 @@ def bias_and_std(metric: str, m: int = M, n: int = N) -> pd.DataFrame:
     truth = at_rank(ranks, metric, n)
     frames = []
     for name, (method, g) in {"none": ("none", 1.0), **CORRECTIONS}.items():
-        table = (
-            metric if method == "none" else corrected_metric(n, m, metric, method, variance_weight=g).values
-        )
+        table = corrected(metric, method, g).table(n, m).values
         frame = pd.DataFrame({"correction": name, "rank": ranks})
         frame["bias"] = expected_sampled(ranks, n, m, table) - truth
         frame["std"] = std_sampled(ranks, n, m, table)
@@ -189,8 +193,8 @@ def bias_and_std(metric: str, m: int = M, n: int = N) -> pd.DataFrame:
 def chance_best(metric: str, method: str, variance_weight: float, n_copies: int = 1) -> pd.Series:
     """Return how often C, the best by full ranking, comes first when m = 99 candidates are drawn."""
     curve = sampling_curve(
-        {name: ranks * n_copies for name, ranks in RANKS.items()}, N, n_sampled=[M], metric=metric,
-        method=method, variance_weight=variance_weight, n_repeats=2000, rng=0,
+        {name: ranks * n_copies for name, ranks in RANKS.items()}, N, n_sampled=[M],
+        metric=corrected(metric, method, variance_weight), n_repeats=2000, rng=0,
     )  # fmt: skip
     return curve.set_index("model")["chance_first"]
 

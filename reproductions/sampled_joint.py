@@ -17,7 +17,7 @@ import pandas as pd
 from ipseval.errors import DataWarning
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.ranking import SampledCandidates, rank_positives
-from ipseval.sampled_metrics import sampled_metric
+from ipseval.sampled_metrics import metric as find_metric
 from ipseval.simulation import World
 from ipseval.splits import Split
 
@@ -41,8 +41,8 @@ def compare(
         ranks = {name: rank_positives(model, split, candidates=candidates) for name, model in models.items()}
         for label, full in METRICS.items():
             metrics = {
-                "uncorrected": sampled_metric(label, "none"),
-                "corrected": sampled_metric(label, method),
+                "uncorrected": find_metric(label, sampled="none"),
+                "corrected": find_metric(label, sampled=method),
             }
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)

@@ -57,7 +57,7 @@ LEVELS = {
     "_evaluation": 7,
     "evaluation": 7,
     "ratings": 8,
-    "sampled_metrics": 7,
+    "sampled_metrics": 5,
     "validation": 10,
     "protocols": 10,
     "distributed": 10,

@@ -165,7 +165,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"n_above and n_tied must be >= 0.*1 of 2 positives",
     ),
     "prior of another name": (
-        lambda: ipseval.corrected_metric(20, 5, "auc", prior="estimated"),
+        lambda: ipseval.metric("auc", sampled="bv", prior="estimated").table(20, 5),
         r"unknown value for prior: 'estimated'",
     ),
     "rating predictions labelled twice": (

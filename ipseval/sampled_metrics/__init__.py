@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from ipseval.sampled_metrics._correct import SampledEstimate, correct_sampled
-from ipseval.sampled_metrics._corrected import CorrectedMetric, corrected_metric
 from ipseval.sampled_metrics._expected import equivalent_cutoff, expected_sampled, std_sampled
-from ipseval.sampled_metrics._metric import SampledMetric, sampled_metric
+from ipseval.sampled_metrics._metric import SampledMetric, metric
 from ipseval.sampled_metrics._study import SamplingStudy, sampling_curve, sampling_study
+from ipseval.sampled_metrics._tables import CorrectionTable
 
 __all__ = [
-    "CorrectedMetric",
+    "CorrectionTable",
     "SampledEstimate",
     "SampledMetric",
     "SamplingStudy",
-    "corrected_metric",
     "correct_sampled",
     "equivalent_cutoff",
     "expected_sampled",
-    "sampled_metric",
+    "metric",
     "sampling_curve",
     "sampling_study",
     "std_sampled",

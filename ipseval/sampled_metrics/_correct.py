@@ -12,10 +12,12 @@ from scipy.stats import norm
 from ipseval._checks import check_choice, check_fraction, check_positive_int
 from ipseval._types import FloatArray, readonly
 from ipseval.errors import InputError
-from ipseval.sampled_metrics._corrected import CorrectedMetric, corrected_metric, mean_over_ties
+from ipseval.metrics import Metric
+from ipseval.metrics import metric as find_metric
 from ipseval.sampled_metrics._data import SampledData, read_sampled
+from ipseval.sampled_metrics._expected import sampled_values
 from ipseval.sampled_metrics._fitted import fitted_correction
-from ipseval.sampled_metrics._targets import SingleTarget, single_target
+from ipseval.sampled_metrics._tables import CorrectionTable, correction_table, mean_over_ties
 
 Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
 METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")
@@ -108,8 +110,8 @@ def correct_sampled(
         With a single-target form: auc, atop, ap[@k], rr[@k], ndcg[@k], dcg[@k], mean_dcg[@k], recall@k,
         hit@k, hits@k, precision@k, rbp(p).
     method : str
-        "bv", "cls", "rank", "ls": see `corrected_metric`. "mle": the metric under the rank distribution that
-        EM fits to the sampled ranks; M̂ is the posterior mean. "importance": the metric at the
+        "bv", "cls", "rank", "ls": see `SampledMetric.table`. "mle": the metric under the rank distribution
+        that EM fits to the sampled ranks; M̂ is the posterior mean. "importance": the metric at the
         importance-weighted rank, for candidates drawn with known unequal probabilities (RankedPositives
         only). "none": no correction.
     replacement : bool
@@ -120,7 +122,7 @@ def correct_sampled(
         1/P of each positive: the average becomes Σ_u mean(w M̂) / Σ_u mean(w), the estimator "snips-global",
         and a fitted rank distribution becomes that of the weighted positives.
     variance_weight : float
-        g of "bv", see `corrected_metric`.
+        g of "bv", see `SampledMetric.table`.
     prior : "uniform", "estimated" or (n,) array, optional
         Distribution of the exact ranks for "bv", "cls" and "ls". "estimated", which only "bv" takes and which
         is its default, is the one that "mle" uses; the others default to uniform. Ranks of a recommender
@@ -151,10 +153,10 @@ def correct_sampled(
     candidates)
     """
     check_choice("method", method, METHODS)
-    target = single_target(metric)
+    target = find_metric(metric)
     data = read_sampled(sampled_ranks, n_candidates, n_sampled, replacement, users, weights, method)
     steps = check_positive_int("n_iterations", n_iterations)
-    plain = target.sampled_values(data.n_sampled)
+    plain = sampled_values(target, data.n_sampled)
     uncorrected = mean_over_ties(plain, data.n_above, data.n_tied)
     values: FloatArray | None = None
     condition, drift = 1.0, None
@@ -163,7 +165,7 @@ def correct_sampled(
         values, contributions = plain, uncorrected
     elif method == "importance":
         assert data.estimated_rank is not None
-        contributions = target.values(data.estimated_rank, data.n_candidates)
+        contributions = target.at_rank(data.estimated_rank, data.n_candidates)
     elif method == "rank" or kind == "uniform":
         values, contributions, condition = _by_size(data, target, method, variance_weight)
     elif kind == "estimated":
@@ -211,13 +213,13 @@ def _estimate(
 
 
 def _by_size(
-    data: SampledData, target: SingleTarget, method: Any, g: float
+    data: SampledData, target: Metric, method: Any, g: float
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return M̂ at the median n, M̂(r̃) of each positive at its own n, and the condition number."""
     sizes, back = np.unique(data.n_candidates, return_inverse=True)
     tables, knots, condition = [], _knots(sizes), 1.0
     for n in knots:
-        table = corrected_metric(
+        table = correction_table(
             int(n), data.n_sampled, target, method, replacement=data.replacement, variance_weight=g
         )
         tables.append(table.values)
@@ -249,9 +251,7 @@ def _between(stack: FloatArray, knots: FloatArray, n: FloatArray) -> FloatArray:
     return np.asarray((1 - share)[:, None] * stack[left] + share[:, None] * stack[right])
 
 
-def _with_prior(
-    data: SampledData, target: SingleTarget, method: Any, g: float, prior: Any
-) -> CorrectedMetric:
+def _with_prior(data: SampledData, target: Metric, method: Any, g: float, prior: Any) -> CorrectionTable:
     """Return M̂ under a given prior, which is about one number of candidates."""
     low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
     if high > low:
@@ -259,7 +259,7 @@ def _with_prior(
             f"a prior gives p(r) for one number of candidates, but the data go from {low:,.0f} to {high:,.0f}"
             "; correct each size separately, or use prior='estimated' with method='bv'."
         )
-    return corrected_metric(
+    return correction_table(
         int(low), data.n_sampled, target, method, replacement=data.replacement, variance_weight=g, prior=prior
     )
 

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from ipseval._checks import as_float_vector, check_finite, check_positive_int
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.sampled_metrics._corrected import CorrectedMetric
-from ipseval.sampled_metrics._grid import BLOCK_ENTRIES
-from ipseval.sampled_metrics._laws import rank_law
-from ipseval.sampled_metrics._targets import single_target
+from ipseval.metrics import Metric
+from ipseval.metrics import metric as find_metric
+from ipseval.sampled_metrics._laws import BLOCK_ENTRIES, rank_law
 
 
 def expected_sampled(
@@ -37,8 +36,9 @@ def expected_sampled(
         n, the number of candidates in the exact ranking, the positive included (n − s + 1 in that case).
     n_sampled : int
         m, the number of sampled competitors.
-    metric : str, metric object, CorrectedMetric, or (m + 1,) array
-        A label such as "ndcg@10"; or the values of any metric for the sampled ranks 1 … m + 1.
+    metric : str, Metric, or (m + 1,) array
+        Any label such as "ndcg@10"; or the values of a metric for the sampled ranks 1 … m + 1, such as those
+        of a correction, `ipseval.metric("ap", sampled="cls").table(n, m).values`.
     replacement : bool
         Whether candidates are drawn with replacement.
 
@@ -141,18 +141,17 @@ def _moments(
     return mean[back.ravel()], std[back.ravel()]
 
 
+def sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
+    """Return the metric on a sampled list, not corrected, for the sampled ranks 1 … m + 1, (m + 1,)."""
+    return metric.at_rank(np.arange(1.0, n_sampled + 2), n_sampled + 1.0)
+
+
 def _sampled_values(metric: Any, m: int) -> FloatArray:
-    if isinstance(metric, CorrectedMetric):
-        if metric.n_sampled != m:
-            raise InputError(
-                f"the corrected metric is for {metric.n_sampled} sampled candidates; n_sampled is {m}."
-            )
-        return metric.values
     if isinstance(metric, (np.ndarray, list, tuple)):
         values = as_float_vector("metric (values by sampled rank)", metric, size=m + 1)
         check_finite("metric (values by sampled rank)", values)
         return values
-    return single_target(metric).sampled_values(m)
+    return sampled_values(find_metric(metric), m)
 
 
 def check_ranks(

@@ -1,4 +1,4 @@
-"""Corrected metrics for the evaluation layer: the correction replaces c(r), the weights stay."""
+"""The public `metric`, and metrics that correct sampled ranks: M̂ replaces c(r), the weights stay."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ipseval import metrics
 from ipseval._checks import check_choice
 from ipseval._types import FloatArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics import Definition, Metric, metric
+from ipseval.metrics import Definition, Metric
 from ipseval.ranking import RankedPositives
 from ipseval.sampled_metrics._correct import METHODS, Method, correct_sampled
-from ipseval.sampled_metrics._targets import single_target
+from ipseval.sampled_metrics._expected import sampled_values
+from ipseval.sampled_metrics._tables import TABLE_METHODS, CorrectionTable, correction_table
+
+Prior = Literal["uniform", "estimated"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,12 +26,15 @@ class SampledMetric(Metric):
     """A metric of mean type for sampled ranks: (1/s) Σ M̂(r̃), with M̂ in place of the contribution c(r).
 
     Every estimator that takes c(r) takes M̂(r̃): the propensity weights undo what was not observed, M̂ what
-    was not ranked. Standard errors are those of the estimator, with M̂ held fixed.
+    was not ranked. Standard errors are those of the estimator, with M̂ held fixed. Made by
+    `ipseval.metric(label, sampled=method)`.
     """
 
-    target_label: str = field(kw_only=True)
+    base: Metric = field(kw_only=True)
     method: Method = field(kw_only=True)
-    options: dict[str, Any] = field(kw_only=True)
+    variance_weight: float = field(default=0.01, kw_only=True)
+    prior: Any = field(default=None, kw_only=True)
+    n_iterations: int = field(default=100, kw_only=True)
 
     name = "sampled"
     kind = "mean"
@@ -40,15 +47,78 @@ class SampledMetric(Metric):
     @property
     def approximate(self) -> str:  # type: ignore[override]  # follows from the correction
         """Why nothing is claimed of any estimator; "" for AUC, whose correction is unbiased."""
-        linear = metric(self.target_label).linear_in_rank and self.method in ("rank", "importance")
+        linear = self.base.linear_in_rank and self.method in ("rank", "importance")
         return "" if linear else "the correction for sampling is not unbiased"
 
     @property
     def definition(self) -> Definition:  # type: ignore[override]
         """The words of the card."""
         return Definition(
-            formula=f"(1/s) Σ_{{i∈S}} M̂(r̃_i): {self.target_label} from sampled ranks by {self.method!r}",
+            formula=f"(1/s) Σ_{{i∈S}} M̂(r̃_i): {self.base.label} from sampled ranks by {self.method!r}",
             denominator="s, the number of relevant items",
+        )
+
+    def table(self, n_candidates: int, n_sampled: int, *, replacement: bool = True) -> CorrectionTable:
+        """Return M̂(r̃) for every sampled rank r̃ = 1 … m + 1, computed from the sampling law alone.
+
+        With A[r, i] = P(r̃ = i | r), D = diag(p), b[r] = M(r) and c[i] = Σ_r p(r) A[r, i]:
+
+        ========  ============================================================================================
+        "none"    M(r̃) among the m + 1 candidates: no correction
+        "rank"    M(1 + (n − 1)(r̃ − 1)/m): the metric at the unbiased estimate of the rank
+        "bv"      ((1 − g) AᵀDA + g diag(c))⁻¹ AᵀD b: least mean squared bias + g/(1 − g)·variance
+        "cls"     least ‖D^½ (A M̂ − b)‖ over M̂ that are non-increasing and >= 0
+        "ls"      least ‖D^½ (A M̂ − b)‖; refused where the system is ill-conditioned
+        ========  ============================================================================================
+
+        None is unbiased for recall@k, AP or NDCG when m < n − 1: E[M̂ | r] is a polynomial of degree <= m.
+
+        Parameters
+        ----------
+        n_candidates, n_sampled : int
+            n, the positive included, and m. Up to m = 5,000 for the methods that solve a system.
+        replacement : bool
+            Whether candidates are drawn with replacement.
+
+        Raises
+        ------
+        InputError
+            For "mle", "importance", and a prior that is estimated from data, as a table has no data; for bad
+            sizes; and for a system whose condition number makes the answer noise.
+
+        References
+        ----------
+        Krichene & Rendle (2020), doi:10.1145/3394486.3403226; Li et al. (2023), doi:10.1609/aaai.v37i4.25561
+
+        Examples
+        --------
+        One competitor is drawn from n = 3: (2 − r̃) estimates AUC = (3 − r)/2 without bias.
+
+        >>> metric("auc", sampled="ls").table(3, 1).values.round(12) + 0.0
+        array([1., 0.])
+        """
+        if self.method == "none":
+            values = sampled_values(self.base, n_sampled)
+            return CorrectionTable(values, self.base.label, "none", n_candidates, n_sampled, replacement)
+        if self.method not in TABLE_METHODS:
+            raise InputError(
+                f"{self.label} is fitted to sampled ranks, and a table has none; use correct_sampled, or "
+                f"sampled={', '.join(map(repr, TABLE_METHODS))}."
+            )
+        fits = self.prior is None and self.method == "bv"
+        if fits or (isinstance(self.prior, str) and self.prior == "estimated"):
+            raise InputError(
+                f"{self.label} estimates its prior from sampled ranks, and a table has none; pass "
+                "prior='uniform' or p(r) of every rank."
+            )
+        return correction_table(
+            n_candidates,
+            n_sampled,
+            self.base,
+            self.method,
+            replacement=replacement,
+            variance_weight=self.variance_weight,
+            prior=self.prior,
         )
 
     def contributions(
@@ -66,7 +136,13 @@ class SampledMetric(Metric):
         if self._rule(ranked, ties) != "expected":
             raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
         return correct_sampled(
-            ranked, metric=self.target_label, method=self.method, weights=weights, **self.options
+            ranked,
+            metric=self.base,
+            method=self.method,
+            weights=weights,
+            variance_weight=self.variance_weight,
+            prior=self.prior,
+            n_iterations=self.n_iterations,
         ).contributions
 
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
@@ -79,37 +155,66 @@ class SampledMetric(Metric):
         return np.asarray(total / n_relevant)
 
 
-def sampled_metric(
-    metric: Any,
-    method: Method = "bv",
+def metric(
+    label: str | Metric,
     *,
+    compat: str | None = None,
+    sampled: Method | None = None,
     variance_weight: float = 0.01,
-    prior: Literal["uniform", "estimated"] | npt.ArrayLike | None = None,
+    prior: Prior | npt.ArrayLike | None = None,
     n_iterations: int = 100,
-) -> SampledMetric:
-    """Return a metric for `evaluate_ranks` that corrects sampled ranks: use it with any estimator.
-
-    The value of a positive is M̂(r̃), an estimate of the metric M for that positive alone; a user's value is
-    their (weighted) mean. So recall@k and mean_dcg@k are estimated as such; ndcg and ap in the form for one
-    relevant item (1/log2(1 + r) and 1/r), which is mean_dcg for ndcg.
+    **parameters: Any,
+) -> Metric:
+    """Return the metric that a label names; its repr is the label.
 
     Parameters
     ----------
-    metric : str or metric object
-        With a single-target form; see `correct_sampled`, which has the other parameters too.
+    label : str
+        "recall@10", "auc", "rbp(0.9)", "dcg(gain=exponential)@10", in any case; other names of the same
+        metrics are read too ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
+    compat : str, optional
+        "ranx", "sklearn", "trec_eval", "implicit", "lenskit", "rectools" or "recbole": the metric by that
+        library's convention, for `aoa` only; the label says so: "ndcg@10[lenskit]".
+    sampled : str, optional
+        "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
+        candidates, corrected by that method of `correct_sampled`; the label says so: "recall@10~bv". Each
+        positive is worth an estimate of the metric for that positive alone, and a user the (weighted) mean.
+        So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
+    variance_weight, prior, n_iterations
+        Of the correction, see `correct_sampled`.
+    **parameters
+        The same as inside the parentheses: `metric("precision@10", denominator="min")`.
 
     Raises
     ------
-    InputError, UnknownNameError
-        For a metric without a single-target form or an unknown method.
+    UnknownNameError
+        For a name or parameter that does not exist.
+    InputError
+        For a cutoff that is missing, not allowed, or not an integer >= 1, or a bad parameter value.
 
     Examples
     --------
-    >>> sampled_metric("recall@10", "bv"), sampled_metric("ndcg", "mle")
+    >>> metric("nDCG@10"), metric("MAP@5"), metric("recall@10", compat="lenskit")
+    (ndcg@10, ap@5, recall@10[lenskit])
+    >>> metric("recall@10", sampled="bv"), metric("ndcg~mle")
     (recall@10~bv, ndcg~mle)
     """
-    check_choice("method", method, METHODS)
-    target = single_target(metric)
-    options = {"variance_weight": variance_weight, "prior": prior, "n_iterations": n_iterations}
-    label = f"{target.label}~{method}"
-    return SampledMetric(label=label, target_label=target.label, method=method, options=options)
+    if isinstance(label, str) and "~" in label:
+        label, _, method = (part.strip() for part in label.partition("~"))
+        if sampled not in (None, method):
+            raise InputError(f"metric {label!r}: the label says ~{method}, sampled={sampled!r}.")
+        check_choice("the correction after ~", method, METHODS)
+        sampled = method  # type: ignore[assignment]  # checked
+    base = metrics.metric(label, compat=compat, **parameters)
+    if sampled is None:
+        return base
+    check_choice("sampled", sampled, METHODS)
+    base.at_rank(np.ones(1), 2.0)  # raises for a metric that is not one of a single rank
+    return SampledMetric(
+        label=f"{base.label}~{sampled}",
+        base=base,
+        method=sampled,
+        variance_weight=variance_weight,
+        prior=prior,
+        n_iterations=n_iterations,
+    )

@@ -17,12 +17,14 @@ from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.adapters import adapt
 from ipseval.agreement import order_agreement
 from ipseval.errors import InputError
+from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.report import Table, Tables, to_text
 from ipseval.sampled_metrics._correct import Method, correct_sampled
-from ipseval.sampled_metrics._corrected import corrected_metric, mean_over_ties
 from ipseval.sampled_metrics._expected import check_ranks, expected_sampled, std_sampled
-from ipseval.sampled_metrics._targets import NO_CUTOFF, SingleTarget, single_target
+from ipseval.sampled_metrics._metric import SampledMetric
+from ipseval.sampled_metrics._metric import metric as find_metric
+from ipseval.sampled_metrics._tables import mean_over_ties
 
 DEFAULT_SIZES = (10, 50, 100, 500, 1000)
 SETTING = ["metric", "distribution", "n_sampled", "method"]
@@ -34,16 +36,14 @@ def sampling_curve(
     *,
     n_sampled: Iterable[int] = DEFAULT_SIZES,
     metric: Any = "recall@10",
-    method: Method = "none",
     replacement: bool = True,
-    variance_weight: float = 0.01,
     n_repeats: int = 1000,
     rng: RngLike = 0,
 ) -> pd.DataFrame:
     """Return, for each recommender and m, what a sampled metric is expected to be and how often it wins.
 
-    From exact ranks, uniform draws and a table of corrections (method "none", "rank", "bv" or "cls"); the
-    draws of different positives and recommenders are independent.
+    From exact ranks, uniform draws and, for `ipseval.metric(label, sampled=method, prior="uniform")`, a table
+    of corrections. The draws of different positives and recommenders are independent.
 
     Returns
     -------
@@ -67,23 +67,18 @@ def sampling_curve(
     """
     if len(ranks) < 2:
         raise InputError(f"at least two recommenders are needed for an order; got {len(ranks)}.")
-    target = single_target(metric)
+    chosen = find_metric(metric)
+    if not isinstance(chosen, SampledMetric):
+        chosen = find_metric(chosen, sampled="none")
+    assert isinstance(chosen, SampledMetric)
+    target, method = chosen.base, chosen.method
     generator = as_generator(rng)
     check_positive_int("n_repeats", n_repeats)
     given = {name: check_ranks(one, n_candidates, 1, True)[0] for name, one in ranks.items()}
-    exact = {name: float(target.values(one, float(n_candidates)).mean()) for name, one in given.items()}
+    exact = {name: float(target.at_rank(one, float(n_candidates)).mean()) for name, one in given.items()}
     frames = []
     for m in n_sampled:
-        if method == "none":
-            table = target.sampled_values(m)
-        elif method in ("rank", "bv", "cls"):
-            table = corrected_metric(
-                n_candidates, m, target, method, replacement=replacement, variance_weight=variance_weight
-            ).values
-        else:
-            raise InputError(
-                f"sampling_curve needs a method that is a table (none, rank, bv, cls); got {method!r}."
-            )
+        table = chosen.table(n_candidates, m, replacement=replacement).values
         arguments = (n_candidates, m, table, replacement)
         frame = pd.DataFrame(
             {"model": list(given), "n_sampled": m, "method": method, "exact": exact.values()}
@@ -226,7 +221,7 @@ def sampling_study(
     """
     if len(models) < 2:
         raise InputError(f"at least two recommenders are needed for an order; got {len(models)}.")
-    targets = [single_target(metric) for metric in metrics]
+    targets = [find_metric(metric) for metric in metrics]
     schemes = {"uniform": "uniform"} if distributions is None else dict(distributions)
     rows = []
     for name, model in models.items():
@@ -262,12 +257,12 @@ def sampling_study(
     return SamplingStudy(pd.DataFrame(rows))
 
 
-def full_ranking_value(ranked: RankedPositives, target: SingleTarget) -> float:
+def full_ranking_value(ranked: RankedPositives, target: Metric) -> float:
     """Return the mean over users of the mean of M(r) over their positives, expected over ties."""
-    if target.label in NO_CUTOFF:
+    if target.linear_in_rank:
         mean_rank = 1 + ranked.n_above + ranked.n_tied / 2
-        value = target.values(mean_rank, ranked.n_candidates.astype(np.float64))
+        value = target.at_rank(mean_rank, ranked.n_candidates.astype(np.float64))
     else:
         every_rank = np.arange(1.0, ranked.n_candidates.max() + 1)
-        value = mean_over_ties(target.values(every_rank, every_rank.size), ranked.n_above, ranked.n_tied)
+        value = mean_over_ties(target.at_rank(every_rank, every_rank.size), ranked.n_above, ranked.n_tied)
     return float((ranked.sum_by_user(value) / ranked.counts).mean())

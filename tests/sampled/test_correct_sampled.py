@@ -10,7 +10,8 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.ranking import RankedPositives, SampledCandidates, Sampling, rank_positives
-from ipseval.sampled_metrics import correct_sampled, corrected_metric
+from ipseval.sampled_metrics import correct_sampled
+from tests.sampled.test_corrected import corrected_metric
 from tests.worlds import random_world
 
 N, M = 2000, 30
@@ -229,7 +230,7 @@ def test_full_ranks_have_nothing_to_correct():
 def test_corrected_metrics_run_through_every_estimator(method):
     world = random_world(3)
     ranked = rank_positives(world.scores, world.split, candidates=SampledCandidates(8, rng=0))
-    metric = ipseval.sampled_metrics.sampled_metric("recall@5", method)
+    metric = ipseval.metric("recall@5", sampled=method)
     evaluation = ipseval.evaluate_ranks(
         {"model": ranked},
         propensity=ipseval.KnownPropensity(item=world.propensity).fit(world.split.train),
@@ -258,12 +259,12 @@ def test_metrics_read_off_sampled_ranks_warn_and_corrected_ones_do_not():
     ranked = rank_positives(world.scores, world.split, candidates=SampledCandidates(3, rng=0))
     with pytest.warns(ipseval.DataWarning, match="recall@2: computed on 3 sampled candidates of 22"):
         ipseval.evaluate_ranks({"model": ranked}, metrics=["recall@2", "auc"])
-    corrected = ipseval.sampled_metrics.sampled_metric("recall@2", "rank")
+    corrected = ipseval.metric("recall@2", sampled="rank")
     ipseval.evaluate_ranks({"model": ranked}, metrics=[corrected, "auc"])
 
 
 def test_the_corrected_auc_keeps_the_claim_of_its_estimator():
-    metric = ipseval.sampled_metrics.sampled_metric("auc", "rank")
+    metric = ipseval.metric("auc", sampled="rank")
     assert "snips-pooled consistent" in ipseval.card(metric)
     with pytest.raises(InputError, match="averages over ties"):
         metric.contributions(ranked_with([0], [0]), ties="min")

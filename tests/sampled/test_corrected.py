@@ -12,10 +12,11 @@ from scipy.stats import binom, hypergeom
 
 from ipseval._quadrature import gauss_sum
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.sampled_metrics import CorrectedMetric, corrected_metric, expected_sampled, std_sampled
-from ipseval.sampled_metrics import _grid as grid_module
-from ipseval.sampled_metrics._corrected import _sums
-from ipseval.sampled_metrics._targets import single_target
+from ipseval.metrics import AdditiveMetric
+from ipseval.sampled_metrics import CorrectionTable, correct_sampled, expected_sampled, std_sampled
+from ipseval.sampled_metrics import _laws as grid_module
+from ipseval.sampled_metrics import metric as find_metric
+from ipseval.sampled_metrics._tables import _sums
 from tests.sampled.test_expected import RANKS, SIX_DECIMALS, N
 
 # m = 99, n = 10 000, binomial, uniform prior: M̂(1) … M̂(4), computed once by exact summation.
@@ -58,6 +59,14 @@ EXPECTED = {
 }
 
 
+def corrected_metric(
+    n_candidates, n_sampled, metric="recall@10", method="bv", *, replacement=True, prior="uniform", **options
+):
+    """Return the table of a correction, under the uniform prior where none is given."""
+    chosen = find_metric(metric, sampled=method, prior=prior, **options)
+    return chosen.table(n_candidates, n_sampled, replacement=replacement)
+
+
 def correction(metric, method, g=None, n=N, m=99, **options):
     if g is not None:
         options["variance_weight"] = g
@@ -73,7 +82,7 @@ def test_the_reference_tables_are_reproduced(key):
 
 @pytest.mark.parametrize("key", EXPECTED, ids=str)
 def test_the_expected_corrected_values_are_reproduced(key):
-    corrected = correction(*key)
+    corrected = correction(*key).values
     expected, deviations = EXPECTED[key]
     means = [expected_sampled(ranks, N, 99, corrected).mean() for ranks in RANKS.values()]
     np.testing.assert_allclose(means, expected, atol=SIX_DECIMALS, rtol=0)
@@ -158,7 +167,7 @@ def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estim
 @pytest.mark.parametrize(("n", "m"), [(12_000, 100), (20_000, 12), (3_000, 400)])
 @pytest.mark.parametrize("metric", ["recall@10", "recall@777", "ap", "ndcg@50", "ndcg"])
 def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, metric, replacement):
-    target = single_target(metric)
+    target = find_metric(metric)
     sums = {}
     for limit in (0, 10**12):
         monkeypatch.setattr(grid_module, "EXACT_ENTRIES", limit)
@@ -190,8 +199,8 @@ def test_ten_million_candidates_take_seconds_and_little_memory(metric, method):
 
 
 def test_a_corrected_metric_says_what_it_is_and_averages_over_ties():
-    corrected = CorrectedMetric(np.array([0.9, 0.3, 0.0]), "ap", "bv", 100, 2, True, 0.5)
-    assert repr(corrected) == "CorrectedMetric(ap, bv g=0.5; 2 of 100 candidates, with replacement)"
+    corrected = CorrectionTable(np.array([0.9, 0.3, 0.0]), "ap", "bv", 100, 2, True, 0.5)
+    assert repr(corrected) == "CorrectionTable(ap, bv g=0.5; 2 of 100 candidates, with replacement)"
     np.testing.assert_allclose(corrected.at(np.array([0, 0, 1]), np.array([0, 2, 1])), [0.9, 0.4, 0.15])
     with pytest.raises(ValueError, match="read-only"):
         corrected.values[0] = 1
@@ -217,15 +226,71 @@ def test_bad_input_is_named(options, message):
 
 
 def test_a_table_for_another_number_of_draws_is_refused():
-    with pytest.raises(InputError, match="for 10 sampled candidates; n_sampled is 11"):
-        expected_sampled([1], 100, 11, corrected_metric(100, 10, "ap"))
+    with pytest.raises(InputError, match="12"):
+        expected_sampled([1], 100, 11, corrected_metric(100, 10, "ap").values)
 
 
 def test_an_unknown_method_lists_the_choices():
-    with pytest.raises(UnknownNameError, match="Choices: bv, cls, ls, rank"):
+    with pytest.raises(UnknownNameError, match="Choices: bv, cls, importance, ls"):
         corrected_metric(100, 10, "ap", "bvg")
 
 
-def test_a_uniform_prior_has_a_name_and_is_the_default():
-    named, default = corrected_metric(20, 5, "ap", prior="uniform"), corrected_metric(20, 5, "ap")
+def test_bv_has_one_default_prior_and_a_table_without_data_asks_for_it():
+    # At commit 68d2490 `corrected_metric` took the uniform prior and `correct_sampled` the estimated one.
+    for prior in (None, "estimated"):
+        with pytest.raises(InputError, match=r"ap~bv estimates its prior.*pass prior='uniform'"):
+            find_metric("ap", sampled="bv", prior=prior).table(20, 5)
+    for method in ("mle", "importance"):
+        with pytest.raises(InputError, match="is fitted to sampled ranks"):
+            find_metric("ap", sampled=method).table(20, 5)
+    named, default = (
+        find_metric("ap", sampled="cls", prior=prior).table(20, 5) for prior in ("uniform", None)
+    )
     assert named.values.tolist() == default.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("label", "values"),
+    [
+        ("Recall@2", [1, 1, 0, 0]),
+        ("hr@2", [1, 1, 0, 0]),
+        ("mrr", [1, 1 / 2, 1 / 3, 1 / 4]),
+        ("map@3", [1, 1 / 2, 1 / 3, 0]),
+        ("rbp(0.5)@3", [1 / 2, 1 / 4, 1 / 8, 0]),
+        ("precision(denominator=min)@2", [1, 1, 0, 0]),
+        ("p@2", [1 / 2, 1 / 2, 0, 0]),
+        ("atop", [1, 2 / 3, 1 / 3, 0]),
+        ("ndcg(gain=linear)@1", [1, 0, 0, 0]),
+    ],
+)
+def test_every_label_of_a_metric_is_read_by_the_sampled_functions(label, values):
+    # Ranks 1 and 4 of 4 are surely ranks 1 and 4 of a full draw; with m = 3 of 3 all ranks are kept.
+    got = expected_sampled([1, 2, 3, 4], 4, 3, label, replacement=False)
+    assert got == pytest.approx(values, abs=1e-12)
+    table = find_metric(label, sampled="none").table(4, 3)
+    assert table.values == pytest.approx(values, abs=1e-15)
+
+
+def test_an_additive_metric_of_ones_own_can_be_corrected():
+    class InverseRoot(AdditiveMetric):
+        name, kind = "inverse_root", "mean"
+
+        def _curve(self, rank, n_candidates):
+            return rank**-0.5
+
+    got = expected_sampled([1, 3], 3, 2, InverseRoot(), replacement=False)
+    assert got == pytest.approx([1, 3**-0.5])
+    assert repr(find_metric(InverseRoot(2), sampled="rank")) == "inverse_root@2~rank"
+    result = correct_sampled([1, 3], 3, 2, InverseRoot(), "ls", replacement=False)
+    assert result.estimate == pytest.approx((1 + 3**-0.5) / 2)
+    with pytest.raises(InputError, match="depends on the grade"):
+        correct_sampled([1, 3], 3, 2, "dcg(gain=linear)")
+
+
+def test_a_corrected_metric_reads_back_from_its_label():
+    for label in ("recall@10~bv", "ndcg~mle", "rbp(0.5)@3~cls"):
+        assert repr(find_metric(label)) == label
+    with pytest.raises(InputError, match="the label says ~bv"):
+        find_metric("recall@10~bv", sampled="mle")
+    with pytest.raises(UnknownNameError, match="bv"):
+        find_metric("recall@10~bw")

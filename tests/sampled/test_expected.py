@@ -152,10 +152,10 @@ def test_the_equivalent_cutoff_scales_by_the_share_that_is_sampled():
         (lambda: expected_sampled([1], 10, 10, "ap", False), "to draw 10 others without replacement"),
         (lambda: expected_sampled([1, 2], [10, 11, 12], 2, "ap"), "one number or 2"),
         (lambda: expected_sampled([1], 10.5, 2, "ap"), "n_candidates must be whole numbers"),
-        (lambda: expected_sampled([1], 10, 2, "recall"), "recall needs a cutoff"),
-        (lambda: expected_sampled([1], 10, 2, "auc@5"), "auc has no cutoff"),
-        (lambda: expected_sampled([1], 10, 2, "recall@ten"), "does not parse"),
-        (lambda: expected_sampled([1], 10, 2, 3), "metric must be a label"),
+        (lambda: expected_sampled([1], 10, 2, "recall"), "'recall' needs a cutoff"),
+        (lambda: expected_sampled([1], 10, 2, "auc@5"), "'auc' takes no cutoff"),
+        (lambda: expected_sampled([1], 10, 2, "recall@ten"), "integer >= 1; got 'ten'"),
+        (lambda: expected_sampled([1], 10, 2, 3), "a metric is a label"),
         (lambda: expected_sampled([1], 10, 2, [1.0, 2.0]), "must have 3 entries"),
         (lambda: expected_sampled([1], 10, 2, [1.0, 2.0, np.inf]), "must be finite"),
         (lambda: equivalent_cutoff(0, 10, 2), "k must be in 1 … n_sampled . 1 = 3"),
@@ -168,5 +168,5 @@ def test_bad_input_is_named(call, message):
 
 
 def test_an_unknown_metric_lists_the_choices():
-    with pytest.raises(UnknownNameError, match=r"mrr.*Choices: ap, atop, auc"):
-        expected_sampled([1], 10, 2, "mrr")
+    with pytest.raises(UnknownNameError, match=r"f1.*Choices: ap, atop, auc"):
+        expected_sampled([1], 10, 2, "f1@3")

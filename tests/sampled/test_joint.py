@@ -7,7 +7,8 @@ import pytest
 
 import ipseval
 from ipseval.ranking import SampledCandidates, rank_positives
-from ipseval.sampled_metrics import correct_sampled, sampled_metric
+from ipseval.sampled_metrics import correct_sampled
+from ipseval.sampled_metrics import metric as find_metric
 from ipseval.simulation import World
 
 FULL = {"recall@10": "recall@10", "ndcg@10": "mean_dcg@10"}  # ndcg of one relevant item is its mean_dcg
@@ -27,7 +28,7 @@ def errors(world, metric, method):
     evaluation = ipseval.evaluate_ranks(
         {name: rank_positives(model, split, candidates=candidates) for name, model in models.items()},
         propensity=world.propensity,
-        metrics=[sampled_metric(metric, "none"), sampled_metric(metric, method)],
+        metrics=[find_metric(metric, sampled="none"), find_metric(metric, sampled=method)],
         estimators=["aoa", "snips-global"],
         on_low_ess="ignore",
     )

@@ -7,9 +7,9 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking import rank_positives
+from ipseval.sampled_metrics import metric as find_metric
 from ipseval.sampled_metrics import sampling_curve, sampling_study
 from ipseval.sampled_metrics._study import full_ranking_value
-from ipseval.sampled_metrics._targets import single_target
 from tests.sampled.test_expected import RANKS, WITH, N
 from tests.worlds import random_world
 
@@ -36,13 +36,15 @@ def test_simulated_chances_agree_with_enumeration():
 
 @pytest.mark.parametrize("method", ["rank", "bv", "cls"])
 def test_the_curve_takes_every_table(method):
-    curve = sampling_curve(RANKS, N, n_sampled=[99], metric="ap", method=method, n_repeats=10)
+    curve = sampling_curve(
+        RANKS, N, n_sampled=[99], metric=find_metric("ap", sampled=method, prior="uniform"), n_repeats=10
+    )
     assert np.isfinite(curve["expected"]).all()
 
 
 def test_the_curve_refuses_what_it_cannot_do():
-    with pytest.raises(InputError, match="a method that is a table"):
-        sampling_curve(RANKS, N, method="mle")
+    with pytest.raises(InputError, match="is fitted to sampled ranks"):
+        sampling_curve(RANKS, N, metric="recall@10~mle")
     with pytest.raises(InputError, match="at least two recommenders"):
         sampling_curve({"A": [1]}, N)
 
@@ -68,7 +70,7 @@ def test_the_study_compares_every_setting_with_full_ranking():
     assert len(study.frame) == 3 * 2 * 2 * 2 * 2  # models, m, methods, distributions, repeats
     methods = study.frame.groupby("distribution")["method"].unique().map(list).to_dict()
     assert methods == {"uniform": ["none", "mle"], "weights": ["none", "importance"]}
-    exact = full_ranking_value(rank_positives(models["weak"], world.split), single_target("recall@5"))
+    exact = full_ranking_value(rank_positives(models["weak"], world.split), find_metric("recall@5"))
     assert set(study.frame[study.frame["model"] == "weak"]["exact"]) == {exact}
     agreement = study.agreement
     assert len(agreement) == 8
@@ -81,9 +83,9 @@ def test_full_ranking_values_average_over_ties():
     world = random_world(4)
     flat = rank_positives(np.zeros_like(world.scores), world.split)
     n = flat.n_candidates.astype(float)
-    recall = full_ranking_value(flat, single_target("recall@5"))
+    recall = full_ranking_value(flat, find_metric("recall@5"))
     assert recall == pytest.approx((flat.sum_by_user(5 / n) / flat.counts).mean())
-    assert full_ranking_value(flat, single_target("auc")) == pytest.approx(0.5)
+    assert full_ranking_value(flat, find_metric("auc")) == pytest.approx(0.5)
 
 
 def test_the_study_needs_an_order():

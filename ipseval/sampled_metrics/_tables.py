@@ -1,9 +1,8 @@
-"""Corrected metrics: a value M̂(r̃) for every sampled rank that estimates M(r)."""
+"""Correction tables: a value M̂(r̃) for every sampled rank that estimates M(r)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +12,9 @@ from scipy.optimize import nnls
 from ipseval._checks import as_float_vector, check_choice, check_finite, check_positive_int
 from ipseval._types import FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.sampled_metrics._grid import RankGrid, rank_grid
-from ipseval.sampled_metrics._targets import SingleTarget, single_target
+from ipseval.metrics import Metric
+from ipseval.sampled_metrics._laws import RankGrid, rank_grid
 
-TableMethod = Literal["rank", "bv", "cls", "ls"]
 TABLE_METHODS = ("rank", "bv", "cls", "ls")
 # Beyond this, plain least squares amplifies the noise of the sampled ranks ten-million-fold.
 MAX_CONDITION = 1e7
@@ -25,7 +23,7 @@ MAX_SAMPLED = 5_000
 
 
 @dataclass(frozen=True, eq=False)
-class CorrectedMetric:
+class CorrectionTable:
     """M̂(r̃), an estimate of a metric's full-ranking value from a sampled rank.
 
     Attributes
@@ -60,7 +58,7 @@ class CorrectedMetric:
         g = "" if self.variance_weight is None else f" g={self.variance_weight:g}"
         drawn = "with" if self.replacement else "without"
         return (
-            f"CorrectedMetric({self.label}, {self.method}{g}; {self.n_sampled} of {self.n_candidates:,} "
+            f"CorrectionTable({self.label}, {self.method}{g}; {self.n_sampled} of {self.n_candidates:,} "
             f"candidates, {drawn} replacement)"
         )
 
@@ -80,67 +78,28 @@ def mean_over_ties(values: FloatArray, n_above: IntArray, n_tied: IntArray | int
     return np.where(size == 1, values[n_above], (total[n_above + size] - total[n_above]) / size)
 
 
-def corrected_metric(
+def correction_table(
     n_candidates: int,
     n_sampled: int,
-    metric: Any = "recall@10",
-    method: TableMethod = "bv",
+    target: Metric,
+    method: str,
     *,
     replacement: bool = True,
     variance_weight: float = 0.01,
-    prior: npt.ArrayLike | Literal["uniform"] | None = None,
-) -> CorrectedMetric:
-    """Return M̂(r̃) for every sampled rank r̃ = 1 … m + 1, computed from the sampling law alone.
+    prior: npt.ArrayLike | str | None = None,
+) -> CorrectionTable:
+    """Return M̂(r̃) for every sampled rank r̃ = 1 … m + 1; parameters and errors are in `SampledMetric.table`.
 
-    With A[r, i] = P(r̃ = i | r), D = diag(p), b[r] = M(r) and c[i] = Σ_r p(r) A[r, i]:
-
-    ========  =============================================================================================
-    "rank"    M(1 + (n − 1)(r̃ − 1)/m): the metric at the unbiased estimate of the rank
-    "bv"      ((1 − g) AᵀDA + g diag(c))⁻¹ AᵀD b: least mean squared bias + g/(1 − g)·variance
-    "cls"     least ‖D^½ (A M̂ − b)‖ over M̂ that are non-increasing and >= 0
-    "ls"      least ‖D^½ (A M̂ − b)‖; refused where the system is ill-conditioned
-    ========  =============================================================================================
-
-    None is unbiased for recall@k, AP or NDCG when m < n − 1: E[M̂ | r] is a polynomial of degree <= m in r.
-
-    Parameters
-    ----------
-    n_candidates, n_sampled : int
-        n, the positive included, and m. Up to m = 5,000 for the methods that solve a system.
-    metric : str or metric object
-        Any metric with a single-target form; see `expected_sampled`.
-    variance_weight : float
-        g in (0, 1], for "bv": 1 is the posterior mean E[M(r) | r̃] under the prior; towards 0 the bias falls
-        and the variance rises. About one over the number of positives balances the two.
-    prior : "uniform" or (n,) array, optional
-        p(r), the expected distribution of the ranks; normalised. Default: uniform.
-
-    Raises
-    ------
-    InputError
-        For bad sizes, a prior that is not one, and for a system whose condition number makes the answer
-        noise; the text gives the number and what to use instead.
-
-    References
-    ----------
-    Krichene & Rendle (2020), doi:10.1145/3394486.3403226; Li et al. (2023), doi:10.1609/aaai.v37i4.25561
-
-    Examples
-    --------
-    One competitor is drawn from n = 3: (2 − r̃) estimates AUC = (3 − r)/2 without bias.
-
-    >>> corrected_metric(3, 1, "auc", "ls").values.round(12) + 0.0
-    array([1., 0.])
+    Without a prior: the uniform one.
     """
     check_choice("method", method, TABLE_METHODS)
     n = check_positive_int("n_candidates", n_candidates, minimum=2)
     m = check_positive_int("n_sampled", n_sampled)
     if not replacement and m > n - 1:
         raise InputError(f"cannot draw {m} of {n - 1} other candidates without replacement.")
-    target = single_target(metric)
     if method == "rank":
         rank = 1 + (n - 1) * np.arange(m + 1.0) / m
-        return CorrectedMetric(target.values(rank, float(n)), target.label, method, n, m, replacement)
+        return CorrectionTable(target.at_rank(rank, float(n)), target.label, method, n, m, replacement)
     if m > MAX_SAMPLED:
         raise InputError(
             f"method {method!r} solves a system of size n_sampled + 1 = {m + 1:,}, more than "
@@ -154,15 +113,13 @@ def corrected_metric(
     return solve_on_grid(grid, target, method, variance_weight)
 
 
-def solve_on_grid(
-    grid: RankGrid, target: SingleTarget, method: TableMethod, variance_weight: float
-) -> CorrectedMetric:
+def solve_on_grid(grid: RankGrid, target: Metric, method: str, variance_weight: float) -> CorrectionTable:
     """Return the "bv", "cls" or "ls" correction for the prior that the grid's weights stand for."""
     if method == "bv":
         values, condition = _bias_variance(grid, target, variance_weight)
     else:
         values, condition = _least_squares(grid, target, constrained=method == "cls")
-    return CorrectedMetric(
+    return CorrectionTable(
         values,
         target.label,
         method,
@@ -185,7 +142,7 @@ def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:
     return np.asarray(p / p.sum(), dtype=np.float64)
 
 
-def _bias_variance(grid: RankGrid, target: SingleTarget, g: float) -> tuple[FloatArray, float]:
+def _bias_variance(grid: RankGrid, target: Metric, g: float) -> tuple[FloatArray, float]:
     if not 0 <= g <= 1:
         raise InputError(f"variance_weight must be in (0, 1]; got {g!r}.")
     if g < MIN_VARIANCE_WEIGHT:
@@ -207,11 +164,11 @@ def _bias_variance(grid: RankGrid, target: SingleTarget, g: float) -> tuple[Floa
     return values, float(eigenvalues[-1] / eigenvalues[0])
 
 
-def _sums(grid: RankGrid, target: SingleTarget) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _sums(grid: RankGrid, target: Metric) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return AᵀDA (m + 1, m + 1), c = AᵀD1 (m + 1,) and AᵀDb (m + 1,)."""
     size = grid.n_sampled + 1
     gram, marginal, moment = np.zeros((size, size)), np.zeros(size), np.zeros(size)
-    value = target.values(grid.rank, float(grid.n_candidates))
+    value = target.at_rank(grid.rank, float(grid.n_candidates))
     for rows in grid.blocks():
         law = grid.law(rows)
         weighted = law * grid.weight[rows, None]
@@ -221,10 +178,10 @@ def _sums(grid: RankGrid, target: SingleTarget) -> tuple[FloatArray, FloatArray,
     return gram, marginal, moment
 
 
-def _least_squares(grid: RankGrid, target: SingleTarget, *, constrained: bool) -> tuple[FloatArray, float]:
+def _least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tuple[FloatArray, float]:
     """Return the least-squares M̂ and the condition number of D^½A."""
     size = grid.n_sampled + 1
-    value = target.values(grid.rank, float(grid.n_candidates))
+    value = target.at_rank(grid.rank, float(grid.n_candidates))
     # Rows are folded into a triangle block by block: R has the singular values of D^½A, not their squares.
     triangle = np.zeros((0, size + 1))
     for rows in grid.blocks():
