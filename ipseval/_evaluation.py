@@ -14,6 +14,7 @@ import pandas as pd
 
 from ipseval._checks import as_float_vector, check_choice
 from ipseval._codec import load, save
+from ipseval._differences import ModelResult
 from ipseval._provenance import data_hash, headline, json_text, versions
 from ipseval._tables import appendix_of, evaluation_tables
 from ipseval._types import AnyArray, RngLike
@@ -37,6 +38,7 @@ from ipseval.inference import (
     sensitivity,
     tipping_factors,
 )
+from ipseval.inference._trust import with_trust
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Reported, Tables, csv_text, deliver
@@ -118,7 +120,7 @@ class Evaluation(Reported):
         rows = []
         for key, one in self.estimates.items():
             interval, weights = self.intervals[key], self.weights[key[2]]
-            notes = [*one.notes, "" if one.withheld else weights.flag, *weights.cautions, interval.note]
+            notes = [*one.notes, one.trust, *weights.cautions, interval.note]
             numbers = (one.value, interval.std_error, interval.low, interval.high)
             counts = (one.sums.n_users, one.n_positives, weights.ess, weights.max_weight_share)
             rows.append((*key, *numbers, *counts, str(one.claim), "; ".join(filter(None, notes))))
@@ -166,6 +168,7 @@ class Evaluation(Reported):
             self._frame,
             diagnostics,
             self._differences,
+            flags={key[1:]: one.flag for key, one in self.estimates.items()},
             summary=headline(len(self.models), self._sample, self.propensity),
             digits=digits,
             title="Evaluation of recommenders" if page else "",
@@ -240,6 +243,13 @@ class Evaluation(Reported):
                 f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
                 f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}."
             ) from None
+
+    def __getitem__(self, model: str) -> ModelResult:
+        """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""
+        check_choice("recommender", model, self.models)
+        frame = self._frame[self._frame["model"] == model]
+        mine = {key[1:]: one for key, one in self.estimates.items() if key[0] == model}
+        return ModelResult(model, frame.reset_index(drop=True), mine, self.user_ids, self.confidence_level)
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
         """Return each user's own value N_u/D_u, indexed by user id, for the users that entered."""
@@ -343,16 +353,17 @@ class Evaluation(Reported):
     def tipping_points(self, gamma: npt.ArrayLike | None = None) -> pd.DataFrame:
         """Return where pairs of recommenders swap as γ varies (default grid −1 … 3 in steps of .02)."""
         grid = np.linspace(-1, 3, 201) if gamma is None else gamma
-        return self.sensitivity(grid, standard_errors=False).tipping_points()
+        found = self.sensitivity(grid, standard_errors=False).tipping_points()
+        return with_trust(found, self.estimates)
 
     def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
         """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
         factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
-        return bounds(self.samples, *self.definitions, factors=factors)
+        return with_trust(bounds(self.samples, *self.definitions, factors=factors), self.estimates)
 
     def tipping_factors(self) -> pd.DataFrame:
         """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
-        return tipping_factors(self.samples, *self.definitions)
+        return with_trust(tipping_factors(self.samples, *self.definitions), self.estimates)
 
     def confidence_sequence(
         self, model: str, metric: str, estimator: str, *, bounds: tuple[float, float] = (0.0, 1.0)

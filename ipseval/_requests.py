@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._checks import examples
+from ipseval._checks import check_choice, check_fraction, check_positive_int, examples
+from ipseval._types import RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import (
     Estimator,
@@ -17,12 +19,82 @@ from ipseval.estimators import (
     Sample,
     default_estimators,
     resolve_estimator,
+    weighted_sample,
 )
+from ipseval.inference import INTERVAL_METHODS, IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.ranking._missing import MISSING, Missing
 from ipseval.sampled_metrics import metric
 from ipseval.splits import Split
+
+OnLowEss = Literal["warn", "raise", "nan", "ignore"]
+
+
+DEFAULT_METRICS = ("ndcg@10", "recall@10")
+TIES = ("default", "mean", "min", "max", "expected")
+ON_LOW_ESS = ("warn", "raise", "nan", "ignore")
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is asked of an evaluation: labels are resolved and every option is checked once, when it is made.
+
+    Attributes
+    ----------
+    metrics, estimators : tuple of objects
+        Given as labels or objects; estimators None: the defaults.
+    propensity : Propensity or None
+    missing, ties, confidence_level, n_relevant, on_low_ess, interval, n_resamples, rng
+        As in `evaluate`.
+    """
+
+    metrics: Sequence[Metric]
+    estimators: Sequence[Estimator]
+    propensity: Propensity | None
+    missing: Missing
+    ties: TieChoice
+    confidence_level: float
+    n_relevant: NRelevantLike
+    on_low_ess: OnLowEss = "warn"
+    interval: IntervalMethod = "normal"
+    n_resamples: int = 10_000
+    rng: RngLike = None
+
+    @classmethod
+    def of(
+        cls,
+        metrics: Iterable[str | Metric],
+        estimators: Iterable[str | Estimator] | None,
+        propensity: Propensity | None,
+        **options: Any,
+    ) -> Request:
+        """Return the request that labels, objects and options make."""
+        chosen = requested_estimators(estimators, propensity)
+        return cls(tuple(requested_metrics(metrics)), tuple(chosen), propensity, **options)
+
+    def __post_init__(self) -> None:
+        check_fraction("confidence_level", self.confidence_level)
+        check_choice("on_low_ess", self.on_low_ess, ON_LOW_ESS)
+        check_choice("missing", self.missing, MISSING)
+        check_choice("ties", self.ties, TIES)
+        check_choice("interval", self.interval, INTERVAL_METHODS)
+        check_positive_int("n_resamples", self.n_resamples)
+        kind: NRelevant = "known"
+        if self.n_relevant is None:
+            kind = "absent"
+        elif isinstance(self.n_relevant, str):
+            check_choice("n_relevant", self.n_relevant, ("estimated",))
+            kind = "estimated"
+        scale = self.propensity is not None and self.propensity.is_probability
+        for one in self.estimators:
+            for each in self.metrics:
+                one.check(each, is_probability=scale, n_relevant=kind)
+
+    def sample(self, ranked: RankedPositives) -> Sample:
+        """Return the positives of one recommender that have a propensity, with it."""
+        return weighted_sample(ranked, self.propensity, self.n_relevant, self.ties)
 
 
 def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
@@ -44,22 +116,6 @@ def requested_estimators(
             "another model, or ask for aoa only."
         )
     return chosen
-
-
-def check_possible_estimates(
-    estimators: list[Estimator],
-    metrics: list[Metric],
-    propensity: Propensity | None,
-    n_relevant: NRelevantLike,
-) -> None:
-    """Raise where an estimator cannot estimate a metric with this propensity and this n_relevant."""
-    kind: NRelevant = "known"
-    if n_relevant is None or isinstance(n_relevant, str):
-        kind = "absent" if n_relevant is None else "estimated"
-    scale = propensity is not None and propensity.is_probability
-    for one in estimators:
-        for each in metrics:
-            one.check(each, is_probability=scale, n_relevant=kind)
 
 
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
@@ -129,7 +185,7 @@ def _same_ids(one: RankedPositives, other: RankedPositives | Split) -> bool:
     return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(one.item_ids, other.item_ids)
 
 
-def warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> None:
+def warn_about_few_positives(sample: Sample, estimators: Sequence[Estimator]) -> None:
     """Warn of estimators that need more positives per user to correct anything."""
     for one in estimators:
         text = one.caution(sample.ranked.counts)
@@ -137,7 +193,7 @@ def warn_about_few_positives(sample: Sample, estimators: list[Estimator]) -> Non
             warnings.warn(text, DataWarning, stacklevel=4)
 
 
-def warn_about_sampling(ranked: RankedPositives, metrics: list[Metric]) -> None:
+def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:
     """Warn of metrics that take sampled ranks for ranks among all candidates."""
     if ranked.sampling is None:
         return

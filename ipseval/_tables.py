@@ -25,6 +25,7 @@ def evaluation_tables(
     differences: pd.DataFrame | None,
     *,
     summary: Iterable[str],
+    flags: Mapping[tuple[str, str], str] | None = None,
     digits: int = 2,
     title: str = "",
     appendix: Iterable[Part] = (),
@@ -39,6 +40,8 @@ def evaluation_tables(
         `Evaluation.diagnostics`: estimator, flag, cautions, remark.
     differences : DataFrame or None
         `Evaluation.compare()`; None for a single recommender.
+    flags : mapping, optional
+        (metric, estimator) -> why not to trust its estimates, or ""; None: the flags of the diagnostics.
     summary : lines
         What was evaluated.
     digits : int
@@ -46,11 +49,16 @@ def evaluation_tables(
     title, appendix
         Of the page.
     """
-    flags = dict(zip(diagnostics["estimator"], diagnostics["flag"], strict=True))
+    if flags is None:
+        own = dict(zip(diagnostics["estimator"], diagnostics["flag"], strict=True))
+        flags = {
+            (str(metric), label): flag for metric in frame["metric"].unique() for label, flag in own.items()
+        }
     apart = _told_apart(differences)
     parts: list[Part] = []
     for metric, part in frame.groupby("metric", sort=False):
-        parts.append(_leaderboard(str(metric), part, flags, apart, digits))
+        own = {label: flags.get((str(metric), label), "") for label in diagnostics["estimator"]}
+        parts.append(_leaderboard(str(metric), part, own, apart, digits))
     reading = ["± is one standard error over users."]
     legend = []
     if differences is not None:
@@ -67,14 +75,24 @@ def evaluation_tables(
     reading += [words for letter, words in SYMBOLS.items() if letter in said]
     return Tables(
         summary=tuple(summary),
-        warnings=tuple(
-            f"Unreliable: {label}. {flag[:1].upper()}{flag[1:]}." for label, flag in flags.items() if flag
-        ),
+        warnings=tuple(_warnings(flags, diagnostics["estimator"])),
         parts=(*parts, Notes((*claims, *reading))),
         title=title,
         legend=tuple(legend),
         appendix=tuple(appendix),
     )
+
+
+def _warnings(flags: Mapping[tuple[str, str], str], estimators: Iterable[str]) -> list[str]:
+    """Return one sentence for every flag, with the metrics it is of where those are not all."""
+    lines = []
+    for label in estimators:
+        own = {metric: flag for (metric, one), flag in flags.items() if one == label}
+        for text in dict.fromkeys(filter(None, own.values())):
+            named = [metric for metric, flag in own.items() if flag == text]
+            of = "" if len(named) == len(own) else f" of {', '.join(named)}"
+            lines.append(f"Unreliable: {label}{of}. {text[:1].upper()}{text[1:]}.")
+    return lines
 
 
 def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
@@ -157,8 +175,8 @@ def _column(
     for row in part.to_dict("records"):
         model, value, error = row["model"], row["estimate"], row["std_error"]
         if np.isnan(value):
-            withheld = row["note"].find("withheld") >= 0
-            cells[model] = Cell("withheld" if withheld else "undefined", flag=flag)
+            hidden = row["note"].find("suppressed") >= 0
+            cells[model] = Cell("suppressed" if hidden else "undefined", flag=flag)
             continue
         shown = max(common, decimals([error], digits, default=0))
         cells[model] = Cell(

@@ -16,6 +16,7 @@ from typing import Any
 
 from ipseval._artefacts import writable
 from ipseval._files import read_scores, read_table
+from ipseval._requests import DEFAULT_METRICS
 from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators import card
@@ -146,8 +147,8 @@ def _add_evaluate(commands: Any) -> None:
     )
     add("--scale", type=_scale, help="'max' or a number: the power law as probabilities, for ips")
     add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
-    add("--metrics", default="ndcg@10,recall@10", help="comma-separated labels")
-    add("--estimators", help="comma-separated; default: aoa, with a propensity also snips, snips-global")
+    add("--metrics", default=",".join(DEFAULT_METRICS), help="comma-separated labels")
+    add("--estimators", help="comma-separated; default: aoa, with a propensity also snips-global")
     add("--ties", default="default", choices=("default", "mean", "min", "max", "expected"))
     add("--n-relevant", type=_n_relevant, help="relevant items per user, an integer or 'estimated', for ips")
     add("--confidence-level", type=float, default=0.95)

@@ -5,41 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._evaluation import FRAME_COLUMNS, Evaluation
 from ipseval._requests import (
+    DEFAULT_METRICS,
+    OnLowEss,
+    Request,
     check_belongs,
     check_models,
-    check_possible_estimates,
     check_same_positives,
-    requested_estimators,
-    requested_metrics,
     warn_about_few_positives,
     warn_about_sampling,
 )
 from ipseval._types import RngLike, TieChoice
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, NRelevantLike, Sample, estimate, weighted_sample
-from ipseval.inference import (
-    INTERVAL_METHODS,
-    IntervalMethod,
-    WeightDiagnostics,
-    apply_low_ess,
-    diagnostics_by_estimator,
-)
+from ipseval.estimators import Estimator, NRelevantLike, Sample, estimate
+from ipseval.inference import IntervalMethod, WeightDiagnostics, diagnostics_by_estimator
+from ipseval.inference._trust import joined, judged, product_flags
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel, parse_propensity
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._missing import MISSING, Missing, list_notes, settle_lists
+from ipseval.ranking._missing import Missing, list_notes, settle_lists
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
 __all__ = ["FRAME_COLUMNS", "Evaluation", "evaluate", "evaluate_ranks"]
-
-OnLowEss = Literal["warn", "raise", "nan", "ignore"]
 
 
 def evaluate(
@@ -47,7 +39,7 @@ def evaluate(
     split: Split,
     *,
     propensity: Propensity | PropensityModel | str | None = None,
-    metrics: Iterable[str | Metric] = ("auc", "recall@10", "dcg@10"),
+    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
     missing: Missing = "zero",
@@ -77,7 +69,7 @@ def evaluate(
     metrics : labels or objects
         What `ipseval.metric` reads, or what it returns.
     estimators : labels or objects, optional
-        Default: aoa, snips, snips-global; aoa alone without a propensity.
+        Default: aoa and snips-global; aoa alone without a propensity.
     candidates : "all" or a sampling scheme
         Which items compete. A sample of negatives changes the metric; see `expected_sampled`.
     missing : {"zero", "drop", "raise"}
@@ -91,7 +83,8 @@ def evaluate(
         In the order of `split.user_ids`, or with user ids as labels:
         s_u, the number of relevant items of each user, for `ips` of metrics that divide by it.
     on_low_ess : {"warn", "raise", "nan", "ignore"}
-        What to do with weighted estimates of a small effective sample size; "nan" withholds them.
+        What to do with weighted estimates of a small effective sample size; "nan" suppresses them. Unless
+        "ignore", an estimate with a standard error beyond its metric's range is suppressed.
     interval : {"normal", "percentile", "bca"}
         From the standard error, or from a bootstrap over users; see `Evaluation.with_intervals`.
     n_resamples, rng
@@ -106,25 +99,13 @@ def evaluate(
     """
     # All that can be checked is checked before the ranking, which may take hours.
     _check_work(models, split)
-    _check_options(confidence_level, on_low_ess, missing, ties, interval, n_resamples)
     fitted = _fitted(propensity, split)
-    chosen_metrics = requested_metrics(metrics)
-    chosen = requested_estimators(estimators, fitted)
     if fitted is not None:
         fitted.check_ids(split)
-    check_possible_estimates(chosen, chosen_metrics, fitted, n_relevant)
-    options = {
-        "candidates": candidates,
-        "progress": progress,
-        "allowed_items": allowed_items,
-        "compute": compute,
-    }
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
-    return evaluate_ranks(
-        ranks,
-        propensity=fitted,
-        metrics=chosen_metrics,
-        estimators=chosen,
+    request = Request.of(
+        metrics,
+        estimators,
+        fitted,
         missing=missing,
         ties=ties,
         confidence_level=confidence_level,
@@ -133,15 +114,22 @@ def evaluate(
         interval=interval,
         n_resamples=n_resamples,
         rng=rng,
-        compute=compute,
     )
+    options = {
+        "candidates": candidates,
+        "progress": progress,
+        "allowed_items": allowed_items,
+        "compute": compute,
+    }
+    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    return _evaluated(ranks, request, check_compute(compute).n_threads)
 
 
 def evaluate_ranks(
     ranks: Mapping[str, RankedPositives],
     *,
     propensity: Propensity | None = None,
-    metrics: Iterable[str | Metric] = ("auc", "recall@10", "dcg@10"),
+    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     missing: Missing = "zero",
     ties: TieChoice = "default",
@@ -154,64 +142,75 @@ def evaluate_ranks(
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
-    _check_options(confidence_level, on_low_ess, missing, ties, interval, n_resamples)
     n_threads = check_compute(compute).n_threads
-    chosen_metrics = requested_metrics(metrics)
-    chosen = requested_estimators(estimators, propensity)
+    request = Request.of(
+        metrics,
+        estimators,
+        propensity,
+        missing=missing,
+        ties=ties,
+        confidence_level=confidence_level,
+        n_relevant=n_relevant,
+        on_low_ess=on_low_ess,
+        interval=interval,
+        n_resamples=n_resamples,
+        rng=rng,
+    )
+    return _evaluated(ranks, request, n_threads)
+
+
+def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:
     check_same_positives(ranks)
-    depth = max([one.cutoff or 1 for one in chosen_metrics])
-    ranks = settle_lists(ranks, missing, depth)
-    samples = {name: weighted_sample(ranked, propensity, n_relevant, ties) for name, ranked in ranks.items()}
+    depth = max(one.cutoff or 1 for one in request.metrics)
+    ranks = settle_lists(ranks, request.missing, depth)
+    samples = {name: request.sample(ranked) for name, ranked in ranks.items()}
     first = next(iter(samples.values()))
-    weights = _weights_and_values(samples, chosen_metrics, chosen, propensity, n_threads)
-    warn_about_few_positives(first, chosen)
-    warn_about_sampling(first.ranked, chosen_metrics)
-    withheld = apply_low_ess(weights, on_low_ess)
+    weights = _weights_and_values(samples, request, n_threads)
+    warn_about_few_positives(first, request.estimators)
+    warn_about_sampling(first.ranked, request.metrics)
     estimates = {}
     for name, sample in samples.items():
         counts, left_out = sample.ranked.list_counts(depth), sample.ranked.left_out
         n_out = 0 if left_out is None else int(left_out.sum())
-        for one_metric in chosen_metrics:
-            for one in chosen:
-                made = estimate(sample, one_metric, one)
-                said = list_notes(counts, one_metric.cutoff, n_left_out=n_out)
-                made = replace(made, notes=(*made.notes, *said))
-                if one.label in withheld:
-                    made = replace(made, withheld=True, notes=(*made.notes, withheld[one.label]))
-                estimates[name, one_metric.label, one.label] = made
+        for metric in request.metrics:
+            of_lists = list_notes(counts, metric.cutoff, n_left_out=n_out)
+            for one in request.estimators:
+                made = estimate(sample, metric, one)
+                made = replace(made, notes=(*made.notes, *of_lists))
+                estimates[name, metric.label, one.label] = made
+    products = product_flags(first, request.metrics, request.estimators)
+    flags = {(m, one): joined(weights[one].flag, products.get((m, one), "")) for _, m, one in estimates}
+    estimates = judged(estimates, flags, request.metrics, request.on_low_ess)
     evaluation = Evaluation(
         estimates,
         samples,
         weights,
         next(iter(ranks.values())).user_ids,
-        confidence_level,
-        propensity,
+        request.confidence_level,
+        request.propensity,
         provenance={
-            "ties": ties,
-            "missing": missing,
-            "on_low_ess": on_low_ess,
+            "ties": request.ties,
+            "missing": request.missing,
+            "on_low_ess": request.on_low_ess,
             "candidates": first.ranked.candidates,
         },
-        definitions=(chosen_metrics, chosen),
+        definitions=(request.metrics, request.estimators),
     )
-    return evaluation.with_intervals(interval, n_resamples=n_resamples, rng=rng)
+    return evaluation.with_intervals(request.interval, n_resamples=request.n_resamples, rng=request.rng)
 
 
 def _weights_and_values(
-    samples: Mapping[str, Sample],
-    metrics: Iterable[Metric],
-    estimators: list[Estimator],
-    propensity: Propensity | None,
-    n_threads: int | None,
+    samples: Mapping[str, Sample], request: Request, n_threads: int | None
 ) -> dict[str, WeightDiagnostics]:
     """Return the diagnostics of the weights, made while threads prepare the values of the users."""
     first = next(iter(samples.values()))
+    estimators = request.estimators
     with ThreadPoolExecutor(1) as beside:
-        weights = beside.submit(diagnostics_by_estimator, first, estimators, propensity=propensity)
+        weights = beside.submit(diagnostics_by_estimator, first, estimators, propensity=request.propensity)
         if n_threads == 1:
             weights.result()
         for sample in samples.values():
-            sample.prepare(metrics, {one.weighted for one in estimators}, n_threads)
+            sample.prepare(request.metrics, {one.weighted for one in estimators}, n_threads)
         return weights.result()
 
 
@@ -221,17 +220,6 @@ def _check_work(models: Mapping[str, Any], split: Split) -> None:
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_belongs(model, split, name)
-
-
-def _check_options(
-    confidence_level: float, on_low_ess: str, missing: str, ties: str, interval: str, n_resamples: int
-) -> None:
-    check_fraction("confidence_level", confidence_level)
-    check_choice("on_low_ess", on_low_ess, ("warn", "raise", "nan", "ignore"))
-    check_choice("missing", missing, MISSING)
-    check_choice("ties", ties, ("default", "mean", "min", "max", "expected"))
-    check_choice("interval", interval, INTERVAL_METHODS)
-    check_positive_int("n_resamples", n_resamples)
 
 
 def _fitted(propensity: Propensity | PropensityModel | str | None, split: Split) -> Propensity | None:

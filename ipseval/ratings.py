@@ -11,11 +11,11 @@ import pandas as pd
 
 from ipseval._checks import check_finite, number_type, refuse_masked
 from ipseval._ids import as_ids, places
-from ipseval._requests import as_list
+from ipseval._requests import OnLowEss, as_list
 from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import AOA_POOLED, IPS, SNIPS_POOLED, Estimator
-from ipseval.evaluation import Evaluation, OnLowEss, evaluate_ranks
+from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.inference import IntervalMethod
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import RatingMetric, rating_metric

@@ -54,6 +54,7 @@ LEVELS = {
     "_requests": 6,
     "inference": 6,
     "_provenance": 6,
+    "_differences": 6,
     "_evaluation": 7,
     "evaluation": 7,
     "ratings": 8,
@@ -71,6 +72,8 @@ LEVELS = {
 
 # Level 0 has an order of its own: the checks raise the errors and use the types.
 SAME_LEVEL = {
+    "_requests": {"inference"},
+    "_differences": {"inference"},
     "evaluation": {"_evaluation"},
     "_checks": {"errors", "_types"},
     "_ids": {"errors", "_types", "_checks"},
@@ -104,6 +107,7 @@ THIRD_PARTY = {
     "adapters._torch": {"torch"},
     "simulation": {"pandas"},
     "inference": {"scipy", "statsmodels", "pandas", "tqdm"},
+    "_differences": {"pandas"},
     "_evaluation": {"pandas"},
     "evaluation": {"tqdm"},
     "ratings": {"pandas"},

@@ -51,7 +51,7 @@ def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
     assert "snips-global" in printed
     assert "3 recommenders" in printed
     result = json.loads((files / "out.json").read_text())
-    assert len(result["estimates"]) == 3 * 3 * 3
+    assert len(result["estimates"]) == 3 * 3 * 2
     assert result["propensity"] == "power law, gamma = 0.5"
     assert len(result["data_sha256"]) == 64
     assert all(0 <= row["estimate"] <= 1 for row in result["estimates"])

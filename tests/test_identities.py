@@ -81,7 +81,13 @@ def test_one_positive_per_user_gives_snips_equal_to_aoa_and_says_so_while_global
     first = np.unique(world.split.test.user, return_index=True)[1]
     world.split = ipseval.Split(world.split.train, world.split.test.select(first))
     propensity = ipseval.PowerLawPropensity(gamma=gamma, unseen="smooth")
-    result = ipseval.evaluate({"m": world.scores}, world.split, propensity=propensity, metrics=["recall@5"])
+    result = ipseval.evaluate(
+        {"m": world.scores},
+        world.split,
+        propensity=propensity,
+        metrics=["recall@5"],
+        estimators=["aoa", "snips", "snips-global"],
+    )
     values = result.frame.set_index("estimator")["estimate"]
     assert values["snips"] == pytest.approx(values["aoa"], rel=1e-13)
     assert abs(values["snips-global"] - values["aoa"]) > 1e-4

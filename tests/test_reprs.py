@@ -35,11 +35,11 @@ def study():
 CASES = {
     "bootstrap": (
         lambda: bootstrap({key: one.sums for key, one in evaluation().estimates.items()}, n_resamples=50),
-        "Bootstrap(18 estimates, 50 resamples of the users)",
+        "Bootstrap(12 estimates, 50 resamples of the users)",
     ),
     "sensitivity": (
         lambda: evaluation().sensitivity([0.0, 1.0]),
-        "Sensitivity(18 estimates at 2 values of γ from 0 to 1; .frame, .tipping_points())",
+        "Sensitivity(12 estimates at 2 values of γ from 0 to 1; .frame, .tipping_points())",
     ),
     "known per item": (
         lambda: ipseval.KnownPropensity(item=np.full(1000, 0.5)),

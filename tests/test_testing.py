@@ -16,7 +16,7 @@ import pytest
 from ipseval import _artefacts as artefacts
 from ipseval.cli import main
 from ipseval.errors import InputError
-from ipseval.estimators import resolve_estimator
+from ipseval.estimators import Estimator, resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
@@ -242,11 +242,14 @@ def test_bad_options_get_an_error_that_names_them(options, text, baseline):
         assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, **options)
 
 
-class Mine:
+class Mine(Estimator):
     label, weighted = "mine", False
 
     def sums(self, sample: Any, metric: Any) -> Any:
         return resolve_estimator("aoa").sums(sample, metric)
+
+    def positive_weights(self, sample: Any) -> Any:
+        return resolve_estimator("aoa").positive_weights(sample)
 
 
 def test_an_estimator_of_the_callers_own_can_be_compared(tmp_path):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._requests import DEFAULT_METRICS
 from ipseval._types import TieChoice
 from ipseval.distributed._moments import Moments
 from ipseval.distributed._partition import NRelevant, reduce_partition
@@ -25,7 +26,7 @@ def evaluate_dask(
     users: Any | None = None,
     items: Any | None = None,
     propensity: Any | None = None,
-    metrics: Iterable[str | Metric] = ("recall@10", "dcg@10"),
+    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     ties: TieChoice = "default",
     n_relevant: NRelevant = None,

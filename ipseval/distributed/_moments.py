@@ -129,7 +129,7 @@ class Moments:
     per_user : tuple of frames
         Each user's own values, only where they were asked for.
     own_weights : dict
-        Weighted estimator -> sums of its own weights; empty without positives.
+        (weighted estimator,) -> sums of its own weights; (metric, estimator) -> those of products.
     """
 
     blocks: dict[BlockKey, Block]
@@ -138,7 +138,7 @@ class Moments:
     n_without_propensity: int = 0
     list_counts: dict[str, IntArray] = field(default_factory=dict)
     per_user: tuple[pd.DataFrame, ...] = ()
-    own_weights: dict[str, WeightSums] = field(default_factory=dict)
+    own_weights: dict[tuple[str, ...], WeightSums] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         n_users = int(self.positives_per_user[1:].sum())
@@ -172,7 +172,9 @@ def _added(one: dict[str, IntArray], other: dict[str, IntArray]) -> dict[str, In
     return {name: counts + other[name] for name, counts in one.items()}
 
 
-def _merged(one: dict[str, WeightSums], other: dict[str, WeightSums]) -> dict[str, WeightSums]:
+def _merged(
+    one: dict[tuple[str, ...], WeightSums], other: dict[tuple[str, ...], WeightSums]
+) -> dict[tuple[str, ...], WeightSums]:
     if not (one and other):
         return one or other
     return {label: sums.merge(other[label]) for label, sums in one.items()}

@@ -106,12 +106,23 @@ def _moments(samples: list[Sample], names: list[str], plan: Plan) -> Moments:
         first.n_without_propensity,
         {name: one.ranked.list_counts(plan.depth) for name, one in zip(names, samples, strict=True)},
         tuple(frames),
-        {
-            one.label: WeightSums.of(one, first, first.with_equal_propensities())
-            for one in plan.estimators
-            if one.weighted
-        },
+        _weight_sums(first, plan),
     )
+
+
+def _weight_sums(sample: Sample, plan: Plan) -> dict[tuple[str, ...], WeightSums]:
+    """Return (estimator,) -> sums over positives, and (metric, estimator) -> those of products over users."""
+    equal = sample.with_equal_propensities()
+    found: dict[tuple[str, ...], WeightSums] = {}
+    for one in plan.estimators:
+        if not one.weighted:
+            continue
+        found[one.label,] = WeightSums.of(one, sample, equal)
+        for metric in plan.metrics:
+            products = WeightSums.of_products(one, metric, sample, equal)
+            if products is not None:
+                found[metric.label, one.label] = products
+    return found
 
 
 def _per_user(sums: UserSums, sample: Sample, name: str, metric: str, estimator: str) -> pd.DataFrame:

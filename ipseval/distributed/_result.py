@@ -27,7 +27,9 @@ from ipseval.inference import (
     pareto_k,
 )
 from ipseval.inference._comparisons import Key, compare_measured
-from ipseval.inference._weights import RARE_POPULARITY
+from ipseval.inference._trust import joined, too_wide
+from ipseval.inference._weights import RARE_POPULARITY, product_flag
+from ipseval.metrics import Metric
 from ipseval.ranking._missing import list_notes, warn_about_lists
 from ipseval.report import Reported, Tables
 
@@ -77,7 +79,7 @@ class DistributedEvaluation(Reported):
                 for estimator in self.plan.estimators:
                     block = self.moments.blocks[metric.label, estimator.label]
                     weights = self.weights[estimator.label]
-                    value, error = block.value(number), block.standard_error(number)
+                    value, error, trust = self._trusted(number, metric, estimator.label)
                     low, high = normal_interval(value, error, confidence_level=self.confidence_level)
                     stated = claim(
                         metric,
@@ -85,7 +87,7 @@ class DistributedEvaluation(Reported):
                         is_probability=self._is_probability,
                         n_relevant=self._n_relevant_kind,
                     )
-                    said = [*self._notes(estimator, block), *of_lists, weights.flag, *weights.cautions]
+                    said = [*self._notes(estimator, block), *of_lists, trust, *weights.cautions]
                     rows.append(
                         (
                             model,
@@ -110,8 +112,8 @@ class DistributedEvaluation(Reported):
         """Estimator label -> diagnostics of its weights."""
         found = {one.label: self._weights(weighted=one.weighted) for one in self.plan.estimators}
         for one in self.plan.estimators:
-            if one.label in self.moments.own_weights:
-                found[one.label] = found[one.label].of_estimator(one, self.moments.own_weights[one.label])
+            if (one.label,) in self.moments.own_weights:
+                found[one.label] = found[one.label].of_estimator(one, self.moments.own_weights[one.label,])
         return found
 
     def compare(
@@ -124,15 +126,23 @@ class DistributedEvaluation(Reported):
         difference: float | None = None,
     ) -> pd.DataFrame:
         """Return paired differences of recommenders on the same users: the table of `Evaluation.compare`."""
+        known = {
+            (model, metric.label, one.label): self._trusted(number, metric, one.label)
+            for number, model in enumerate(self.models)
+            for metric in self.plan.metrics
+            for one in self.plan.estimators
+        }
 
         def measured(first: Key, second: Key) -> tuple[float, float, int]:
             block = self.moments.blocks[first[1:]]
             one, other = self.models.index(first[0]), self.models.index(second[0])
-            return block.value(one) - block.value(other), block.difference_error(one, other), block.n
+            gap = known[first][0] - known[second][0]
+            return gap, block.difference_error(one, other), block.n
 
         return compare_measured(
             [(model, *cell) for model in self.models for cell in self.moments.blocks],
             measured,
+            trust=lambda first, second: joined(known[first][2], known[second][2]),
             reference=reference,
             correction=correction,
             family=family,
@@ -186,6 +196,17 @@ class DistributedEvaluation(Reported):
             clipped_share=0.0 if np.isnan(clipped) else clipped,
             weighted=weighted,
         )
+
+    def _trusted(self, number: int, metric: Metric, estimator: str) -> tuple[float, float, str]:
+        """Return value and standard error of a recommender, and why not to trust them: as `evaluate` does."""
+        block = self.moments.blocks[metric.label, estimator]
+        value, error = block.value(number), block.standard_error(number)
+        products = self.moments.own_weights.get((metric.label, estimator))
+        n_users = int(self.moments.positives_per_user[1:].sum())
+        product = "" if products is None else product_flag(products, n_users)
+        wide = too_wide(metric, error)
+        flag = joined(self.weights[estimator].flag, product, wide)
+        return (float("nan"), float("nan"), f"suppressed: {flag}") if wide else (value, error, flag)
 
     def _notes(self, estimator: Estimator, block: Block) -> tuple[str, ...]:
         return notes(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._requests import DEFAULT_METRICS
 from ipseval._types import TieChoice
 from ipseval.distributed._moments import merge_all
 from ipseval.distributed._partition import NRelevant, Plan, reduce_partition
@@ -29,7 +30,7 @@ def evaluate_spark(
     users: Any | None = None,
     items: Any | None = None,
     propensity: Any | None = None,
-    metrics: Iterable[str | Metric] = ("recall@10", "dcg@10"),
+    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     ties: TieChoice = "default",
     n_relevant: NRelevant = None,

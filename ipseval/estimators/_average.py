@@ -117,7 +117,7 @@ class Average(Estimator):
                 "one": Claim(
                     "not consistent", "in users: a bias of order 1/|S*_u| stays, even with the true P"
                 ),
-                "mean": Claim("nearly consistent", "given P up to a factor"),
+                "mean": Claim("nearly consistent", "given P up to a factor and equally exposed users"),
                 "total": Claim(
                     "consistent", "given P up to a factor, for the average over all relevant pairs"
                 ),

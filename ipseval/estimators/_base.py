@@ -91,6 +91,10 @@ class Estimator(ABC):
         """Return what a reader must know of its estimates, in sentences."""
         return ()
 
+    def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
+        """Return log Σ|weight| over each user's terms where they multiply weights; None: they do not."""
+        return None
+
     def caution(self, counts: IntArray) -> str:
         """Return why it needs more positives per user than `counts`, (n_users,), in words; else ""."""
         return ""

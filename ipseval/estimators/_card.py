@@ -72,7 +72,7 @@ def card(label: str | Metric) -> str:
         aoa-pooled   biased unless P is constant (MNAR)
         ips          exactly unbiased given P
         snips        not consistent in users: a bias of order 1/|S*_u| stays, even with the true P
-        snips-global nearly consistent given P up to a factor
+        snips-global nearly consistent given P up to a factor and equally exposed users
         snips-pooled consistent given P up to a factor, for the average over all relevant pairs
     """
     if isinstance(label, str):

@@ -33,8 +33,10 @@ class Estimate:
         What is claimed of the number, with its condition.
     notes : tuple of str
         What a reader must know about this number.
-    withheld : bool
-        True: value and standard error are NaN although the sums are there, as `notes` say why.
+    flag : str
+        Why it should not be trusted, in words; "" where nothing is wrong.
+    suppressed : bool
+        True: value and standard error are NaN although the sums are there, for the reason in `flag`.
     """
 
     metric: str
@@ -43,7 +45,8 @@ class Estimate:
     n_positives: int
     claim: Claim
     notes: tuple[str, ...] = ()
-    withheld: bool = False
+    flag: str = ""
+    suppressed: bool = False
 
     def __repr__(self) -> str:
         error = f" ± {self.standard_error:.4f}" if self.standard_error == self.standard_error else ""
@@ -53,7 +56,12 @@ class Estimate:
     @cached_property
     def value(self) -> float:
         """The estimate; NaN where it is undefined, with the reason in `notes`."""
-        return float("nan") if self.withheld else self.sums.value()
+        return float("nan") if self.suppressed else self.sums.value()
+
+    @property
+    def trust(self) -> str:
+        """What a note says of the flag: that the estimate is suppressed, or only why it is flagged."""
+        return f"suppressed: {self.flag}" if self.suppressed else self.flag
 
     @cached_property
     def influence(self) -> FloatArray:
@@ -64,7 +72,7 @@ class Estimate:
     def standard_error(self) -> float:
         """√(Σψ²/(n(n − 1))) over users (delta method); NaN with fewer than two users."""
         n = self.sums.n_users
-        if n < 2 or self.withheld:
+        if n < 2 or self.suppressed:
             return float("nan")
         return float(np.sqrt(np.sum(self.influence**2) / (n * (n - 1.0))))
 

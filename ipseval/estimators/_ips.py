@@ -90,6 +90,20 @@ class Ips(Estimator):
         """Return that s_u is estimated, where it is."""
         return ("s_u estimated by Σ1/P of each user",) if n_relevant == "estimated" else ()
 
+    def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
+        """Return log Σ|weight| over the terms of a user's unbiased value, where terms multiply ŷ = 1/P.
+
+        Pairs: Σ_i ŷ_i + Σ_{i<j} ŷ_i ŷ_j. Other forms are Σ_T f(T) Π_{i∈T} ŷ_i Π_{i∉T} (1 − ŷ_i) over the
+        subsets T of S*_u; the sizes of their weights add up to Π_i (ŷ_i + |1 − ŷ_i|).
+        """
+        if not metric.needs_independence:
+            return None
+        ranked, y = sample.ranked, sample.weights
+        if metric.kind == "pairwise":
+            total = sample.user_weight
+            return np.log(total + 0.5 * (total**2 - ranked.sum_by_user(y**2)))
+        return ranked.sum_by_user(np.log(y + np.abs(1 - y)))
+
     def _relevant(self, sample: Sample) -> FloatArray:
         """Return s_u of the users with positives, or Σ1/P in its place."""
         known = sample.n_relevant

@@ -66,7 +66,7 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
 
 def default_estimators(*, weighted: bool) -> tuple[str, ...]:
     """Return the labels that are used where none is named, with a propensity or without."""
-    return (AOA, SNIPS, SNIPS_GLOBAL) if weighted else (AOA,)
+    return (AOA, SNIPS_GLOBAL) if weighted else (AOA,)
 
 
 def plain_estimator(target: Target) -> Estimator:

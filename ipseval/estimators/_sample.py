@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -86,6 +86,27 @@ class Sample:
             self.ranked, ones, self.is_probability, self.n_relevant, self.n_relevant_kind, self.ties
         )
 
+    def under(self, propensity: FloatArray, is_probability: bool) -> Sample:
+        """Return the sample under another P, (n_pos,); a positive without one (NaN) leaves as a pair.
+
+        It is then no positive, no candidate and no relevant item of its user.
+        """
+        lost = np.isnan(propensity)
+        ranked, relevant = self.ranked, self.n_relevant
+        if lost.any():
+            if relevant is not None:
+                relevant = relevant - np.bincount(ranked.user[lost], minlength=relevant.size)
+            ranked, propensity = ranked.without(lost), propensity[~lost]
+        return replace(
+            self,
+            ranked=ranked,
+            propensity=propensity,
+            is_probability=is_probability,
+            n_relevant=relevant,
+            n_without_propensity=self.n_without_propensity + int(lost.sum()),
+            _values={},
+        )
+
     def prepare(
         self, metrics: Iterable[Metric], weightings: Iterable[bool], n_threads: int | None = None
     ) -> None:
@@ -141,6 +162,9 @@ def weighted_sample(
 ) -> Sample:
     """Return the positives that have a propensity, with it; the others are counted.
 
+    A positive without a propensity leaves as a pair: it is no positive and no candidate of its user, so that
+    the ranks of the others are counted without it. It leaves every estimator alike.
+
     Raises
     ------
     PropensityError
@@ -149,25 +173,18 @@ def weighted_sample(
         When `n_relevant` is negative, of another size, or smaller than the observed positives.
     """
     kind, relevant = _relevant(ranked, n_relevant)
+    whole = Sample(ranked, n_relevant=relevant, n_relevant_kind=kind, ties=ties)
     if propensity is None:
-        return Sample(ranked, n_relevant=relevant, n_relevant_kind=kind, ties=ties)
+        return whole
     propensity.check_ids(ranked)
     values = propensity.at(ranked.user, ranked.item)
-    known = ~np.isnan(values)
-    if not known.any():
+    unknown = np.isnan(values)
+    if unknown.all():
         raise PropensityError(
             "no test positive has a propensity: none of the test items occurs in training. "
             "Use unseen='smooth', or another split."
         )
-    return Sample(
-        ranked.select(known),
-        values[known],
-        propensity.is_probability,
-        relevant,
-        kind,
-        ties,
-        n_without_propensity=int((~known).sum()),
-    )
+    return whole.under(values, propensity.is_probability)
 
 
 def _relevant(ranked: RankedPositives, n_relevant: NRelevantLike) -> tuple[NRelevant, FloatArray | None]:

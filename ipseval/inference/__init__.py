@@ -20,7 +20,6 @@ from ipseval.inference._sensitivity import Sensitivity, sensitivity
 from ipseval.inference._sequences import confidence_sequence
 from ipseval.inference._weights import (
     WeightDiagnostics,
-    apply_low_ess,
     diagnostics_by_estimator,
     effective_sample_size,
     weight_diagnostics,
@@ -37,7 +36,6 @@ __all__ = [
     "Refit",
     "Sensitivity",
     "WeightDiagnostics",
-    "apply_low_ess",
     "bca_interval",
     "bootstrap",
     "bootstrap_intervals",

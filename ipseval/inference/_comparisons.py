@@ -21,6 +21,9 @@ Family = Literal["cell", "estimator", "all"]
 CORRECTIONS = ("holm", "bh", "bonferroni")
 FAMILIES: dict[str, list[str]] = {"cell": ["metric", "estimator"], "estimator": ["estimator"], "all": []}
 
+# A difference between users below this share of the values themselves is rounding.
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
 COLUMNS = (
     "metric",
     "estimator",
@@ -80,8 +83,8 @@ def compare(
         metric, estimator, model, reference; difference = R(model) − R(reference), std_error, ci_low, ci_high,
         p_value, p_adjusted; effect_size = difference over the standard deviation of ψ^A − ψ^B between users;
         minimum_detectable_difference = the true difference that a two-sided test at level α finds with the
-        given power; n_users; n_users_needed to find `difference` with that power (inf for 0); note. NaN
-        where an estimate is undefined: not counted in the family.
+        given power; n_users; n_users_needed to find `difference` with that power (inf for 0); note, which
+        says why not to trust an estimate. NaN where an estimate is undefined: not counted in the family.
 
     Raises
     ------
@@ -101,12 +104,19 @@ def compare(
         one, other = estimates[first], estimates[second]
         psi = paired_influence(one, other)
         n = psi.size
+        gap, rounding = one.value - other.value, max(map(_rounding, (one, other)))
+        if n and np.abs(psi).max() <= rounding:
+            return (0.0 if abs(gap) <= rounding else gap), 0.0, n
         error = float(np.sqrt(np.sum(psi**2) / (n * (n - 1.0)))) if n > 1 else float("nan")
-        return one.value - other.value, error, n
+        return gap, error, n
+
+    def trust(first: Key, second: Key) -> str:
+        return "; ".join(dict.fromkeys(filter(None, (estimates[first].trust, estimates[second].trust))))
 
     return compare_measured(
         list(estimates),
         measured,
+        trust=trust,
         reference=reference,
         correction=correction,
         family=family,
@@ -120,6 +130,7 @@ def compare_measured(
     keys: list[Key],
     measured: Callable[[Key, Key], tuple[float, float, int]],
     *,
+    trust: Callable[[Key, Key], str],
     reference: str | None,
     correction: Correction,
     family: Family,
@@ -127,7 +138,10 @@ def compare_measured(
     power: float,
     difference: float | None,
 ) -> pd.DataFrame:
-    """Return the table of `compare` from a function (key, key) -> difference, standard error, users."""
+    """Return the table of `compare` from a function (key, key) -> difference, standard error, users.
+
+    `trust`: (key, key) -> why one of the two should not be trusted, in words, for the note.
+    """
     check_fraction("confidence_level", confidence_level)
     check_fraction("power", power)
     check_choice("family", family, FAMILIES)
@@ -137,9 +151,10 @@ def compare_measured(
         raise InputError(f"difference must be finite and not 0; got {difference!r}.")
     rows = []
     for metric, estimator, model, other in _pairs(keys, reference):
-        found = measured((model, metric, estimator), (other, metric, estimator))
-        tested = _tested(*found, confidence_level, power, difference)
-        rows.append((metric, estimator, model, other, *tested))
+        keys_of_pair = (model, metric, estimator), (other, metric, estimator)
+        *tested, note = _tested(*measured(*keys_of_pair), confidence_level, power, difference)
+        note = "; ".join(filter(None, (trust(*keys_of_pair), str(note))))
+        rows.append((metric, estimator, model, other, *tested, note))
     columns = [name for name in COLUMNS if name != "p_adjusted"]
     frame = pd.DataFrame(rows, columns=columns)
     adjusted = adjust(frame, correction, FAMILIES[family])
@@ -245,6 +260,16 @@ def paired_influence(first: Estimate, second: Estimate) -> FloatArray:
             scale = users.size / one.sums.n_users
             aligned[np.searchsorted(users, one.sums.users)] += sign * scale * one.influence
     return aligned
+
+
+def _rounding(one: Estimate) -> float:
+    """Return what rounding alone can make of a user's influence: a few units in the last place of N_u/D̄."""
+    sums = one.sums
+    if not sums.n_users or not sums.denominator.any():
+        return 0.0
+    largest = float(np.abs(sums.numerator).max() / abs(sums.denominator.mean()))
+    volume = 1.0 if sums.volume is None else float(sums.volume.max())
+    return ROUNDING * largest * volume
 
 
 def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, str]]:

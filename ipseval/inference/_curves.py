@@ -13,7 +13,6 @@ from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample, estimate
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._linear import LinearGroup, groups, stacks
-from ipseval.inference._refit import reweighted
 from ipseval.metrics import Metric
 from ipseval.propensity import GammaChain, Propensity
 
@@ -217,5 +216,5 @@ class Curves:
         if not self.others:
             return []
         propensity = self.chain.at(gamma)[0][self.level]
-        made = {name: reweighted(one, propensity, self.is_probability) for name, one in self.samples.items()}
+        made = {name: one.under(propensity, self.is_probability) for name, one in self.samples.items()}
         return [(one, made[one[0]]) for one in self.others]

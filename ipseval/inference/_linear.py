@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._types import BoolArray, FloatArray
+from ipseval._types import FloatArray
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bootstrap import Key
 from ipseval.metrics import Metric
@@ -25,15 +25,6 @@ class Stack:
 
     columns: tuple[tuple[str, Metric], ...]
     values: FloatArray
-
-    @property
-    def from_rank_alone(self) -> bool:
-        """Whether no contribution changes when other positives leave: those of auc do."""
-        return all(metric.kind in ("mean", "sum") for _, metric in self.columns)
-
-    def select(self, keep: BoolArray) -> Stack:
-        """Return the contributions of some of the positives."""
-        return replace(self, values=self.values[keep])
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
 from ipseval._checks import as_generator, check_positive_int
-from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator, Sample, UserSums, estimate
 from ipseval.inference._bootstrap import Bootstrap, Key, blocks, draw_counts
@@ -128,19 +128,9 @@ def _replicate(
     known = ~np.isnan(values)
     if not counts[ranked.user[known]].any():
         return {(n, m.label, e.label): float("nan") for n in samples for m in metrics for e in estimators}
-    if known.all():
-        now = {n: reweighted(one, values, propensity.is_probability) for n, one in samples.items()}
-    else:
-        now = {
-            n: reweighted(
-                replace(one, ranked=one.ranked.select(known)), values[known], propensity.is_probability
-            )
-            for n, one in samples.items()
-        }
-        if all(part.from_rank_alone for part in parts):
-            parts = [part.select(known) for part in parts]
-        else:
-            parts, rest = stacks(now, metrics)
+    now = {name: one.under(values, propensity.is_probability) for name, one in samples.items()}
+    if not known.all():
+        parts, rest = stacks(now, metrics)
     first = next(iter(now.values()))
     linear, others = groups(parts, estimators, first)
     result: dict[Key, float] = {}
@@ -153,16 +143,6 @@ def _replicate(
         sums = estimator.sums(now[model], metric)
         result[model, metric.label, estimator.label] = resampled_value(sums, counts)
     return result
-
-
-def reweighted(
-    sample: Sample, propensity: FloatArray, is_probability: bool, *, keep: BoolArray | None = None
-) -> Sample:
-    """Return the sample, or the positives to keep, under another propensity (n_pos,)."""
-    ranked = sample.ranked
-    if keep is not None and not keep.all():
-        ranked, propensity = ranked.select(keep), propensity[keep]
-    return replace(sample, ranked=ranked, propensity=propensity, is_probability=is_probability, _values={})
 
 
 def resampled_value(sums: UserSums, counts: FloatArray) -> float:

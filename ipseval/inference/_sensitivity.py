@@ -31,7 +31,18 @@ COLUMNS = (
     "ci_high",
     "derivative",
 )
-TIPPING_COLUMNS = ("metric", "estimator", "model", "other", "n_tipping", "tipping_points", "statement")
+TIPPING_COLUMNS = (
+    "metric",
+    "estimator",
+    "model",
+    "other",
+    "n_tipping",
+    "tipping_points",
+    "statement",
+    "note",
+)
+# A difference below this share of the values themselves is rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +81,7 @@ class Sensitivity:
         -------
         DataFrame
             Columns metric, estimator, model, other, n_tipping, tipping_points (tuple of γ), statement, such
-            as "als > bpr holds for γ in [−1, 0.83]".
+            as "als > bpr holds for γ in [−1, 0.83]", note (why not to trust it, in an `Evaluation`).
         """
         by_cell: dict[tuple[str, str], list[str]] = {}
         for model, metric, estimator in self._values:
@@ -79,11 +90,14 @@ class Sensitivity:
         for (metric, estimator), models in by_cell.items():
             for first, second in combinations(models, 2):
                 keys = ((first, metric, estimator), (second, metric, estimator))
-                rows.append((metric, estimator, *self._tip(*keys)))
+                rows.append((metric, estimator, *self._tip(*keys), ""))
         return pd.DataFrame(rows, columns=list(TIPPING_COLUMNS))
 
     def _tip(self, first: Key, second: Key) -> tuple[str, str, int, tuple[float, ...], str]:
-        difference = self._values[first] - self._values[second]
+        one, other = self._values[first], self._values[second]
+        difference = one - other
+        # What rounding of the sums leaves of two equal values is no difference.
+        difference[np.abs(difference) <= ROUNDING * np.maximum(np.abs(one), np.abs(other))] = 0.0
         roots = self._roots(first, second, difference)
         edges = [float(self.gamma[0]), *roots, float(self.gamma[-1])]
         signs = [self._sign(low, high, difference) for low, high in pairwise(edges)]
@@ -114,13 +128,12 @@ class Sensitivity:
             values = curves.values(np.array([gamma]))[0]
             return float(values[first][0] - values[second][0])
 
-        signs = np.sign(difference)
-        # A difference of exactly 0 on the grid counts with what comes before it, so a swap is found once.
-        for place in range(1, signs.size):
-            if signs[place] == 0:
-                signs[place] = signs[place - 1]
+        # Where two are equal on the grid neither is ahead: a swap lies between γ at which one of them is.
+        ahead = np.flatnonzero(difference)
+        signs = np.sign(difference[ahead])
         swaps = np.flatnonzero(signs[:-1] * signs[1:] < 0)
-        return [float(brentq(gap, self.gamma[place], self.gamma[place + 1], xtol=1e-10)) for place in swaps]
+        ends = [(self.gamma[ahead[place]], self.gamma[ahead[place + 1]]) for place in swaps]
+        return [float(brentq(gap, low, high, xtol=1e-10)) for low, high in ends]
 
     def _sign(self, low: float, high: float, difference: FloatArray) -> float:
         """Return the sign of the difference between two tipping points: that of its largest value there."""

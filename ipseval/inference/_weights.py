@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ipseval._types import FloatArray
-from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.inference._pareto import pareto_k
+from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 
 # A weighted average is flagged when its effective sample size is below this; the notes below have the rule.
@@ -116,18 +115,12 @@ class WeightDiagnostics:
         """Why estimates with these weights should not be trusted, in words; empty when nothing is wrong."""
         if not self.weighted:
             return ""
-        few, uneven = min(LOW_ESS, LOW_ESS_SMALL_DATA * self.ess_equal), LOW_ESS_SHARE * self.ess_equal
-        if self.ess_own < max(few, uneven):
-            return f"{self._size}, below {max(few, uneven):,.0f}"
-        if self.share_own > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * self.share_equal):
-            return f"one positive carries {self.share_own:.0%} of the weight"
-        return ""
+        own, equal = (self.ess_own, self.share_own), (self.ess_equal, self.share_equal)
+        return _reason(own, equal, self.n_positives, "positive")
 
     @property
     def _size(self) -> str:
-        averaged = round(self.ess_equal) != self.n_positives
-        equal = f" ({self.ess_equal:,.0f} with equal propensities)" if averaged else ""
-        return f"effective sample size {self.ess_own:,.0f} of {self.n_positives:,}{equal}"
+        return _size(self.ess_own, self.ess_equal, self.n_positives)
 
     @property
     def remark(self) -> str:
@@ -178,18 +171,24 @@ def weight_diagnostics(
 
 @dataclass(frozen=True)
 class Weighed:
-    """Σv/m, Σ(v/m)² and m = max v of weights v: squares of v itself may leave the range of floats."""
+    """Σv/m, Σ(v/m)² and log m, m = max v, of weights v: v² may leave the range of floats."""
 
     total: float
     squares: float
-    largest: float
+    log_largest: float
 
     @classmethod
     def of(cls, weights: FloatArray) -> Weighed:
         """Return the sums of some weights > 0."""
         largest = float(weights.max())
         scaled = weights / largest
-        return cls(float(scaled.sum()), float((scaled**2).sum()), largest)
+        return cls(float(scaled.sum()), float((scaled**2).sum()), math.log(largest))
+
+    @classmethod
+    def of_logs(cls, logs: FloatArray) -> Weighed:
+        """Return the sums of weights given by their logarithms."""
+        largest = float(logs.max())
+        return replace(cls.of(np.exp(logs - largest)), log_largest=largest)
 
     @property
     def ess(self) -> float:
@@ -203,8 +202,8 @@ class Weighed:
 
     def merge(self, other: Weighed) -> Weighed:
         """Return the sums of both."""
-        largest = max(self.largest, other.largest)
-        one, two = self.largest / largest, other.largest / largest
+        largest = max(self.log_largest, other.log_largest)
+        one, two = math.exp(self.log_largest - largest), math.exp(other.log_largest - largest)
         total = self.total * one + other.total * two
         return Weighed(total, self.squares * one**2 + other.squares * two**2, largest)
 
@@ -218,14 +217,42 @@ class WeightSums:
 
     @classmethod
     def of(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
-        """Return the sums; `equal` is the sample with equal propensities."""
-        return cls(
-            Weighed.of(estimator.positive_weights(sample)), Weighed.of(estimator.positive_weights(equal))
-        )
+        """Return the sums over positives; `equal` is the sample with equal propensities."""
+        return cls(*(Weighed.of(estimator.positive_weights(one)) for one in (sample, equal)))
+
+    @classmethod
+    def of_products(
+        cls, estimator: Estimator, metric: Metric, sample: Sample, equal: Sample
+    ) -> WeightSums | None:
+        """Return the sums over users where estimates of `metric` multiply weights; None where they do not."""
+        logs, same = (estimator.log_products(one, metric) for one in (sample, equal))
+        return None if logs is None or same is None else cls(Weighed.of_logs(logs), Weighed.of_logs(same))
 
     def merge(self, other: WeightSums) -> WeightSums:
         """Return the sums over the positives of both."""
         return WeightSums(self.own.merge(other.own), self.equal.merge(other.equal))
+
+
+def product_flag(sums: WeightSums, n_users: int) -> str:
+    """Return why estimates that multiply weights should not be trusted, in words; else ""."""
+    own, equal = ((one.ess, one.max_share) for one in (sums.own, sums.equal))
+    flag = _reason(own, equal, n_users, "user")
+    return f"products of weights: {flag}" if flag else ""
+
+
+def _reason(own: tuple[float, float], equal: tuple[float, float], n: int, unit: str) -> str:
+    """Apply the rule of the flag to (ess, largest share) of the weights, and with equal propensities."""
+    limit = max(min(LOW_ESS, LOW_ESS_SMALL_DATA * equal[0]), LOW_ESS_SHARE * equal[0])
+    if own[0] < limit:
+        return f"{_size(own[0], equal[0], n)}, below {limit:,.0f}"
+    if own[1] > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal[1]):
+        return f"one {unit} carries {own[1]:.0%} of the weight"
+    return ""
+
+
+def _size(ess: float, ess_equal: float, n: int) -> str:
+    equal = f" ({ess_equal:,.0f} with equal propensities)" if round(ess_equal) != n else ""
+    return f"effective sample size {ess:,.0f} of {n:,}{equal}"
 
 
 def diagnostics_by_estimator(
@@ -266,30 +293,3 @@ def _clipped_share(sample: Sample, propensity: Propensity | None) -> float:
     if propensity is None or propensity.unclipped is None:
         return 0.0
     return propensity.cut_share(sample.ranked.user, sample.ranked.item)
-
-
-def apply_low_ess(weights: Mapping[str, WeightDiagnostics], on_low_ess: str) -> dict[str, str]:
-    """Return estimator label -> why its estimates are withheld, after warning or raising as asked.
-
-    "warn": a `PositivityWarning` names every flag. "raise": an error does. "nan": weighted estimates with a
-    flag are withheld. "ignore": nothing.
-
-    Raises
-    ------
-    PropensityError
-        When `on_low_ess` is "raise" and there is a flag.
-    """
-    flagged = {label: one.flag for label, one in weights.items() if one.flag}
-    if on_low_ess == "nan":
-        return {
-            label: f"withheld, unreliable: {flag}"
-            for label, flag in flagged.items()
-            if weights[label].weighted
-        }
-    if not flagged or on_low_ess == "ignore":
-        return {}
-    text = "; ".join(f"{label}: {flag}" for label, flag in flagged.items())
-    if on_low_ess == "raise":
-        raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or on_low_ess='warn'.")
-    warnings.warn(text, PositivityWarning, stacklevel=4)
-    return {}

@@ -55,6 +55,9 @@ class Copy(Estimator):
     def notes(self, **known):
         return self._one.notes(**known)
 
+    def log_products(self, sample, metric):
+        return self._one.log_products(sample, metric)
+
     def caution(self, counts):
         return self._one.caution(counts)
 
@@ -233,3 +236,63 @@ def test_a_pair_ratio_has_no_bounds_under_any_label_of_the_metric():
     assert rows["note"].nunique() == 1
     assert result.frame["claim"].nunique() == 1
     assert "consistent given P and independent observations" in result.frame["claim"][0]
+
+
+def test_a_perfect_ranker_stays_perfect_when_positives_have_no_propensity():
+    # Items 1 and 2 are the positives of user 0, on top in this order or the other; item 2 has n* = 0.
+    frames = ([9], [1]), ([0, 0], [1, 2])
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame(dict(zip(("user", "item"), one, strict=True))) for one in frames),
+        users=[0, 9],
+        items=range(5),
+    )
+    scores = {"cold first": np.array([[0, 8, 9, 1, 2.0], [0] * 5]), "cold last": [[0, 9, 8, 1, 2], [0] * 5]}
+    result = ipseval.evaluate(
+        {name: np.asarray(one, dtype=float) for name, one in scores.items()},
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, scale="max"),
+        metrics=["auc", "ndcg@5", "ap", "rr", "recall@1"],
+        estimators=["aoa", "snips", "snips-global", "aoa-pooled"],
+    )
+    assert result.frame["estimate"].tolist() == [1.0] * 40
+    assert result.frame["note"].str.contains("1 positive without a propensity left out").all()
+    assert result.samples["cold first"].ranked.n_candidates.tolist() == [4]
+
+
+def test_a_pair_that_leaves_is_no_relevant_item_of_its_user():
+    # s = 2, one of them without a propensity: (1/1) · (1/.5) of the other, over two users.
+    ranked = ipseval.RankedPositives([0, 0], [1, 2], [1, 0], [0, 0], [5, 5], [0, 9], range(5))
+    p = ipseval.KnownPropensity(item=[0.5, 0.5, np.nan, 0.5, 0.5], is_probability=True).fit(ranked)
+    result = ipseval.evaluate_ranks(
+        {"m": ranked},
+        propensity=p,
+        metrics=["recall@1"],
+        estimators=["ips"],
+        n_relevant=2,
+        on_low_ess="ignore",
+    )
+    assert result.frame["estimate"].tolist() == [1.0]
+
+
+def test_shrinkage_of_zero_is_the_global_form_also_when_users_are_undefined():
+    # User 1 has one candidate: atop is undefined. Users 0 and 2 have mean weights 1 and 3, values 1 and 0.
+    ranked = ipseval.RankedPositives([0, 1, 2], [0, 1, 2], [0, 0, 4], [0] * 3, [5, 1, 5], range(3), range(5))
+    p = ipseval.KnownPropensity(item=[1, 0.01, 1 / 3, 1, 1]).fit(ranked)
+    result = ipseval.evaluate_ranks(
+        {"m": ranked},
+        propensity=p,
+        metrics=["atop"],
+        estimators=["snips-shrunk(0)", "snips-global"],
+        on_low_ess="ignore",
+    )
+    assert result.frame["estimate"].tolist() == pytest.approx([1 / 4] * 2, rel=1e-14)
+    assert result.frame["std_error"][0] == pytest.approx(result.frame["std_error"][1], rel=1e-13)
+
+
+def test_a_pair_ratio_names_itself_where_a_tie_rule_cannot_be_kept():
+    ranked = ipseval.RankedPositives([0, 0], [0, 1], [0, 0], [1, 1], [5, 5], range(2), range(5))
+    p = ipseval.KnownPropensity(item=[0.5] * 5).fit(ranked)
+    with pytest.raises(InputError, match=r"snips-pooled of auc .* counts pairs"):
+        ipseval.evaluate_ranks(
+            {"m": ranked}, propensity=p, metrics=["auc"], estimators=["snips-pooled"], ties="min"
+        )

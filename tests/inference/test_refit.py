@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,13 @@ def samples_of(ranks, propensity):
 
 def repeated(one, propensity: Propensity, counts: np.ndarray) -> Sample:
     """The sample in which each user really occurs as often as it was drawn."""
+    lost = np.isnan(propensity.at(one.user, one.item))
+    missing = np.bincount(one.user[lost], minlength=counts.size)
+    # A positive without a propensity is no candidate of its user either.
+    above = one.n_above - [
+        int((lost & (one.user == u) & (one.n_above < r)).sum())
+        for u, r in zip(one.user, one.n_above, strict=True)
+    ]
     values = propensity.at(one.user, one.item)
     copies = np.repeat(np.arange(counts.size), counts)
     rows, users = [], []
@@ -66,8 +74,9 @@ def repeated(one, propensity: Propensity, counts: np.ndarray) -> Sample:
         rows.append(mine)
         users.append(np.full(mine.size, new))
     rows, users = np.concatenate(rows), np.concatenate(users)
-    again = ranked(users, one.item[rows], one.n_above[rows], n_users=copies.size, n_items=one.item_ids.size)
-    relevant = np.full(copies.size, 10.0)
+    again = ranked(users, one.item[rows], above[rows], n_users=copies.size, n_items=one.item_ids.size)
+    again = replace(again, n_candidates=one.n_candidates[rows] - missing[one.user[rows]])
+    relevant = 10.0 - missing[copies]
     return Sample(again, values[rows], True, n_relevant=relevant, n_relevant_kind="known")
 
 

@@ -100,14 +100,14 @@ def test_few_effective_positives_raise_where_asked():
         steep("raise")
 
 
-def test_few_effective_positives_are_withheld_where_asked_and_the_note_says_so():
+def test_few_effective_positives_are_suppressed_where_asked_and_the_note_says_so():
     evaluation = steep("nan")
     frame = evaluation.frame.set_index(["estimator", "model"])
-    withheld = frame.loc["snips-pooled"]
-    assert withheld[["estimate", "std_error", "ci_low", "ci_high"]].isna().all(axis=None)
-    assert withheld["note"].str.contains("withheld, unreliable: effective sample size").all()
+    hidden = frame.loc["snips-pooled"]
+    assert hidden[["estimate", "std_error", "ci_low", "ci_high"]].isna().all(axis=None)
+    assert hidden["note"].str.contains("suppressed: effective sample size").all()
     assert frame.loc["aoa"]["estimate"].notna().all()
-    assert "withheld" in repr(evaluation)
+    assert "suppressed" in repr(evaluation)
     compared = evaluation.compare().set_index("estimator")
     assert compared.loc["snips-pooled", "p_value"].isna().all()
     assert compared.loc["aoa", "p_value"].notna().all()

@@ -1,0 +1,132 @@
+"""Which estimates are not to be trusted, and which are not shown: the flag travels with the estimate."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ipseval.errors import PositivityWarning, PropensityError
+from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.inference._bootstrap import Key
+from ipseval.inference._weights import WeightSums, product_flag
+from ipseval.metrics import Metric
+
+Flags = Mapping[tuple[str, str], str]
+INFINITE = (-np.inf, np.inf)
+# What stands in place of the numbers of suppressed estimates, in a table of estimates and in one of pairs.
+ESTIMATE_BLANKS: dict[str, object] = dict.fromkeys(("estimate", "lower", "upper"), float("nan"))
+PAIR_BLANKS: dict[str, object] = {
+    **dict.fromkeys(("difference", "factor"), float("nan")),
+    "n_tipping": 0,
+    "tipping_points": (),
+    "statement": "",
+}
+
+
+def product_flags(
+    sample: Sample, metrics: Sequence[Metric], estimators: Sequence[Estimator]
+) -> dict[tuple[str, str], str]:
+    """Return (metric, estimator) -> why estimates that multiply weights should not be trusted, in words.
+
+    The rule is that of `WeightDiagnostics`, on what users weigh in place of positives.
+    """
+    if not any(one.weighted for one in estimators):
+        return {}
+    equal = sample.with_equal_propensities()
+    found = {}
+    for metric in metrics:
+        for one in estimators:
+            sums = WeightSums.of_products(one, metric, sample, equal)
+            if sums is not None and (flag := product_flag(sums, sample.ranked.users.size)):
+                found[metric.label, one.label] = flag
+    return found
+
+
+def judged(
+    estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], on_low_ess: str
+) -> dict[Key, Estimate]:
+    """Return the estimates with their flags, suppressed where asked, after warning or raising as asked.
+
+    "warn": a `PositivityWarning` names every flag. "raise": an error does. "nan": what is flagged is
+    suppressed. "ignore": nothing. Unless "ignore", an estimate whose standard error exceeds the width of the
+    metric's range is flagged and suppressed.
+
+    Raises
+    ------
+    PropensityError
+        When `on_low_ess` is "raise" and there is a flag.
+    """
+    by_label = {one.label: one for one in metrics}
+    found = {}
+    for key, one in estimates.items():
+        flag = flags.get(key[1:], "")
+        wide = "" if on_low_ess == "ignore" else too_wide(by_label[key[1]], one.standard_error)
+        text = joined(flag, wide)
+        hidden = bool(wide) or (on_low_ess == "nan" and bool(flag))
+        found[key] = replace(one, flag=text, suppressed=hidden) if text else one
+    if on_low_ess in ("warn", "raise"):
+        _tell(found, on_low_ess)
+    return found
+
+
+def joined(*texts: str) -> str:
+    """Return the texts that are not empty, each once.
+
+    Examples
+    --------
+    >>> joined("a", "", "b", "a")
+    'a; b'
+    """
+    return "; ".join(dict.fromkeys(filter(None, texts)))
+
+
+def too_wide(metric: Metric, standard_error: float) -> str:
+    """Return that a standard error exceeds the width of the metric's range, in words; else ""."""
+    unit: tuple[float, float] = (0.0, 1.0)
+    low, high = getattr(metric, "value_range", unit if metric.kind in ("pairwise", "list") else INFINITE)
+    if not standard_error > high - low:
+        return ""
+    return f"standard error {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
+
+
+def _tell(estimates: Mapping[Key, Estimate], on_low_ess: str) -> None:
+    """Warn or raise with every flag once: by estimator where all its metrics share it."""
+    by_flag: dict[tuple[str, str], list[str]] = {}
+    metrics: dict[str, set[str]] = {}
+    for (_, metric, estimator), one in estimates.items():
+        metrics.setdefault(estimator, set()).add(metric)
+        for flag in filter(None, one.flag.split("; ")):
+            by_flag.setdefault((estimator, flag), []).append(metric)
+    texts = []
+    for (estimator, flag), named in by_flag.items():
+        everywhere = set(named) == metrics[estimator]
+        of = "" if everywhere else f"{', '.join(dict.fromkeys(named))} by "
+        texts.append(f"{of}{estimator}: {flag}")
+    if not texts:
+        return
+    text = "; ".join(texts)
+    if on_low_ess == "raise":
+        raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or on_low_ess='warn'.")
+    warnings.warn(text, PositivityWarning, stacklevel=5)
+
+
+def with_trust(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.DataFrame:
+    """Return a table of estimates, or of pairs of them, with what speaks against each in its note.
+
+    Columns model, metric, estimator, note, and `other` for pairs. Numbers of suppressed estimates go.
+    """
+    pairs = "other" in frame.columns
+    columns = frame.to_dict("list")
+    for place, cell in enumerate(zip(columns["metric"], columns["estimator"], strict=True)):
+        models = [columns[name][place] for name in (("model", "other") if pairs else ("model",))]
+        found = [estimates[str(model), str(cell[0]), str(cell[1])] for model in models]
+        columns["note"][place] = joined(*(one.trust for one in found), str(columns["note"][place]))
+        if any(one.suppressed for one in found):
+            for name, nothing in (PAIR_BLANKS if pairs else ESTIMATE_BLANKS).items():
+                if name in columns:
+                    columns[name][place] = nothing
+    return pd.DataFrame(columns, columns=frame.columns)

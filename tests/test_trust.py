@@ -1,0 +1,193 @@
+"""Distrust travels: what an estimate is flagged for stands wherever the estimate is used."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval import baselines
+from ipseval.errors import InputError, PositivityWarning, PropensityError, UnknownNameError
+from ipseval.estimators import Sample, resolve_estimator
+from ipseval.inference import bounds
+from ipseval.simulation import World
+from tests.inference.worlds import random_ranks, ranked
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def steep(on_low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
+    """Evaluation with an effective sample size far below 50."""
+    ranks, popularity = random_ranks(1)
+    # One item is rare, all others are not: its few positives weigh as much as hundreds of others.
+    popularity = np.append(popularity[:-1] + 20, 1)
+    propensity = ipseval.PowerLawPropensity(gamma=3.0).fit(popularity=popularity)
+    return ipseval.evaluate_ranks(
+        ranks,
+        propensity=propensity,
+        metrics=("recall@10",),
+        estimators=estimators,
+        on_low_ess=on_low_ess,
+        **options,
+    )
+
+
+TABLES = {
+    "compare": lambda one: one.compare(),
+    "bounds": lambda one: one.bounds([1.0, 2.0]),
+    "tipping factors": lambda one: one.tipping_factors(),
+    "tipping points": lambda one: one.tipping_points([-1, 0, 1, 2]),
+}
+NUMBERS = ["difference", "p_value", "estimate", "lower", "upper"]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_says_which_estimates_are_not_to_be_trusted(table):
+    rows = TABLES[table](steep()).set_index("estimator")
+    assert rows.loc["snips-pooled", "note"].str.contains("effective sample size").all()
+    assert (rows.loc["aoa", "note"] == "").all()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_table_shows_numbers_of_suppressed_estimates(table):
+    rows = TABLES[table](steep("nan")).set_index("estimator")
+    hidden = rows.loc["snips-pooled"]
+    assert hidden["note"].str.startswith("suppressed: effective sample size").all()
+    shown = [name for name in NUMBERS if name in rows]
+    assert hidden[shown].isna().all(axis=None)
+    assert rows.loc["aoa", shown].notna().all(axis=None)
+    if "statement" in rows:
+        assert (hidden["statement"] == "").all()
+
+
+def test_products_of_weights_are_weighed_by_user():
+    # ŷ = 2, 4 of user 0 and 1 of user 1. Multilinear terms: (2 + 1)(4 + 3) = 21 against (1 + 0) = 1; pairs:
+    # 2 + 4 + 2 · 4 = 14 against 1.
+    positives = ranked([0, 0, 1], [0, 1, 2], [0, 1, 0], n_users=2, n_items=5)
+    sample = Sample(positives, np.array([0.5, 0.25, 1.0]), True)
+    ips = resolve_estimator("ips")
+    for label, expected in (("rr", [21, 1]), ("ndcg@3", [21, 1]), ("ap", [14, 1])):
+        assert np.exp(ips.log_products(sample, ipseval.metric(label))) == pytest.approx(expected, rel=1e-14)
+    assert ips.log_products(sample, ipseval.metric("recall@1")) is None
+    assert resolve_estimator("snips").log_products(sample, ipseval.metric("rr")) is None
+
+
+def default_world(on_low_ess):
+    world = World(n_users=2000, n_items=1000, rng=1)
+    split = world.split(rng=2)
+    models = {"popularity": baselines.popularity(split.train), "random": baselines.random(split.train, rng=0)}
+    return ipseval.evaluate(
+        models,
+        split,
+        propensity=world.propensity,
+        metrics=["ndcg@10", "recall@10"],
+        estimators=["ips"],
+        n_relevant=world.n_relevant - split.train.activity,
+        on_low_ess=on_low_ess,
+    )
+
+
+def test_an_exactly_unbiased_estimate_of_no_use_is_not_shown():
+    with pytest.warns(
+        PositivityWarning, match="ndcg@10 by ips: products of weights: effective sample size 1 of"
+    ):
+        result = default_world("warn")
+    rows = result.frame.set_index(["metric", "model"])
+    assert rows.loc["ndcg@10", "estimate"].isna().all()
+    assert (
+        rows.loc["ndcg@10", "note"]
+        .str.contains(r"standard error .* beyond the range of ndcg@10, 0 to 1")
+        .all()
+    )
+    assert rows.loc["recall@10", "estimate"].between(0, 1).all()
+    assert (rows.loc["recall@10", "note"] == "").all()
+    shown = default_world("ignore").frame.set_index("metric")
+    assert (shown.loc["ndcg@10", "std_error"] > 1).all()
+
+
+def test_raise_names_the_metric_and_the_estimator():
+    with pytest.raises(PropensityError, match="ndcg@10 by ips"):
+        default_world("raise")
+
+
+def test_two_results_subtract_to_the_row_of_compare():
+    result = steep(estimators=("aoa", "snips", "snips-global"))
+    found = (result["m0"] - result["m2"]).frame
+    row = result.compare("m2", correction=None).query("model == 'm0'").reset_index(drop=True)
+    for name, other in (("estimate", "difference"), ("std_error",) * 2, ("ci_low",) * 2, ("p_value",) * 2):
+        assert found[name].tolist() == row[other].tolist()
+    assert found["estimator"].tolist() == ["aoa", "snips", "snips-global"]
+    assert (result["m2"] - result["m0"]).frame["estimate"].tolist() == (-found["estimate"]).tolist()
+    assert result["m0"].frame["estimate"].tolist() == result.frame.query("model == 'm0'")["estimate"].tolist()
+
+
+def test_results_that_cannot_be_paired_are_refused():
+    result = steep()
+    with pytest.raises(UnknownNameError, match="unknown value for recommender: .m9."):
+        result["m9"]
+    other = steep(estimators=("snips-global",))
+    with pytest.raises(InputError, match="no metric and estimator in common"):
+        result["m0"] - other["m1"]
+    ranks = ranked([0, 1], [0, 1], [0, 1], n_users=2, n_items=5)
+    small = ipseval.evaluate_ranks({"m": ranks}, metrics=["recall@10"])
+    with pytest.raises(InputError, match="needs the same users"):
+        result["m0"] - small["m"]
+
+
+def swapped(seed):
+    """Two recommenders that are equal at every γ: the rows of two users with the same items are exchanged."""
+    rng = np.random.default_rng(seed)
+    n_users, n_items = 20, 12
+    user = np.repeat(np.arange(n_users), 4)
+    item = np.concatenate([np.sort(rng.choice(n_items, 4, replace=False)) for _ in range(n_users // 2)] * 2)
+    user = np.concatenate(
+        [np.repeat(np.arange(n_users // 2), 4), np.repeat(np.arange(n_users // 2, n_users), 4)]
+    )
+    above = np.concatenate([rng.permutation(n_items)[:4] for _ in range(n_users)])
+    other = np.concatenate([above[above.size // 2 :], above[: above.size // 2]])
+    ranks = {
+        name: ranked(user, item, one, n_users=n_users, n_items=n_items)
+        for name, one in (("a", above), ("b", other))
+    }
+    return ranks, 1.0 + rng.integers(1, 60, n_items)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_recommenders_have_no_tipping_point(seed):
+    ranks, popularity = swapped(seed)
+    result = ipseval.evaluate_ranks(
+        ranks,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=popularity),
+        metrics=["atop", "recall@5", "mean_dcg"],
+        estimators=["aoa", "snips", "snips-global", "snips-pooled"],
+        on_low_ess="ignore",
+    )
+    rows = result.tipping_points()
+    assert (rows["n_tipping"] == 0).all()
+    assert rows["statement"].str.contains("a = b for all γ").all()
+
+
+@pytest.mark.parametrize("gap", [0.1, 0.5])
+def test_a_difference_that_is_the_same_for_every_user_has_no_effect_size(gap):
+    # Values .3, .3, … against .3 + gap: .1 is not exact in binary.
+    from ipseval.estimators import Claim, Estimate, UserSums
+
+    users, ones = np.arange(7), np.ones(7)
+    base = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
+    made = {
+        (name, "m", "e"): Estimate("m", "e", UserSums(users, values, ones), 7, Claim("no claim"))
+        for name, values in (("a", base + gap), ("b", base))
+    }
+    row = ipseval.inference.compare(made).iloc[0]
+    assert (row["std_error"], row["p_value"], row["note"]) == (0.0, 0.0, "the same difference for every user")
+    assert np.isnan(row["effect_size"])
+
+
+def test_bounds_of_estimates_without_flags_are_those_of_the_function():
+    result = steep(estimators=("aoa",))
+    mine = result.bounds(2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mine.equals(bounds(result.samples, *result.definitions, factors=[2.0]))
