@@ -154,6 +154,7 @@ def _add_evaluate(commands: Any) -> None:
     add("--confidence-level", type=float, default=0.95)
     add("--duplicates", choices=("raise", "drop"), default="raise")
     add("--overlap", choices=("raise", "drop"), default="raise")
+    add("--missing", choices=("zero", "drop", "raise"), default="zero", help="users without a list")
     add(
         "--out",
         help="write the result: .json (for `ipseval compare`), .html, .md, .tex, .csv, .npz (all)",
@@ -223,6 +224,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         propensity=_propensity(options),
         metrics=_names(options.metrics),
         estimators=None if options.estimators is None else _names(options.estimators),
+        missing=options.missing,
         ties=options.ties,
         confidence_level=options.confidence_level,
         n_relevant=options.n_relevant,

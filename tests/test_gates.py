@@ -100,3 +100,16 @@ def test_the_hash_of_the_data_covers_users_items_and_numbers_of_candidates():
     by_hand = hashlib.sha256(b"a\x1fb\x1e7\x1f8\x1e9\x1f9\x1e").hexdigest()
     assert found() == by_hand
     assert len({by_hand, found(user="c"), found(item=6), found(n_candidates=10)}) == 4
+
+
+def test_an_unreliable_estimate_is_called_so_whether_it_passes_or_not(baseline, tmp_path, capsys):
+    changed(baseline, lambda content: content.update(flags=["effective sample size 12", ""]))
+    for noise, verdict, code in ((1.0, "ok, UNRELIABLE: model", 0), (4.0, "WORSE, UNRELIABLE: model", 1)):
+        write_baseline(evaluated(noisy(TRUTH, 1, noise)), tmp_path / "new.json")
+        compare = ["compare", str(tmp_path / "new.json"), str(baseline), "--metric"]
+        assert main([*compare, "recall@5"]) == code
+        printed = capsys.readouterr().out
+        assert printed.startswith(verdict)
+        assert printed.rstrip().endswith("paired; effective sample size 12")
+        main([*compare, "ndcg@5"])
+        assert "UNRELIABLE" not in capsys.readouterr().out

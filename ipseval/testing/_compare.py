@@ -35,6 +35,8 @@ class BaselineCheck:
     margin : float
         Loss that is tolerated, >= 0, in the unit of the metric.
     rule : {"no-evidence", "non-inferior"}
+    flag : str
+        Why one of the estimates should not be trusted; "" where nothing is wrong.
     """
 
     key: Key
@@ -47,6 +49,7 @@ class BaselineCheck:
     paired: bool
     margin: float
     rule: Rule
+    flag: str = ""
 
     @property
     def difference(self) -> float:
@@ -68,11 +71,11 @@ class BaselineCheck:
         model, metric, estimator = self.key
         name = model if self.old_key[0] == model else f"{model} (was {self.old_key[0]})"
         failed = "WORSE" if self.rule == "no-evidence" else "NOT SHOWN NON-INFERIOR"
-        verdict = "ok" if self.passed else failed
+        verdict = ("ok" if self.passed else failed) + (", UNRELIABLE" if self.flag else "")
         return (
             f"{verdict}: {name}  {metric}  {estimator}: {self.old:.6g} -> {self.new:.6g}, "
             f"difference {self.difference:+.6g} [{self.low:+.6g}, {self.high:+.6g}], margin {self.margin:g}, "
-            f"{'paired' if self.paired else 'unpaired'}"
+            f"{'paired' if self.paired else 'unpaired'}{f'; {self.flag}' if self.flag else ''}"
         )
 
 
@@ -134,9 +137,8 @@ def _compare(
     else:
         error = float(np.hypot(first.std_error, second.std_error))
     low, high = normal_interval(first.estimate - second.estimate, error, confidence_level=confidence_level)
-    return BaselineCheck(
-        keys[0], keys[1], second.estimate, first.estimate, error, low, high, paired, margin, rule
-    )
+    values = (second.estimate, first.estimate, error, low, high)
+    return BaselineCheck(*keys, *values, paired, margin, rule, first.flag or second.flag)
 
 
 def _paired_error(new: Influence, old: Influence) -> float:

@@ -38,7 +38,8 @@ class Entry:
     """One stored estimate.
 
     `influence` holds user codes, ascending, and ψ_u/n: its sum of squares times n/(n − 1) is SE². None: the
-    evaluation did not keep users apart, and comparisons are unpaired.
+    evaluation did not keep users apart, and comparisons are unpaired. `flag` says why the estimate should not
+    be trusted; "" where nothing is wrong.
     """
 
     estimate: float
@@ -46,6 +47,7 @@ class Entry:
     n_users: int
     n_positives: int
     influence: Influence | None = None
+    flag: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,8 @@ def _content(evaluation: Evaluation) -> dict[str, Any]:
         users[packed] = None
         part = one.influence / max(one.sums.n_users, 1)
         influence.append([list(users).index(packed), _pack(part, "<f8")])
-    return content | {"users": list(users), "influence": influence}
+    flags = [str(getattr(one, "flag", "")) for one in evaluation.estimates.values()]
+    return content | {"flags": flags, "users": list(users), "influence": influence}
 
 
 def _pack(array: AnyArray, dtype: str) -> str:
@@ -149,10 +152,13 @@ def _parse(content: dict[str, Any], source: str) -> StoredResult:
         rows = content["estimates"]
         stored = content["influence"] or [None] * len(rows)
         entries = {
-            (str(row["model"]), str(row["metric"]), str(row["estimator"])): _entry(row, one, content["users"])
-            for row, one in zip(rows, stored, strict=True)
+            (str(row["model"]), str(row["metric"]), str(row["estimator"])): _entry(
+                row, one, content["users"], flag
+            )
+            for row, one, flag in zip(rows, stored, content["flags"], strict=True)
         }
         parts = [dict(content[name]) for name in ("data", "options", "metrics")]
+        parts[1] |= {"missing": content.get("missing")}
     if len(entries) != len(rows):
         raise InputError(f"{source} has several rows of one estimate ({examples(entries)}). {ADVICE}")
     is_normal = content.get("interval") == "normal" and not content.get("refit")
@@ -161,14 +167,14 @@ def _parse(content: dict[str, Any], source: str) -> StoredResult:
     return StoredResult(entries, parts[0], parts[1], parts[2], source)
 
 
-def _entry(row: dict[str, Any], stored: Any, users: list[str]) -> Entry:
+def _entry(row: dict[str, Any], stored: Any, users: list[str], flag: str) -> Entry:
     numbers = [float("nan") if row[name] is None else float(row[name]) for name in ("estimate", "std_error")]
     n_users = int(row["n_users"])
     influence = None
     if stored is not None:
         codes, values = _unpack(users[stored[0]], "<i4", n_users), _unpack(stored[1], "<f8", n_users)
         influence = codes.astype(np.int64), values.astype(np.float64)
-    return Entry(numbers[0], numbers[1], n_users, int(row["n_positives"]), influence)
+    return Entry(numbers[0], numbers[1], n_users, int(row["n_positives"]), influence, str(flag))
 
 
 def _check(key: Key, entry: Entry, source: str, is_normal: bool) -> None:
