@@ -12,7 +12,7 @@ from ipseval._types import IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
-from ipseval.propensity._exposure import Exposure
+from ipseval.propensity._exposure import Exposure, check_exposure
 from ipseval.propensity._pair_features import FEATURE_NAMES, profile_features
 from ipseval.propensity._ratio import (
     BIASED,
@@ -91,8 +91,8 @@ class DensityRatioPropensity:
     def __post_init__(self) -> None:
         check_choice("biased_users", self.biased_users, ("all", "exposed"))
         _check_options(self)
-        if self.exposure is not None and not isinstance(self.exposure, Exposure):
-            raise InputError(f"exposure must be an Exposure; got {type(self.exposure).__name__}.")
+        if self.exposure is not None:
+            check_exposure(self.exposure)
 
     def fit(self, train: Interactions) -> Propensity:
         """Return the propensity of every pair, up to a factor.

@@ -7,13 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice
+from ipseval._checks import check_choice, check_real
 from ipseval._types import FloatArray
-from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import cap, check_same_ids, refuse_unseen
-from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
+from ipseval.propensity._exposure import Exposure, check_exposure, fit_gamma_from_exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +38,12 @@ class DirectPropensity:
     unseen: Literal["drop", "raise"] = "drop"
 
     def __post_init__(self) -> None:
+        check_exposure(self.exposure)
         check_choice("unseen", self.unseen, ("drop", "raise"))
         if isinstance(self.shrinkage, str):
             check_choice("shrinkage", self.shrinkage, ("fit",))
-        elif not (np.isfinite(self.shrinkage) and self.shrinkage > 0):
-            raise InputError(f"shrinkage must be 'fit' or a number > 0; got {self.shrinkage!r}.")
+        else:
+            check_real("shrinkage", self.shrinkage, low=0.0)
 
     def fit(self, train: Interactions) -> Propensity:
         """Return the propensity of every item.

@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import check_choice, check_counts, check_positive_int, check_same_labels, examples
+from ipseval._checks import (
+    check_choice,
+    check_counts,
+    check_positive_int,
+    check_real,
+    check_same_labels,
+    examples,
+)
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -127,7 +134,7 @@ class Exposure:
         """
         if log.value is None:
             raise InputError("the random-exposure log needs ratings as value.")
-        return cls._of(log, np.asarray(log.value >= threshold))
+        return cls._of(log, np.asarray(log.value >= check_real("threshold", threshold)))
 
     @classmethod
     def _of(cls, log: Interactions, positive: BoolArray) -> Exposure:
@@ -191,6 +198,15 @@ class Exposure:
         """Return the exposures that are not pairs of `log`; the others are counted in `n_dropped`."""
         keep = ~np.isin(self.pair_key, log.pair_key)
         return replace(self.select(keep), n_dropped=self.n_dropped + int((~keep).sum()))
+
+
+def check_exposure(exposure: object) -> None:
+    """Raise `InputError` unless it is an `Exposure`."""
+    if not isinstance(exposure, Exposure):
+        raise InputError(
+            f"exposure must be an Exposure, as of Exposure.from_frame(frame, split); got "
+            f"{type(exposure).__name__}."
+        )
 
 
 def fit_gamma_from_exposure(

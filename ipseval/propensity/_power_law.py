@@ -14,7 +14,7 @@ from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import cap, check_same_ids, refuse_unseen, warn_user
-from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
+from ipseval.propensity._exposure import Exposure, check_exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import Method, Source, check_source, fit_gamma, gamma_above_one
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit
 from ipseval.propensity._recommendations import count_recommendations
@@ -93,6 +93,8 @@ class PowerLawPropensity:
         check_real("smoothing", self.smoothing, low=0.0)
 
     def _check_exponent(self) -> None:
+        if self.exposure is not None:
+            check_exposure(self.exposure)
         n_sources = (self.recommendations is not None) + (self.exposure is not None)
         if isinstance(self.gamma, str):
             if self.gamma != "fit":

@@ -48,9 +48,9 @@ class DensityRatioFit:
         Random-exposure pairs left out because they are pairs of the training log.
     n_limited : int
         Positives of the log whose odds were held at the limit.
-    predicted, observed, share : (n_bins,) float arrays
-        Calibration: in bins of the predicted probability that a positive is of the random sample, its mean,
-        the observed share, and the weight of the bin; predictions by models that have not seen the user.
+    calibration_gap : float
+        Mean |observed − predicted| share of random positives, over tenths of the odds; predictions by models
+        that have not seen the user.
     auc : float
         How well the two samples can be told apart, 0.5 … 1; near 1 there is little overlap.
     ess_share : float
@@ -71,22 +71,19 @@ class DensityRatioFit:
     n_random_users: int
     n_dropped: int
     n_limited: int
-    predicted: FloatArray
-    observed: FloatArray
-    share: FloatArray
+    calibration_gap: float
     auc: float
     ess_share: float
     uncovered: float
     problem: RatioProblem
 
     def __repr__(self) -> str:
-        gap = float(np.nansum(self.share * np.abs(self.predicted - self.observed)))
         lines = [
             f"DensityRatioFit: {self.n_random:,} random positives of {self.n_random_users:,} users, "
             f"{self.n_biased:,} of the log of {self.n_users:,}",
             f"  strength {self.strength:.2f}, ridge {self.ridge:.3g}; out of fold: AUC {self.auc:.3f}, "
-            f"calibration gap {gap:.3f}, effective share of the weights {self.ess_share:.0%}, "
-            f"not covered {self.uncovered:.1%}",
+            f"calibration gap {self.calibration_gap:.3f}, effective share of the weights "
+            f"{self.ess_share:.0%}, not covered {self.uncovered:.1%}",
         ]
         if self.n_limited:
             lines.append(f"  {self.n_limited:,} positives of the log held at the limit of the odds")
@@ -136,7 +133,6 @@ def describe(
     def n_pairs(rows: BoolArray) -> int:  # several set-asides may hold one pair
         return int(np.unique(user[rows] * np.int64(problem.features.train.n_items) + item[rows]).size)
 
-    predicted, observed, mass = _calibration(log_odds, random, weight)
     effective = weight[biased] * np.exp(log_odds[biased])
     flat = weight[biased].sum() ** 2 / (weight[biased] ** 2).sum()
     beyond = log_odds[random] > np.quantile(log_odds[biased], 0.99)
@@ -151,9 +147,7 @@ def describe(
         n_random_users=sample.users(RANDOM).size,
         n_dropped=n_dropped,
         n_limited=n_pairs(biased & held),
-        predicted=readonly(predicted),
-        observed=readonly(observed),
-        share=readonly(mass / mass.sum()),
+        calibration_gap=_calibration_gap(log_odds, random, weight),
         auc=weighted_auc(log_odds, random, weight),
         ess_share=float(effective.sum() ** 2 / (effective**2).sum() / flat),
         uncovered=float(weight[random] @ beyond / weight[random].sum()) if random.any() else float("nan"),
@@ -161,17 +155,11 @@ def describe(
     )
 
 
-def _calibration(
-    log_odds: FloatArray, random: BoolArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _calibration_gap(log_odds: FloatArray, random: BoolArray, weight: FloatArray) -> float:
     order = np.argsort(log_odds, kind="stable")
-    cumulative = np.cumsum(weight[order]) / weight.sum()
-    place = np.minimum((cumulative * N_BINS).astype(np.int64), N_BINS - 1)
-    mass: FloatArray = np.bincount(place, weight[order], N_BINS).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        predicted = np.bincount(place, (weight * expit(log_odds))[order], N_BINS) / mass
-        observed = np.bincount(place, (weight * random)[order], N_BINS) / mass
-    return predicted, observed, mass
+    place = np.minimum((np.cumsum(weight[order]) / weight.sum() * N_BINS).astype(np.int64), N_BINS - 1)
+    excess = np.bincount(place, (weight * (random - expit(log_odds)))[order], N_BINS)
+    return float(np.abs(excess).sum() / weight.sum())
 
 
 def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray) -> float:

@@ -13,7 +13,7 @@ from ipseval.errors import InputError, PropensityError
 from ipseval.interactions import Interactions
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._common import cap, check_same_ids
-from ipseval.propensity._exposure import Exposure
+from ipseval.propensity._exposure import Exposure, check_exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,10 @@ class StratifiedPropensity:
         check_positive_int("n_strata", self.n_strata)
         if (self.exposure is None) == (self.model is None):
             raise InputError("StratifiedPropensity takes either exposure= or model=.")
+        if self.exposure is not None:
+            check_exposure(self.exposure)
+        elif not hasattr(self.model, "fit"):
+            raise InputError(f"model must have fit(train); got {type(self.model).__name__}.")
         if self.edges is not None:
             edges = as_float_vector("edges", self.edges)
             if edges.size == 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():

@@ -140,7 +140,7 @@ BAD = {
     "direct of another universe": (lambda: DirectPropensity(OTHER).fit(LOG), r"the exposure has 400 users"),
     "shrinkage of 0": (
         lambda: DirectPropensity(EXPOSURE, shrinkage=0),
-        r"shrinkage must be 'fit' or a number",
+        r"shrinkage must be a finite number > 0",
     ),
     "shrinkage by a name": (lambda: DirectPropensity(EXPOSURE, shrinkage="auto"), r"unknown value"),
     "smoothing of unseen items": (lambda: DirectPropensity(EXPOSURE, unseen="smooth"), r"unknown value"),

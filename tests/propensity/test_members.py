@@ -11,7 +11,13 @@ import pytest
 
 import ipseval
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
+from ipseval.propensity import (
+    DirectPropensity,
+    KnownPropensity,
+    PowerLawPropensity,
+    Propensity,
+    StratifiedPropensity,
+)
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
 USER, ITEM = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
@@ -137,6 +143,10 @@ BAD = {
     ),
     "item frame above 1": lambda: KnownPropensity(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
     "values that are no numbers": lambda: KnownPropensity(item=["a", "b"]),
+    "a table for an exposure": lambda: DirectPropensity(pd.DataFrame()),
+    "a text for an exposure": lambda: PowerLawPropensity(gamma="fit", exposure="shown.csv"),
+    "a table for the exposure of strata": lambda: StratifiedPropensity(exposure=pd.DataFrame()),
+    "a number for a model": lambda: StratifiedPropensity(model=3),
     "a user factor without items": lambda: KnownPropensity(user=[0.5]),
     "no function": lambda: KnownPropensity(function=3),
     "a function of another shape": lambda: KnownPropensity(function=lambda u, i: 0.5).fit(LOG).at(USER, ITEM),
