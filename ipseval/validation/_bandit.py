@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, check_fraction
-from ipseval._types import BoolArray, FloatArray
+from ipseval._checks import check_fraction
+from ipseval._types import BoolArray
 from ipseval.datasets import BanditLog, BanditStudy
 from ipseval.estimators import IPS, SNIPS
 from ipseval.validation._rates import difference_interval, weighted_rate_interval
 
-BANDIT_ESTIMATORS = ("naive", IPS, SNIPS)
+NAIVE = "naive"
+COLUMNS = ["campaign", "item", "estimator", "random_rate", "random_low", "random_high", "estimate", "ci_low", "ci_high", "difference_low", "difference_high", "agrees", "n_random", "n_bts", "clicks_random", "clicks_bts"]
 
 
 def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd.DataFrame:
@@ -44,44 +45,31 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
     Saito et al., Open Bandit Dataset and Pipeline, NeurIPS 2021, arXiv 2008.07146.
     """
     check_fraction("confidence_level", confidence_level)
-    rows = []
+    rows, logs = [], (study.random, study.bts)
     for item in [-1, *range(study.random.n_items)]:
-        seen = _rate(study.random, _shown(study.random, item), "naive", item, confidence_level)
-        logs = (study.random, study.bts)
-        sizes = [int(_shown(log, item).sum()) for log in logs]
-        sizes += [int(log.click[_shown(log, item)].sum()) for log in logs]
-        for name in BANDIT_ESTIMATORS:
-            shown = _shown(study.bts, item)
-            own = _rate(study.bts, shown, name, item, confidence_level)
+        shown = [np.ones(len(log), dtype=bool) if item < 0 else log.item == item for log in logs]
+        counts = [int(one.sum()) for one in shown]
+        counts += [int(log.click[one].sum()) for log, one in zip(logs, shown, strict=True)]
+        seen = _rate(study.random, shown[0], NAIVE, item < 0, confidence_level)
+        for name in (NAIVE, IPS, SNIPS):
+            own = _rate(study.bts, shown[1], name, item < 0, confidence_level)
             low, high = difference_interval(own, seen)
             agrees = None if np.isnan(low) else bool(low <= 0 <= high)
-            rows.append((study.campaign, item, name, *seen, *own, low, high, agrees, *sizes))
-    columns = ["campaign", "item", "estimator", "random_rate", "random_low", "random_high", "estimate"]
-    columns += ["ci_low", "ci_high", "difference_low", "difference_high", "agrees"]
-    columns += ["n_random", "n_bts", "clicks_random", "clicks_bts"]
-    return pd.DataFrame(rows, columns=columns).astype({"agrees": "boolean"})
-
-
-def _shown(log: BanditLog, item: int) -> BoolArray:
-    return np.ones(len(log), dtype=bool) if item < 0 else log.item == item
+            rows.append((study.campaign, item, name, *seen, *own, low, high, agrees, *counts))
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"agrees": "boolean"})
 
 
 def _rate(
-    log: BanditLog, shown: BoolArray, estimator: str, item: int, confidence_level: float
+    log: BanditLog, shown: BoolArray, estimator: str, of_all: bool, confidence_level: float
 ) -> tuple[float, float, float]:
     """Return (estimate, low, high); NaN where the item was never shown and the estimator divides by that."""
-    check_choice("estimator", estimator, BANDIT_ESTIMATORS)
     if not shown.any() and estimator != IPS:
         return (float("nan"),) * 3
-    inverse: FloatArray = 1 / log.propensity
-    if estimator == "naive":
-        weights = np.full(len(log), 1 / shown.sum())
-    elif estimator == IPS:
-        weights = inverse / (len(log) * (log.n_items if item < 0 else 1))
-    else:
-        weights = inverse / inverse[shown].sum()
-    events = weights[shown & log.click]
-    possible = weights[shown] if shown.any() else weights
+    weights = np.ones(len(log)) if estimator == NAIVE else 1 / log.propensity
+    weights = weights / (
+        len(log) * (log.n_items if of_all else 1) if estimator == IPS else weights[shown].sum()
+    )
+    events, possible = weights[shown & log.click], weights[shown] if shown.any() else weights
     return (
         float(events.sum()),
         *weighted_rate_interval(events, possible, confidence_level=confidence_level),

@@ -49,18 +49,13 @@ def family_test(value: FloatArray, covariance: FloatArray, *, confidence_level: 
     if not usable.any():
         return FamilyTest(error, z, p_value, float("nan"))
     correlation = covariance[np.ix_(usable, usable)] / np.outer(error[usable], error[usable])
-    largest = largest_of(correlation)
+    # Draws of max |Z|, Z ~ N(0, correlation): the same at every call.
+    size, vectors = np.linalg.eigh(correlation)
+    draws = np.random.default_rng(0).standard_normal((N_DRAWS, size.size))
+    largest = np.abs(draws @ (vectors * np.sqrt(np.maximum(size, 0))).T).max(axis=1)
     single = float(ndtri((1 + confidence_level) / 2))
     widest = float(ndtri(1 - (1 - confidence_level) / (2 * usable.sum())))
     critical = float(np.clip(np.quantile(largest, confidence_level), single, widest))
     beyond = largest.size - np.searchsorted(np.sort(largest), np.abs(z[usable]))
     p_value[usable] = (beyond + 1) / (largest.size + 1)
     return FamilyTest(error, z, p_value, critical)
-
-
-def largest_of(correlation: FloatArray) -> FloatArray:
-    """Return draws of max |Z|, Z ~ N(0, correlation); the same draws at every call."""
-    size, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(size, 0))
-    draws = np.random.default_rng(0).standard_normal((N_DRAWS, size.size))
-    return np.asarray(np.abs(draws @ root.T).max(axis=1), dtype=np.float64)
