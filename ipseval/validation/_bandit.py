@@ -12,24 +12,9 @@ from ipseval.estimators import IPS, SNIPS
 from ipseval.validation._rates import difference_interval, weighted_rate_interval
 
 NAIVE = "naive"
-COLUMNS = [
-    "campaign",
-    "item",
-    "estimator",
-    "random_rate",
-    "random_low",
-    "random_high",
-    "estimate",
-    "ci_low",
-    "ci_high",
-    "difference_low",
-    "difference_high",
-    "agrees",
-    "n_random",
-    "n_bts",
-    "clicks_random",
-    "clicks_bts",
-]
+RATES = ["random_rate", "random_low", "random_high", "estimate", "ci_low", "ci_high"]
+COUNTS = ["n_random", "n_bts", "clicks_random", "clicks_bts"]
+COLUMNS = ["campaign", "item", "estimator", *RATES, "difference_low", "difference_high", "agrees", *COUNTS]
 
 
 def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd.DataFrame:
