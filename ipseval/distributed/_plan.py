@@ -14,7 +14,7 @@ from ipseval.distributed._partition import Factors, NRelevant, Plan
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity
+from ipseval.propensity import Propensity, parse_propensity
 
 
 def make_plan(
@@ -56,10 +56,12 @@ def make_plan(
 def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:
     if propensity is None:
         return None
+    if isinstance(propensity, str):
+        propensity = parse_propensity(propensity)
     if not isinstance(propensity, Propensity):
         try:
             propensity = propensity.fit(popularity=popularity)
-        except TypeError:
+        except (TypeError, AttributeError):
             raise PropensityError(
                 f"{type(propensity).__name__} cannot be fitted to item counts alone; fit it first and pass "
                 "the Propensity."

@@ -51,7 +51,8 @@ class DensityRatioPropensity:
     every slope.
 
     Users are dealt into `cross_fit` folds, `n_assignments` times. A user is weighted by models of the other
-    folds, whose odds have mean 1 over the log's positives; the median over the assignments is taken.
+    folds, whose odds have mean 1 over the log's positives; the median over the assignments is taken. Only the
+    weights of the seven penalties and that mean read all users.
 
     Parameters
     ----------

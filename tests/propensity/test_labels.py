@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.distributed._plan import _fitted
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
 
@@ -88,3 +89,10 @@ def test_the_words_of_source_are_explained():
 def test_a_model_that_is_no_scorer_is_sent_to_adapt():
     with pytest.raises(InputError, match=r"adapt\(model, split\)"):
         PowerLawPropensity(gamma="fit", recommendations=object()).fit(LOG)
+
+
+def test_partitions_of_users_read_a_label_too():
+    fitted = _fitted("power-law:gamma=0", np.array([1, 4, 9]))
+    assert fitted.item == pytest.approx([1, 2, 3])
+    with pytest.raises(UnknownNameError, match="Did you mean 'power-law'"):
+        _fitted("powerlaw", np.array([1, 4, 9]))
