@@ -7,6 +7,7 @@ archive is a .npz of arrays with a JSON header that holds a checksum of each. No
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -208,14 +209,15 @@ def write_archive(path: Pathlike, kind: str, header: Mapping[str, Any], arrays: 
         "sha256": [array_digest(array) for array in arrays],
     }
     with writing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr(_member(HEADER), json.dumps(body))
+        _add(archive, HEADER, json.dumps(body).encode())
         for number, array in enumerate(arrays):
             if array.dtype.hasobject:
-                content = {"shape": array.shape, "values": _plain(array)}
-                archive.writestr(_member(f"{number}{_TEXTS}"), json.dumps(content))
+                content = json.dumps({"shape": array.shape, "values": _plain(array)})
+                _add(archive, f"{number}{_TEXTS}", content.encode())
             else:
-                with archive.open(_member(f"{number}{_ARRAY}"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+                member = io.BytesIO()
+                np.lib.format.write_array(member, array, allow_pickle=False)
+                _add(archive, f"{number}{_ARRAY}", member.getbuffer())
 
 
 def read_archive(path: Pathlike, kind: str, advice: str) -> tuple[dict[str, Any], list[AnyArray]]:
@@ -275,10 +277,10 @@ def _plain(array: AnyArray) -> list[Any]:
     return values
 
 
-def _member(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, _DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    return info
+def _add(archive: zipfile.ZipFile, name: str, content: bytes | memoryview) -> None:
+    member = zipfile.ZipInfo(name, _DATE)
+    # The fastest level: ranks are a twentieth larger than at the usual one, and seven times faster.
+    archive.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
 def _digest(content: Any) -> str:
