@@ -130,7 +130,7 @@ def _content(evaluation: Evaluation) -> dict[str, Any]:
         users[packed] = None
         part = one.influence / max(one.sums.n_users, 1)
         influence.append([list(users).index(packed), _pack(part, "<f8")])
-    flags = [str(getattr(one, "flag", "")) for one in evaluation.estimates.values()]
+    flags = [one.flag for one in evaluation.estimates.values()]
     return content | {"flags": flags, "users": list(users), "influence": influence}
 
 
