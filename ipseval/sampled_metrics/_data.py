@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,26 @@ class SampledData:
         )
         # A run that ended leaves rounding behind; a share is never below 0.
         return np.maximum(np.cumsum(change)[:-1], 0.0)
+
+
+def with_best_and_worst(data: SampledData) -> SampledData:
+    """Return the data with two more users, whose one positive is first and last; they count as the mean user.
+
+    For intervals: resamples of few positives often hold no extreme rank, as in the interval of Agresti and
+    Coull for a share.
+    """
+    n = np.median(data.n_candidates)
+    rank = data.estimated_rank
+    return replace(
+        data,
+        n_above=np.append(data.n_above, [0, data.n_sampled]),
+        n_tied=np.append(data.n_tied, [0, 0]),
+        n_candidates=np.append(data.n_candidates, [n, n]),
+        share=np.append(data.share, np.full(2, 1 / data.n_users)),
+        segment=np.append(data.segment, [data.n_users, data.n_users + 1]),
+        n_users=data.n_users + 2,
+        estimated_rank=None if rank is None else np.append(rank, [1.0, n]),
+    )
 
 
 def read_sampled(

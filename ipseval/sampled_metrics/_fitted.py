@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,12 +32,10 @@ def fitted_correction(
             f"the rank distribution is fitted for at most {MAX_SAMPLED:,} sampled candidates; got "
             f"{data.n_sampled:,}. Use method='rank', which is accurate for so many."
         )
-    group_of, fitted = _fit(data, target, n_iterations)
-    if method == "mle":
-        tables, gradients = _posterior_means(fitted, target)
-        condition = 1.0
-    else:
-        tables, gradients, condition = _bias_variance(fitted, target, variance_weight)
+    group_of, groups, weight = _groups(data, target)
+    fitted = fit_rank_distribution(groups, weight, n_iterations)
+    tables, by_density, condition = _tables(fitted, target, method, variance_weight)
+    gradients = fitted.gradient(by_density, _step(method))
     contributions, drift = np.empty(group_of.size), np.empty(group_of.size)
     for index, (table, gradient) in enumerate(zip(tables, gradients, strict=True)):
         rows = group_of == index
@@ -46,7 +45,38 @@ def fitted_correction(
     return tables[largest], contributions, drift, condition
 
 
-def _fit(data: SampledData, target: Metric, n_iterations: int) -> tuple[IntArray, RankDistribution]:
+def refitted(
+    data: SampledData, target: Metric, method: str, variance_weight: float, n_iterations: int
+) -> Callable[[FloatArray], float]:
+    """Return a function from other shares of the positives, (n_pos,), to the estimate fitted to them."""
+    group_of, groups, weight = _groups(data, target)
+
+    def estimate(share: FloatArray) -> float:
+        drawn = replace(data, share=share)
+        now = [replace(one, shares=drawn.shares(group_of == k)) for k, one in enumerate(groups)]
+        fitted = fit_rank_distribution(now, weight, n_iterations)
+        tables, _, _ = _tables(fitted, target, method, variance_weight)
+        return float(sum(one.shares @ table for one, table in zip(now, tables, strict=True)))
+
+    return estimate
+
+
+def _step(method: str) -> int:
+    """Return the EM step whose distribution gives the tables: for "mle" the last but one, see there."""
+    return -2 if method == "mle" else -1
+
+
+def _tables(
+    fitted: RankDistribution, target: Metric, method: str, variance_weight: float
+) -> tuple[list[FloatArray], FloatArray, float]:
+    """Return M̂ of each group, dθ/d density (n_nodes,) and the condition number."""
+    if method == "mle":
+        return *_posterior_means(fitted, target), 1.0
+    return _bias_variance(fitted, target, variance_weight)
+
+
+def _groups(data: SampledData, target: Metric) -> tuple[IntArray, list[Group], FloatArray]:
+    """Return the group of each positive, the groups with their laws, and the weights of the nodes."""
     low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
     number = int(np.clip(np.ceil(np.log(high / low) / GROUP_WIDTH), 1, MAX_GROUPS))
     position = np.log(data.n_candidates / low) / max(np.log(high / low), 1e-300) * number
@@ -61,16 +91,16 @@ def _fit(data: SampledData, target: Metric, n_iterations: int) -> tuple[IntArray
             rank = np.minimum(rank if data.replacement else np.round(rank), n)
         own = RankGrid(rank, grid.weight, n, data.n_sampled, data.replacement)
         groups.append(Group(own, own.law(), data.shares(group_of == index)))
-    return group_of, fit_rank_distribution(groups, grid.weight, n_iterations)
+    return group_of, groups, grid.weight
 
 
 def _values(group: Group, target: Metric) -> FloatArray:
     return target.at_rank(group.grid.rank, float(group.grid.n_candidates))
 
 
-def _posterior_means(fitted: RankDistribution, target: Metric) -> tuple[list[FloatArray], list[FloatArray]]:
+def _posterior_means(fitted: RankDistribution, target: Metric) -> tuple[list[FloatArray], FloatArray]:
     """Return E[M(r) | r̃] under the last distribution but one, whose mean over the data is Σ π(r) M(r)."""
-    weights = fitted.weights(-2)
+    weights = fitted.weights(_step("mle"))
     tables, by_density = [], np.zeros(weights.size)
     for group in fitted.groups:
         value = _values(group, target)
@@ -80,13 +110,13 @@ def _posterior_means(fitted: RankDistribution, target: Metric) -> tuple[list[Flo
         observed = ratio(group.shares, expected)
         by_density += fitted.weight * ((group.law @ observed) * value - group.law @ (observed * table))
         tables.append(table)
-    return tables, fitted.gradient(by_density, -2)
+    return tables, by_density
 
 
 def _bias_variance(
     fitted: RankDistribution, target: Metric, g: float
-) -> tuple[list[FloatArray], list[FloatArray], float]:
-    """Return the bias–variance tables under the fitted prior, their gradients and the condition number.
+) -> tuple[list[FloatArray], FloatArray, float]:
+    """Return the bias–variance tables under the fitted prior, dθ/d density and the condition number.
 
     θ = Σ_k P_kᵀS_k⁻¹h_k with S = (1 − g)AᵀDA + g diag(c), h = AᵀDb; with y = S⁻¹P, dθ = yᵀ(dh − dS M̂).
     """
@@ -103,7 +133,7 @@ def _bias_variance(
         by_weight += (law @ y) * (value - (1 - g) * (law @ table)) - g * (law @ (y * table))
         tables.append(table)
         condition = max(condition, corrected.condition_number)
-    return tables, fitted.gradient(fitted.weight * by_weight), condition
+    return tables, fitted.weight * by_weight, condition
 
 
 @dataclass(frozen=True, eq=False)
