@@ -65,7 +65,8 @@ def evaluate(
         `split.test` holds the positives, `split.train` is excluded from the candidates.
     propensity : Propensity, an unfitted propensity model, its label, or None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. None: only
-        unweighted estimators.
+        unweighted estimators. A positive without a propensity leaves every estimator as a pair, aoa too, so
+        that all are over the same positives; notes count them.
     metrics : labels or objects
         What `ipseval.metric` reads, or what it returns.
     estimators : labels or objects, optional

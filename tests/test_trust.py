@@ -125,7 +125,7 @@ def test_two_results_subtract_to_the_row_of_compare():
 
 def test_results_that_cannot_be_paired_are_refused():
     result = steep()
-    with pytest.raises(UnknownNameError, match="unknown value for recommender: .m9."):
+    with pytest.raises(UnknownNameError, match=r"unknown value for recommender: .m9."):
         result["m9"]
     other = steep(estimators=("snips-global",))
     with pytest.raises(InputError, match="no metric and estimator in common"):

@@ -11,7 +11,7 @@ from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear import LinearForm
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
-from ipseval.metrics import CompatMetric, Metric
+from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 
 Target = Literal["user", "pooled"]
@@ -74,7 +74,7 @@ class Estimator(ABC):
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise unless it can estimate `metric` with such a propensity; called before anything is ranked."""
-        if isinstance(metric, CompatMetric):
+        if metric.refusal:
             raise InputError(metric.refusal)
         if metric.root and not self.takes_root:
             raise InputError(

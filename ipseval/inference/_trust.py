@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from ipseval.errors import PositivityWarning, PropensityError
@@ -16,7 +15,6 @@ from ipseval.inference._weights import WeightSums, product_flag
 from ipseval.metrics import Metric
 
 Flags = Mapping[tuple[str, str], str]
-INFINITE = (-np.inf, np.inf)
 # What stands in place of the numbers of suppressed estimates, in a table of estimates and in one of pairs.
 ESTIMATE_BLANKS: dict[str, object] = dict.fromkeys(("estimate", "lower", "upper"), float("nan"))
 PAIR_BLANKS: dict[str, object] = {
@@ -86,8 +84,7 @@ def joined(*texts: str) -> str:
 
 def too_wide(metric: Metric, standard_error: float) -> str:
     """Return that a standard error exceeds the width of the metric's range, in words; else ""."""
-    unit: tuple[float, float] = (0.0, 1.0)
-    low, high = getattr(metric, "value_range", unit if metric.kind in ("pairwise", "list") else INFINITE)
+    low, high = metric.value_range
     if not standard_error > high - low:
         return ""
     return f"standard error {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
