@@ -128,10 +128,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: run(frame([0], [7], rank=[1])),
         r"1 ids that are not in the given",
     ),
-    "list is too short for the metric": (
-        lambda: run(LISTS, metrics=["ndcg@5"]),
-        r"ndcg@5 reads the first 5 ranks, but the lists end at rank 1",
-    ),
     "list for a metric of the whole ranking": (
         lambda: run(LISTS, metrics=["auc"]),
         r"auc reads the whole ranking, but the lists end at rank 1",
@@ -141,7 +137,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: run(metrics=["recall"]),
         r"'recall' needs a cutoff, e.g. recall@10",
     ),
-    "cutoff of 0": (lambda: run(metrics=["recall@0"]), r"cutoff must be an integer >= 1; got '0'"),
+    "cutoff of 0": (lambda: run(metrics=["recall@0"]), r"cutoff must be an integer >= 1; got 0"),
     "cutoff that is no number": (lambda: run(metrics=["recall@ten"]), r"cutoff must be an integer"),
     "cutoff on auc": (lambda: run(metrics=["auc@5"]), r"takes no cutoff"),
     "unknown metric parameter": (lambda: run(metrics=["dcg(gian=linear)"]), r"Did you mean 'gain'"),
