@@ -12,6 +12,7 @@ import numpy as np
 
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import DataWarning, InputError, PropensityError
+from ipseval.interactions import check_interactions
 
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 
@@ -60,6 +61,7 @@ def check_range(values: FloatArray, *, is_probability: bool, name: str = "propen
 
 def check_same_ids(exposure: Any, train: Any) -> FloatArray:
     """Return n* of `train` after a check that the exposure has its id space."""
+    check_interactions(train, "train", "split.train")
     exposure.check_ids(train, "training log")
     return np.asarray(train.popularity, dtype=np.float64)
 

@@ -19,7 +19,7 @@ from ipseval._checks import (
 )
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._common import HasIds
 from ipseval.propensity._count_models import BoundaryFit, fit_glm, fit_log_binomial, group_rows
 from ipseval.propensity._gamma import (
@@ -132,6 +132,7 @@ class Exposure:
         InputError
             When the log has no ratings as `value`.
         """
+        check_interactions(log, "log", "study.random")
         if log.value is None:
             raise InputError("the random-exposure log needs ratings as value.")
         return cls._of(log, np.asarray(log.value >= check_real("threshold", threshold)))
@@ -281,7 +282,8 @@ def fit_gamma_from_exposure(
             f"n_positive must not exceed n_exposed; it does for {n_above} of {counts.size} items. "
             "Count positives among the random exposures only."
         )
-    rows = select_items(counts, drop_top=drop_top, min_popularity=min_popularity, extra=shown > 0)
+    minimum = check_real("min_popularity", min_popularity)
+    rows = select_items(counts, drop_top=drop_top, min_popularity=minimum, extra=shown > 0)
     if liked[rows.keep].sum() == 0:
         raise InputError(f"none of the exposures of the {rows.n_items:,} items kept is positive.")
     result = _fit_rate(counts[rows.keep], shown[rows.keep], liked[rows.keep], family)

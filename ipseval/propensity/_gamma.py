@@ -125,7 +125,7 @@ def check_source(source: object) -> None:
         "evaluated": "of the one under evaluation",
         "unknown": "whose they are is not known",
     }
-    if source not in tuple(meanings):
+    if not isinstance(source, str) or source not in meanings:
         told = (f"{word} ({meaning})" for word, meaning in meanings.items())
         raise UnknownNameError("value for source:", source, told)
 

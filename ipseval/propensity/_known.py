@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ipseval._checks import as_float_vector
 from ipseval._ids import by_label
 from ipseval._types import AnyArray, FloatArray
-from ipseval.errors import PropensityError
+from ipseval.errors import InputError, PropensityError
 from ipseval.interactions import Interactions, encode
 from ipseval.propensity._base import PairFunction, Propensity
 from ipseval.propensity._common import HasIds, check_bool, check_range
@@ -88,6 +88,10 @@ class KnownPropensity:
 
     def fit(self, train: HasIds) -> Propensity:
         """Return the propensity in the id space of a log (or anything with user_ids and item_ids)."""
+        if not (hasattr(train, "item_ids") and hasattr(train, "user_ids")):
+            raise InputError(
+                f"fit takes the training log (anything with user_ids, item_ids); got {type(train).__name__}."
+            )
         ids: dict[str, Any] = {"n_items": int(train.item_ids.size), "item_ids": train.item_ids}
         if self.item is not None and self.user is None:
             return Propensity(self._by_item(train.item_ids), self.is_probability, "known per item", **ids)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import zeta
 
-from ipseval._checks import check_counts
+from ipseval._checks import check_counts, check_positive_int
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 
@@ -80,6 +80,7 @@ def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = Non
         raise InputError(f"popularity must hold whole numbers; {n_broken} of {counts.size} entries are not.")
     level, frequency = np.unique(counts[counts > 0], return_counts=True)
     if xmin is not None:
+        xmin = check_positive_int("xmin", xmin)
         inside = level >= xmin
         level, frequency = level[inside], frequency[inside]
     if level.size < 2:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ipseval._checks import as_float_vector, check_positive_int
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._common import cap, check_same_ids
 from ipseval.propensity._exposure import Exposure, check_exposure
@@ -66,6 +66,7 @@ class StratifiedPropensity:
         PropensityError
             When a stratum has no positive exposure, or no item is seen.
         """
+        check_interactions(train, "train", "split.train")
         counts = train.popularity.astype(np.float64)
         seen = np.flatnonzero(counts)
         if seen.size == 0:

@@ -13,10 +13,13 @@ import ipseval
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity import (
     DirectPropensity,
+    Exposure,
     KnownPropensity,
     PowerLawPropensity,
     Propensity,
     StratifiedPropensity,
+    fit_gamma_from_exposure,
+    fit_popularity_exponent,
 )
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
@@ -143,6 +146,17 @@ BAD = {
     ),
     "item frame above 1": lambda: KnownPropensity(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
     "values that are no numbers": lambda: KnownPropensity(item=["a", "b"]),
+    "a table to fit to": lambda: KnownPropensity(item=[0.5]).fit(pd.DataFrame()),
+    "a table to fit strata to": lambda: StratifiedPropensity(model=PowerLawPropensity(gamma=0)).fit(
+        pd.DataFrame()
+    ),
+    "a number for a source": lambda: PowerLawPropensity(gamma=0, source=np.ones(2)),
+    "a text for the smallest popularity": lambda: fit_gamma_from_exposure(
+        [1, 2], [3, 3], [1, 1], min_popularity="x"
+    ),
+    "a text for xmin": lambda: fit_popularity_exponent([1, 2], xmin="x"),
+    "a threshold that is no number": lambda: Exposure.from_ratings(LOG, threshold=float("nan")),
+    "ratings in a table": lambda: Exposure.from_ratings(pd.DataFrame(), threshold=4),
     "a table for an exposure": lambda: DirectPropensity(pd.DataFrame()),
     "a text for an exposure": lambda: PowerLawPropensity(gamma="fit", exposure="shown.csv"),
     "a table for the exposure of strata": lambda: StratifiedPropensity(exposure=pd.DataFrame()),
