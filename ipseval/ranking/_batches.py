@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ipseval._types import AnyArray, IntArray, readonly
+from ipseval._types import AnyArray, BoolArray, IntArray, readonly
 from ipseval.ranking._ranked import Targets
 
 
@@ -46,6 +46,31 @@ class Batch:
             self.excluded_start[first : last + 1] - c,
             self.excluded[c:d],
             self.first_positive + a,
+        )
+
+    def choose(self, users: BoolArray) -> tuple[BoolArray, Batch]:
+        """Return which positives belong to the users in `users` (b,), and the work of these users alone."""
+        size, excluded_size = np.diff(self.start), np.diff(self.excluded_start)
+        chosen = np.repeat(users, size)
+        return chosen, Batch(
+            self.users[users],
+            np.append(0, np.cumsum(size[users])),
+            self.item[chosen],
+            np.append(0, np.cumsum(excluded_size[users])),
+            self.excluded[np.repeat(users, excluded_size)],
+            0,
+        )
+
+    def among(self, place: IntArray) -> Batch:
+        """Return the same work in a catalogue where item i is number `place[i]`, or left out if that is < 0."""
+        excluded = place[self.excluded]
+        stays = excluded >= 0
+        before = np.append(0, np.cumsum(stays))
+        return replace(
+            self,
+            item=readonly(place[self.item]),
+            excluded=readonly(excluded[stays]),
+            excluded_start=before[self.excluded_start],
         )
 
     @classmethod

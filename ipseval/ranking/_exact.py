@@ -17,11 +17,11 @@ from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._lists import is_list_frame, rank_lists
-from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_stored
+from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives, Targets
 from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampled import SampledCandidates, rank_sampled
-from ipseval.ranking._scorers import FactorScorer, Scorer, as_scorer
+from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
@@ -151,4 +151,7 @@ def _rank_catalogue(
         factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
         factors = factors if allowed is None else factors.subset(allowed)
         return rank_factors(factors, batch, kernels, resources)
+    if isinstance(scorer, DenseScorer) and scorer.scores.strides[0] == 0 and n_items:
+        row = scorer.scores[0]  # a view of one row, as `baselines.popularity` gives
+        return rank_shared(row if allowed is None else row[allowed], batch, resources.name)
     return rank_stored(scorer, batch, allowed, n_items, kernels, resources)

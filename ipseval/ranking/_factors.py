@@ -46,7 +46,7 @@ class Factors:
     bias: FloatArray
     fast_item: AnyArray
     user_norm: FloatArray
-    item_norm: float
+    item_norms: FloatArray
     bias_size: float
     bias_is_exact: bool
 
@@ -69,7 +69,7 @@ class Factors:
             raise InputError(f"{name}: {int(np.isnan(bias).sum()):,} of {bias.size:,} item biases are NaN.")
         finite_bias = bias[np.isfinite(bias)]
         bias_size = float(np.abs(finite_bias).max(initial=0.0))
-        norms = (float(user_norm.max(initial=0.0)), float(item_norm.max(initial=0.0)))
+        norms = [float(norm.max(initial=0.0)) for norm in (user_norm, item_norm)]
         largest = max(norms[0] * norms[1] + bias_size, *norms)
         if not largest < DOUBLE_LIMIT:
             raise InputError(f"{name}: the factors are too large to multiply (scores up to {largest:.1e}).")
@@ -84,15 +84,20 @@ class Factors:
             readonly(bias),
             readonly(fast_item),
             user_norm,
-            norms[1],
+            item_norm,
             bias_size,
             bool((finite_bias.astype(fast) == finite_bias).all()),
         )
 
     @cached_property
+    def item_norm(self) -> float:
+        """An upper bound of the norm of every item."""
+        return float(self.item_norms.max(initial=0.0))
+
+    @cached_property
     def twin(self) -> IntArray:
         """The same number for items of equal factors and bias; made only where many scores are close."""
-        return readonly(_twins(self.item, self.bias))
+        return readonly(twins(self.item, self.bias))
 
     @cached_property
     def infinite(self) -> IntArray:
@@ -111,6 +116,7 @@ class Factors:
             item=frozen(self.item[items]),
             bias=readonly(self.bias[items]) if self.bias.size else self.bias,
             fast_item=frozen(self.fast_item[items]),
+            item_norms=self.item_norms[items],
         )
 
     def error_bound(self, users: IntArray) -> FloatArray:
@@ -145,12 +151,16 @@ class Factors:
             yield
         assert n_lost == 0, f"{n_lost} products are farther from the exact score than the bound allows"
 
-    def block(self, batch: Batch, kernels: ModuleType) -> Block:
+    def exact(self, batch: Batch, kernels: ModuleType) -> FloatArray:
+        """Return the score of each positive of the batch, (n_pos,)."""
+        exact = np.empty(batch.item.size)
+        kernels.pair_scores(self.user, self.item, self.bias, batch.users[batch.row], batch.item, exact)
+        return exact
+
+    def block(self, batch: Batch, exact: FloatArray) -> Block:
         """Return the batch with its exact scores, the bounds around them, and counts of 0."""
         user, size = frozen(self.user[batch.users]), batch.item.size
-        row, exact = batch.row, np.empty(size)
-        kernels.pair_scores(user, self.item, self.bias, row, batch.item, exact)
-        lo, hi = self._window(exact, self.error_bound(batch.users)[row])
+        lo, hi = self._window(exact, self.error_bound(batch.users)[batch.row])
         fast_user = user.astype(self.fast_item.dtype, copy=False)
         if self.bias.size:
             fast_user = np.column_stack([fast_user, np.ones(user.shape[0], fast_user.dtype)])
@@ -208,7 +218,7 @@ def _norms(factors: AnyArray, name: str) -> FloatArray:
     return norms
 
 
-def _twins(item: AnyArray, bias: FloatArray) -> IntArray:
+def twins(item: AnyArray, bias: FloatArray) -> IntArray:
     """Return a number for each item that is shared exactly by the items of equal factors and bias."""
     odd = np.random.default_rng(0).integers(1, 2**63, size=item.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
     word = np.uint32 if item.dtype == np.float32 else np.uint64

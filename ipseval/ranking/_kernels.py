@@ -85,7 +85,7 @@ class Worker:
         positive, other = part[place], other + first
         rest = other != item[positive]
         if catalogue.twin.size:
-            twins = rest & (catalogue.twin[other] == catalogue.twin[item[positive]])
+            twins = rest & (item[positive] >= 0) & (catalogue.twin[other] == catalogue.twin[item[positive]])
             block.n_tied[:] += np.bincount(positive[twins], minlength=row.size)
             rest &= ~twins
         positive, other = positive[rest], other[rest]

@@ -176,7 +176,7 @@ def _settle(
         for i in range(group.size):
             other = first + begin + i
             if group[i] >= lo and group[i] <= hi and other != item:
-                if twin.size and twin[other] == twin[item]:
+                if twin.size and item >= 0 and twin[other] == twin[item]:
                     tied += 1
                     continue
                 score = _dot(user, items.item[other])

@@ -9,6 +9,7 @@ import numpy as np
 
 from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, IntArray
+from ipseval.ranking._alike import Alike
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import CandidateLists
 from ipseval.ranking._factors import Factors
@@ -16,7 +17,7 @@ from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import Targets
 from ipseval.ranking._run import Resources, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
-from ipseval.ranking._stored import check_nan, count_block
+from ipseval.ranking._stored import check_nan, comparable, count_block
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
@@ -27,8 +28,58 @@ Counts = tuple[IntArray, IntArray]
 
 def rank_factors(factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources) -> Counts:
     """Return (n_above, n_tied) of all positives of a factor model."""
+    vary = factors.user_norm[batch.users] * factors.item_norm > 0
+    if vary.all():
+        return _rank_products(factors, batch, kernels, resources)
+    # Without a factor that is not 0 the score is the bias: the same order for all these users.
+    bias = factors.bias if factors.bias.size else np.zeros(factors.n_items)
+    n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
+    same, rest = batch.choose(~vary)
+    n_above[same], n_tied[same] = rank_shared(bias, rest, resources.name)
+    if vary.any():
+        varying, rest = batch.choose(vary)
+        n_above[varying], n_tied[varying] = _rank_products(factors, rest, kernels, resources)
+    return n_above, n_tied
+
+
+def rank_shared(scores: AnyArray, batch: Batch, name: str) -> Counts:
+    """Return (n_above, n_tied) of all positives when every user has the same `scores` (n_items,).
+
+    The items are sorted once; of what stands above a positive, the user's excluded items are taken off.
+
+    Raises
+    ------
+    InputError
+        When scores are NaN, with their total number.
+    """
+    scores = comparable(scores)
+    n_users = batch.users.size
+    check_nan(int((scores != scores).sum()) * n_users, scores.size * n_users, name)
+    _, level = np.unique(scores, return_inverse=True)
+    size = np.bincount(level)
+    own = level[batch.item]
+    n_above, n_tied = (scores.size - np.cumsum(size))[own], size[own] - 1
+    key = np.repeat(np.arange(n_users), np.diff(batch.excluded_start)) * np.int64(size.size)
+    key += level[batch.excluded]
+    key.sort()
+    wanted = batch.row * np.int64(size.size) + own
+    first, after = np.searchsorted(key, wanted), np.searchsorted(key, wanted + 1)
+    n_above -= batch.excluded_start[batch.row + 1] - after
+    n_tied -= after - first
+    return n_above, n_tied
+
+
+def _rank_products(factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources) -> Counts:
+    """Return (n_above, n_tied) of all positives from products, and from one score of items that are alike."""
+    alike = Alike.of(factors)
+    rest, chosen = factors, batch
+    if alike is not None:
+        kept = np.flatnonzero(alike.number < 0)
+        place = np.full(factors.n_items, -1)
+        place[kept] = np.arange(kept.size)
+        rest, chosen = factors.subset(kept), batch.among(place)
     n_users, n_workers = batch.users.size, resources.n_threads
-    one = factors.shape(1, factors.n_items)
+    one = rest.shape(1, max(rest.n_items, 1))
     width = kernels.tile_width(one)
     tile = one._replace(n_items=width)
     fixed, per_user = kernels.block_bytes(tile)
@@ -45,12 +96,18 @@ def rank_factors(factors: Factors, batch: Batch, kernels: ModuleType, resources:
         worker = kernels.Worker(tile._replace(n_users=size))
 
         def handle(number: int) -> Iterator[int]:
-            part = batch.part(number * size, min((number + 1) * size, n_users))
-            block = factors.block(part, kernels)
+            rows = number * size, min((number + 1) * size, n_users)
+            part = batch.part(*rows)
+            exact = factors.exact(part, kernels)
+            block = rest.block(chosen.part(*rows), exact)
             worker.begin(block)
-            for _ in factors.count(worker, width):
+            for _ in rest.count(worker, width):
                 yield 0
             n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
+            if alike is not None:
+                more = alike.counts(factors, part, exact, kernels)
+                n_above[part.positives] += more[0]
+                n_tied[part.positives] += more[1]
             yield part.users.size
 
         return handle

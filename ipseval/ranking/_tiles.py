@@ -19,7 +19,7 @@ class Block(NamedTuple):
     user: AnyArray  # (b, d) factors, which define the scores
     fast_user: AnyArray  # (b, d) or (b, d + 1) factors for the product, in single precision where possible
     start: IntArray  # (b + 1,)
-    item: IntArray  # (n_pos,)
+    item: IntArray  # (n_pos,), -1 where the positive is none of the items that are passed over
     exact: FloatArray  # (n_pos,) exact score of each positive
     lo: AnyArray  # (n_pos,) products outside lo … hi are on the same side of the positive as the score itself
     hi: AnyArray  # (n_pos,)

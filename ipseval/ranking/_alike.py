@@ -1,0 +1,73 @@
+"""Items with equal factors: one exact score for all of them, in the place of a product for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from ipseval._types import FloatArray, IntArray
+from ipseval.ranking._batches import Batch
+from ipseval.ranking._factors import Factors, twins
+
+FEWEST = 16  # items of a class that is worth the exact score for every user
+MOST = 32  # classes
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """The largest classes of items that have the same factors and bias, and so the same score for a user.
+
+    Such items tie with each other for every user: the products could not tell them apart, and each pair would
+    be settled by itself. Items that training has never seen, which many libraries give factors of 0, are one.
+    """
+
+    number: IntArray  # (n_items,) class of each item, -1 for an item outside
+    first: IntArray  # (g,) one item of each class
+    size: IntArray  # (g,)
+
+    @classmethod
+    def of(cls, factors: Factors) -> Alike | None:
+        """Return the classes of at least `FEWEST` items, None where there are none."""
+        ordered = np.sort(factors.item_norms)  # equal factors have equal norms, which tells at little cost
+        common = ordered[FEWEST - 1 :][ordered[FEWEST - 1 :] == ordered[: 1 - FEWEST]]
+        if not common.size:
+            return None
+        found = np.flatnonzero(np.isin(factors.item_norms, common))
+        for n_columns in (4, factors.item.shape[1]):  # norms may be equal because they are all 1
+            bias = factors.bias[found] if factors.bias.size else factors.bias
+            twin = twins(factors.item[found, :n_columns], bias)
+            size = np.bincount(twin)
+            found, twin = found[size[twin] >= FEWEST], twin[size[twin] >= FEWEST]
+        largest = np.argsort(-size, kind="stable")[:MOST]
+        largest = largest[size[largest] >= FEWEST]
+        if not largest.size:
+            return None
+        new = np.full(size.size, -1)
+        new[largest] = np.arange(largest.size)
+        number = np.full(factors.n_items, -1)
+        number[found] = new[twin]
+        _, first = np.unique(number, return_index=True)
+        return cls(number, first[-largest.size :], size[largest])
+
+    def counts(
+        self, factors: Factors, batch: Batch, exact: FloatArray, kernels: ModuleType
+    ) -> tuple[IntArray, IntArray]:
+        """Return how many items of the classes stand above, and tie with, each positive of the batch."""
+        n_users, n_classes, row = batch.users.size, self.first.size, batch.row
+        hidden = self.number[batch.excluded]
+        of_user = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))[hidden >= 0]
+        key = of_user * n_classes + hidden[hidden >= 0]
+        size = self.size - np.bincount(key, minlength=n_users * n_classes).reshape(n_users, n_classes)
+        score = np.empty(n_users * n_classes)
+        users = np.repeat(batch.users, n_classes)
+        items = np.tile(self.first, n_users)
+        kernels.pair_scores(factors.user, factors.item, factors.bias, users, items, score)
+        score = score.reshape(n_users, n_classes)
+        n_above, n_tied = np.zeros(row.size, np.int64), -(self.number[batch.item] >= 0).astype(np.int64)
+        for one in range(n_classes):
+            mine, others = score[row, one], size[row, one]
+            n_above += others * (mine > exact)
+            n_tied += others * (mine == exact)
+        return n_above, n_tied
