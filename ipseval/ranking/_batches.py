@@ -62,7 +62,7 @@ class Batch:
         )
 
     def among(self, place: IntArray) -> Batch:
-        """Return the same work in a catalogue where item i is number `place[i]`, or left out if that is < 0."""
+        """Return the same work in a catalogue where item i is number `place[i]`, left out if that is < 0."""
         excluded = place[self.excluded]
         stays = excluded >= 0
         before = np.append(0, np.cumsum(stays))

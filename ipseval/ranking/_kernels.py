@@ -89,10 +89,24 @@ class Worker:
             block.n_tied[:] += np.bincount(positive[twins], minlength=row.size)
             rest &= ~twins
         positive, other = positive[rest], other[rest]
-        score = np.empty(positive.size)
-        pair_scores(block.user, catalogue.item, catalogue.bias, row[positive], other, score)
+        score = self._exact(catalogue, row[positive], other)
         block.n_above[:] += np.bincount(positive[score > block.exact[positive]], minlength=row.size)
         block.n_tied[:] += np.bincount(positive[score == block.exact[positive]], minlength=row.size)
+
+    def _exact(self, catalogue: Catalogue, row: IntArray, other: IntArray) -> FloatArray:
+        """Return the exact scores of pairs; what several positives of a user need is computed once."""
+        if not row.size:
+            return np.zeros(0)
+        n_items = catalogue.item.shape[0]
+        key = (row - row[0]) * np.int64(n_items) + other
+        table = np.zeros((row[-1] - row[0] + 1) * n_items)
+        table[key] = 1.0
+        chosen = np.flatnonzero(table)
+        score = np.empty(chosen.size)
+        user, item = np.divmod(chosen, n_items)
+        pair_scores(self._block.user, catalogue.item, catalogue.bias, user + row[0], item, score)
+        table[chosen] = score
+        return table[key]
 
 
 def tile_width(shape: Shape) -> int:

@@ -162,8 +162,14 @@ def _settle(
     exact: float,
     lo: float,
     hi: float,
+    known: FloatArray,
+    known_of: IntArray,
+    row: int,
 ) -> tuple[int, int]:
-    """Decide by the exact score about the items whose product is too close to a positive's to call."""
+    """Decide by the exact score about the items whose product is too close to a positive's to call.
+
+    `known` keeps exact scores that several positives need: of the user in row `known_of`.
+    """
     above, tied = 0, 0
     bias, twin = items.bias, items.twin
     for begin in range(0, scores.size, GROUP):
@@ -179,9 +185,13 @@ def _settle(
                 if twin.size and item >= 0 and twin[other] == twin[item]:
                     tied += 1
                     continue
-                score = _dot(user, items.item[other])
-                if bias.size:
-                    score += bias[other]
+                place = other - first
+                if known_of[place] != row:
+                    score = _dot(user, items.item[other])
+                    if bias.size:
+                        score += bias[other]
+                    known[place], known_of[place] = score, row
+                score = known[place]
                 if score > exact:
                     above += 1
                 elif score == exact:
@@ -191,7 +201,13 @@ def _settle(
 
 @_compile
 def _count_users(
-    block: Block, items: Catalogue, tile: Tile, columns: AnyArray, products: AnyArray
+    block: Block,
+    items: Catalogue,
+    tile: Tile,
+    columns: AnyArray,
+    products: AnyArray,
+    known: FloatArray,
+    known_of: IntArray,
 ) -> tuple[int, int]:
     """Multiply and count for ROWS users at a time, whose products stay in the first-level cache."""
     start, item, lo, hi = block.start, block.item, block.lo, block.hi
@@ -199,6 +215,8 @@ def _count_users(
     n_above, n_tied = block.n_above, block.n_tied
     first, width = tile.first, tile.fast_item.shape[0]
     n_lost, n_close = 0, 0
+    for i in range(width):
+        known_of[i] = -1
     for g in range(0, start.size - 1, ROWS):
         for k in range(0, columns.shape[0], ROWS):
             _multiply_four(block.fast_user, g, columns, k, products, width)
@@ -223,7 +241,17 @@ def _count_users(
                     n_above[q] += above
                     if reach - above > own:
                         more, tied = _settle(
-                            scores, first, block.user[r], items, item[q], block.exact[q], lo[q], hi[q]
+                            scores,
+                            first,
+                            block.user[r],
+                            items,
+                            item[q],
+                            block.exact[q],
+                            lo[q],
+                            hi[q],
+                            known,
+                            known_of,
+                            r,
                         )
                         n_above[q] += more
                         n_tied[q] += tied
@@ -241,6 +269,7 @@ class Worker:
         self._user = np.zeros((_whole(shape.n_users), depth), shape.dtype)
         self._columns = _aligned(depth, shape)
         self._scores = _aligned(ROWS, shape)
+        self._known = np.empty(shape.n_items), np.empty(shape.n_items, dtype=np.int64)
 
     def begin(self, block: Block) -> None:
         """Take up a block of users; `count` adds to its counts."""
@@ -258,7 +287,7 @@ class Worker:
         for first in range(0, width, TRANSPOSED):
             piece = tile.fast_item[first : first + TRANSPOSED]
             np.copyto(self._columns[:depth, first : first + piece.shape[0]], piece.T)
-        lost, close = _count_users(self._block, catalogue, tile, self._columns, self._scores)
+        lost, close = _count_users(self._block, catalogue, tile, self._columns, self._scores, *self._known)
         return int(lost), int(close)
 
 
