@@ -360,15 +360,21 @@ class Targets:
     def from_split(cls, split: Split) -> Targets:
         """Return the test positives of a split, with its training items excluded."""
         test, train = split.test, split.train
-        order = _sorting(test.pair_key)
-        start = np.concatenate([[0], np.cumsum(train.activity)])
-        user = test.user[order]
+        user, item, gain = test.user, test.item, test.value
+        if not _is_sorted(test.pair_key):
+            order = np.argsort(test.pair_key, kind="stable")
+            user, item, gain = user[order], item[order], None if gain is None else gain[order]
+        excluded = train.item
+        if not _is_sorted(
+            train.pair_key
+        ):  # to sort the keys themselves is many times faster than to order by them
+            excluded = np.sort(train.pair_key) % split.n_items
         return cls(
             user=user,
-            item=test.item[order],
-            gain=None if test.value is None else test.value[order].astype(np.float64),
-            excluded=train.item[_sorting(train.pair_key)],
-            excluded_start=start,
+            item=item,
+            gain=None if gain is None else gain.astype(np.float64),
+            excluded=excluded,
+            excluded_start=np.concatenate([[0], np.cumsum(train.activity)]),
             candidates_by_user=split.n_items - train.activity,
             user_ids=split.user_ids,
             item_ids=split.item_ids,
@@ -394,6 +400,5 @@ class Targets:
         )
 
 
-def _sorting(key: IntArray) -> IntArray | slice:
-    """Return what sorts distinct keys; nothing is moved where they are sorted, as logs often are."""
-    return slice(None) if (key[1:] > key[:-1]).all() else np.argsort(key, kind="stable")
+def _is_sorted(key: IntArray) -> bool:
+    return bool((key[1:] > key[:-1]).all())

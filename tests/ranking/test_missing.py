@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, PowerLawPropensity, Split, evaluate, evaluate_ranks, metric, rank_positives
+from ipseval import InputError, KnownPropensity, Split, evaluate, evaluate_ranks, metric, rank_positives
 from ipseval.errors import DataWarning
 
 N_USERS, N_ITEMS = 10, 20
@@ -46,7 +46,7 @@ def test_dropped_users_leave_every_model_and_the_population():
     scores = np.zeros((N_USERS, N_ITEMS))
     scores[:6, 1] = 1  # right for users 0 … 5
     models = {"lists": lists(range(4, 9)), "scores": scores}
-    options = {"propensity": PowerLawPropensity(gamma=1.0, scale="max", unseen="smooth"), "missing": "drop"}
+    options = {"propensity": KnownPropensity(item=np.full(N_ITEMS, 0.9)), "missing": "drop"}
     result = evaluate(models, SPLIT, metrics=METRICS, estimators=["aoa", "ips"], n_relevant=1, **options)
     frame = result.frame.set_index(["model", "estimator"])
     # Users 4 … 7 have positives and a list: all are hit by the lists, 4 and 5 by the scores (0 ties beyond).
