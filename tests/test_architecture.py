@@ -94,7 +94,7 @@ THIRD_PARTY = {
     "_compute": {"threadpoolctl"},
     "ranking": {"tqdm"},
     "ranking._scorers": {"pandas"},
-    "ranking._frames": {"narwhals"},
+    "ranking._candidates": {"narwhals"},
     "ranking._kernels_numba": {"numba"},
     "ranking._lists": {"pandas"},
     "ranking._parquet": {"pandas", "pyarrow"},

@@ -18,7 +18,7 @@ from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._ranked import Targets
+from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 
 NRelevant: TypeAlias = int | str | None

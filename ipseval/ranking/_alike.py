@@ -64,10 +64,10 @@ class Alike:
         users = np.repeat(batch.users, n_classes)
         items = np.tile(self.first, n_users)
         kernels.pair_scores(factors.user, factors.item, factors.bias, users, items, score)
-        score = score.reshape(n_users, n_classes)
+        by_class = score.reshape(n_users, n_classes)
         n_above, n_tied = np.zeros(row.size, np.int64), -(self.number[batch.item] >= 0).astype(np.int64)
         for one in range(n_classes):
-            mine, others = score[row, one], size[row, one]
+            mine, others = by_class[row, one], size[row, one]
             n_above += others * (mine > exact)
             n_tied += others * (mine == exact)
         return n_above, n_tied

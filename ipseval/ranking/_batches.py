@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ipseval._types import AnyArray, BoolArray, IntArray, readonly
-from ipseval.ranking._ranked import Targets
+from ipseval.ranking._targets import Targets
 
 
 @dataclass(frozen=True, eq=False)

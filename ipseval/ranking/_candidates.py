@@ -6,14 +6,14 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from ipseval._checks import examples
-from ipseval._types import BoolArray, IntArray, readonly
+from ipseval._types import AnyArray, BoolArray, IntArray, readonly
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions, encode
-from ipseval.ranking._frames import frame_columns
-from ipseval.ranking._ranked import Targets
+from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 
 
@@ -142,3 +142,21 @@ def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
         gain=None if targets.gain is None else targets.gain[keep],
         n_not_candidates=targets.n_not_candidates + n_dropped,
     )
+
+
+def frame_columns(frame: Any) -> set[str]:
+    """Return the column names of a data frame that narwhals reads, none for anything else."""
+    try:
+        table: Any = nw.from_native(frame)
+        return set(table.collect_schema().names() if isinstance(table, nw.LazyFrame) else table.columns)
+    except (TypeError, AttributeError):
+        return set()
+
+
+def frame_column(frame: Any, name: str) -> AnyArray:
+    """Return one column as an array, rows in the order of the frame."""
+    table: Any = nw.from_native(frame)
+    if isinstance(table, nw.LazyFrame):
+        table = table.select(name).collect()
+    column: AnyArray = table[name].to_numpy()
+    return column

@@ -9,7 +9,7 @@ import numpy as np
 
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError
-from ipseval.ranking._ranked import Targets
+from ipseval.ranking._targets import Targets
 
 
 class DrawScheme(Protocol):

@@ -18,10 +18,11 @@ from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, liste
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._lists import is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
-from ipseval.ranking._ranked import RankedPositives, Targets
+from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampled import SampledCandidates, rank_sampled
 from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
+from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 

@@ -106,7 +106,8 @@ class Worker:
         user, item = np.divmod(chosen, n_items)
         pair_scores(self._block.user, catalogue.item, catalogue.bias, user + row[0], item, score)
         table[chosen] = score
-        return table[key]
+        known: FloatArray = table[key]
+        return known
 
 
 def tile_width(shape: Shape) -> int:

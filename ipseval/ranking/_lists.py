@@ -11,10 +11,10 @@ from ipseval._checks import examples
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.ranking._candidates import CandidateLists
-from ipseval.ranking._frames import frame_column, frame_columns
+from ipseval.ranking._candidates import CandidateLists, frame_column, frame_columns
 from ipseval.ranking._order import ranks_within_group
-from ipseval.ranking._ranked import RankedPositives, Targets
+from ipseval.ranking._ranked import RankedPositives
+from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 
 

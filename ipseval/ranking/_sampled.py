@@ -14,12 +14,12 @@ from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.ranking._draws import Drawer
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._passes import CALL_TARGET
-from ipseval.ranking._ranked import RankedPositives, Targets
+from ipseval.ranking._passes import CALL_TARGET, check_nan, comparable
+from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampling import Pool, Sampling
 from ipseval.ranking._scorers import FactorScorer, Scorer
-from ipseval.ranking._stored import check_nan, comparable
+from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 
 POOLS = ("candidates", "unobserved", "unobserved+positives")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipseval import InputError, RankedPositives, SampledCandidates, rank_positives
 from ipseval.ranking._draws import Drawer
-from ipseval.ranking._ranked import Targets
+from ipseval.ranking._targets import Targets
 from tests.golden.ranking_oracle import rank
 from tests.ranking.worlds import World, frame, random_world, world_of
 

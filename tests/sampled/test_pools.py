@@ -12,7 +12,7 @@ from ipseval import ComputeOptions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.ranking._draws import Drawer
-from ipseval.ranking._ranked import Targets
+from ipseval.ranking._targets import Targets
 from ipseval.sampled_metrics import expected_sampled
 from ipseval.sampled_metrics import metric as find_metric
 from ipseval.splits import Split
