@@ -69,6 +69,7 @@ def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
             split,
             propensity=PowerLawPropensity(gamma=0.5),
             metrics=["auc", "recall@5"],
+            estimators=["aoa", "snips", "snips-global"],
         ).frame
     merged = study.frame.merge(expected, on=["model", "metric", "estimator"], suffixes=("", "_direct"))
     assert len(merged) == len(study.frame) == 4 * 2 * 3
