@@ -165,8 +165,8 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"n_above and n_tied must be >= 0.*1 of 2 positives",
     ),
     "prior of another name": (
-        lambda: ipseval.metric("auc", sampled="bv", prior="estimated").table(20, 5),
-        r"unknown value for prior: 'estimated'",
+        lambda: ipseval.metric("auc", sampled="bv", prior="empirical"),
+        r"unknown value for prior: 'empirical'",
     ),
     "rating predictions labelled twice": (
         lambda: ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[0, 0, 1])}, RATINGS),

@@ -44,32 +44,12 @@ _LABEL = re.compile(
 
 
 def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any) -> Metric:
-    """Return the metric that a label names; its repr is the label, `card()` its definition.
-
-    Parameters
-    ----------
-    label : str
-        "recall@10", "auc", "rbp(0.9)", "dcg(gain=exponential)@10", in any case; other names of the same
-        metrics are read too ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
-    compat : str, optional
-        "ranx", "sklearn", "trec_eval", "implicit", "lenskit", "rectools" or "recbole": the metric by that
-        library's convention, for `aoa` only; the label says so: "ndcg@10[lenskit]".
-    **parameters
-        The same as inside the parentheses: `metric("precision@10", denominator="min")`.
-
-    Raises
-    ------
-    UnknownNameError
-        For a name or parameter that does not exist.
-    InputError
-        For a cutoff that is missing, not allowed, or not an integer >= 1, or a bad parameter value.
+    """Return the metric that a label names; parameters are those of `ipseval.metric`, but for sampling.
 
     Examples
     --------
     >>> metric("ndcg@10").label, metric("MAP@5").label
     ('ndcg@10', 'ap@5')
-    >>> metric("recall@10", compat="lenskit")
-    recall@10[lenskit]
     """
     if not isinstance(label, str):
         return _as_metric(label, compat, parameters)

@@ -209,6 +209,8 @@ def metric(
     if sampled is None:
         return base
     check_choice("sampled", sampled, METHODS)
+    if isinstance(prior, str):
+        check_choice("prior", prior, ("uniform", "estimated"))
     base.at_rank(np.ones(1), 2.0)  # raises for a metric that is not one of a single rank
     return SampledMetric(
         label=f"{base.label}~{sampled}",
