@@ -18,7 +18,7 @@ PRIVATE_YET = {
         "ranking._missing",
         "inference._comparisons",
         "inference._weights",
-        "ranking._ranked",
+        "ranking._targets",
     },
 }
 

@@ -15,6 +15,7 @@ from ipseval.inference._weights import WeightSums, product_flag
 from ipseval.metrics import Metric
 
 Flags = Mapping[tuple[str, str], str]
+WIDE = "standard error"
 # What stands in place of the numbers of suppressed estimates, in a table of estimates and in one of pairs.
 ESTIMATE_BLANKS: dict[str, object] = dict.fromkeys(("estimate", "lower", "upper"), float("nan"))
 PAIR_BLANKS: dict[str, object] = {
@@ -87,7 +88,7 @@ def too_wide(metric: Metric, standard_error: float) -> str:
     low, high = metric.value_range
     if not standard_error > high - low:
         return ""
-    return f"standard error {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
+    return f"{WIDE} {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
 
 
 def _tell(estimates: Mapping[Key, Estimate], on_low_ess: str) -> None:
@@ -97,6 +98,8 @@ def _tell(estimates: Mapping[Key, Estimate], on_low_ess: str) -> None:
     for (_, metric, estimator), one in estimates.items():
         metrics.setdefault(estimator, set()).add(metric)
         for flag in filter(None, one.flag.split("; ")):
+            if flag.startswith(WIDE):
+                flag = f"{WIDE} beyond the range of the metric"  # the same words for every recommender
             by_flag.setdefault((estimator, flag), []).append(metric)
     texts = []
     for (estimator, flag), named in by_flag.items():
