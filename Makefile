@@ -1,7 +1,7 @@
 # One-line targets; `make test lint types` is what to run before a commit, `.ci/run` is what CI runs.
 PYTHON ?= python
 
-.PHONY: test slow lint format types docs bench demo ci
+.PHONY: test slow lint format types docs bench demo processors fuzz ci
 
 test: ; $(PYTHON) -m pytest
 slow: ; $(PYTHON) -m pytest -m slow
@@ -11,4 +11,6 @@ types: ; mypy
 docs: ; mkdocs build --strict
 bench: ; for name in inference metrics propensity ranking sampled splits; do $(PYTHON) benchmarks/$$name.py || exit 1; done
 demo: ; ipseval demo
+processors: ; $(PYTHON) tests/processors.py
+fuzz: ; $(PYTHON) tests/fuzz/run.py --minutes 60
 ci: ; .ci/run

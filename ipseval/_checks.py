@@ -87,6 +87,12 @@ def check_bool(name: str, value: object) -> bool:
     return bool(value)
 
 
+def check_callable(name: str, value: object) -> None:
+    """Raise `InputError` unless `value` can be called."""
+    if not callable(value):
+        raise InputError(f"{name} must be a function; got {type(value).__name__}.")
+
+
 def check_type(name: str, value: object, kind: type | tuple[type, ...], instead: str = "") -> None:
     """Raise `InputError` unless `value` is of this type."""
     if not isinstance(value, kind):

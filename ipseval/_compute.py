@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from ipseval._border import guard
 from ipseval._checks import check_choice, check_positive_int
 from ipseval.errors import InputError
 
@@ -151,3 +152,6 @@ def _bytes_of(max_memory: int | str) -> int:
             return check_positive_int("max_memory", int(float(found[1]) * UNITS[unit]))
         raise InputError(f"max_memory must be a number of bytes or a text like '200 MB'; got {max_memory!r}.")
     return check_positive_int("max_memory", max_memory)
+
+
+guard(__name__)

@@ -28,6 +28,6 @@ def owned(values: Any) -> AnyArray:
 
 def readonly(array: AnyArray) -> AnyArray:
     """Return a view of `array` that cannot be written to: values that flow are never changed in place."""
-    view = array.view()
+    view = np.asarray(array).view()
     view.flags.writeable = False
     return view

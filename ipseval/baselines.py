@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 from scipy.sparse.linalg import svds
 
+from ipseval._border import guard
 from ipseval._checks import as_generator, check_positive_int, check_real
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
@@ -238,7 +239,8 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
 def _rounded(values: AnyArray, places: int) -> AnyArray:
     """Return the values rounded to multiples of 2^-places."""
     rounded: AnyArray = np.rint(values * values.dtype.type(2**places)) * values.dtype.type(2.0**-places)
-    return rounded + values.dtype.type(0)  # no -0.0
+    rounded += values.dtype.type(0)  # no -0.0
+    return rounded
 
 
 def _matrix(train: Interactions) -> Any:
@@ -255,3 +257,5 @@ BASELINES: dict[str, Callable[..., Any]] = {
     "ease": ease,
     "pure_svd": pure_svd,
 }
+
+guard(__name__)

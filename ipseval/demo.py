@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import baselines
+from ipseval._border import guard
 from ipseval._checks import check_positive_int
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
@@ -150,3 +151,6 @@ def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
 def _aligned(frame: pd.DataFrame) -> str:
     text = frame.map(lambda value: value if isinstance(value, str) else f"{value:.4f}")
     return str(text.rename_axis(index=None, columns=None).to_string())
+
+
+guard(__name__)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from ipseval._border import guard
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._evaluation import FRAME_COLUMNS, Evaluation
 from ipseval._requests import (
@@ -234,3 +235,6 @@ def _fitted(propensity: Propensity | PropensityModel | str | None, split: Split)
             "Values that are known go into KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return propensity.fit(split.train)
+
+
+guard(__name__)

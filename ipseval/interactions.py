@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
+from ipseval._border import guard
 from ipseval._checks import check_choice, check_finite, check_positive_int, counted, examples
 from ipseval._ids import as_ids, mixed, places, refuse_header, to_id_array
 from ipseval._types import AnyArray, BoolArray, IntArray, owned, readonly
@@ -166,14 +167,9 @@ class Interactions:
 
     def select(self, keep: BoolArray | IntArray) -> Interactions:
         """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
-        rows = np.asarray(keep)
-        if rows.dtype.kind not in "biu" or rows.ndim != 1 or (rows.dtype == bool and rows.size != len(self)):
-            raise InputError(f"keep must be a mask ({len(self)},) or row numbers; got {keep!r:.80}.")
+        rows = chosen_rows(keep, len(self))
         columns = {name: getattr(self, name) for name in ("user", "item", "value", "timestamp")}
-        try:
-            part = self._with(**{name: None if a is None else a[rows] for name, a in columns.items()})
-        except IndexError as error:
-            raise InputError(f"keep must hold row numbers: {error}.") from None
+        part = self._with(**{name: None if a is None else a[rows] for name, a in columns.items()})
         return part if rows.dtype == bool else part._without_duplicates("raise")
 
     def _with(self, **changed: Any) -> Interactions:
@@ -208,6 +204,16 @@ class Interactions:
 
 
 COUNTS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")
+
+
+def chosen_rows(keep: Any, n_rows: int) -> BoolArray | IntArray:
+    """Return a mask or row numbers as an array, or raise `InputError`."""
+    rows = np.asarray(keep)
+    rows = rows if rows.size else rows.astype(np.int64)
+    numbers = rows.dtype.kind in "iu" and bool(((rows >= -n_rows) & (rows < n_rows)).all())
+    if rows.ndim != 1 or not (numbers or (rows.dtype == bool and rows.size == n_rows)):
+        raise InputError(f"keep must be a mask ({n_rows},) or row numbers below {n_rows}; got {keep!r:.80}.")
+    return rows
 
 
 def made(**values: Any) -> Interactions:
@@ -335,3 +341,6 @@ def _numbers(values: AnyArray, name: str) -> AnyArray:
             f"(first: {examples(values[lost][:1])}). {advice}."
         )
     return numbers.astype(np.int64) if values.dtype.kind == "M" else numbers
+
+
+guard(__name__)

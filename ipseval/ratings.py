@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_finite, number_type, refuse_masked
-from ipseval._ids import as_ids, places
+from ipseval._border import guard
+from ipseval._checks import as_float_vector, check_finite, number_type, refuse_masked
+from ipseval._ids import as_ids, by_label, places
 from ipseval._requests import OnLowEss, as_list
 from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.errors import InputError, PropensityError
@@ -135,9 +136,12 @@ def _rated_pairs(
         )
     if not len(ratings):
         raise InputError("there is no rating to evaluate.")
-    pairs = np.broadcast_to(
-        np.asarray(ratings.n_items if n_pairs is None else n_pairs, dtype=np.float64), (ratings.n_users,)
+    given = ratings.n_items if n_pairs is None else n_pairs
+    one_for_all = np.full(ratings.n_users, given) if np.ndim(given) == 0 else given
+    pairs = as_float_vector(
+        "n_pairs", by_label(one_for_all, ratings.user_ids, "n_pairs"), size=ratings.n_users
     )
+    check_finite("n_pairs", pairs)
     n_short = int((pairs < ratings.activity).sum())
     if n_short:
         raise InputError(f"n_pairs is smaller than the number of ratings for {n_short} users.")
@@ -191,3 +195,6 @@ def _places(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
     """Return the codes of the labels; distinct numbers below 0 for labels that are no ids."""
     codes = places(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels", strict=False)
     return np.where(codes < 0, -1 - np.arange(codes.size), codes)
+
+
+guard(__name__)

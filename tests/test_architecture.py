@@ -30,6 +30,7 @@ LEVELS = {
     "_types": 0,
     "_checks": 0,
     "_ids": 0,
+    "_border": 0,
     "_registry": 0,
     "_version": 0,
     "_compute": 0,
@@ -78,7 +79,8 @@ SAME_LEVEL = {
     "_checks": {"errors", "_types"},
     "_ids": {"errors", "_types", "_checks"},
     "_registry": {"errors"},
-    "_compute": {"errors", "_checks"},
+    "_border": {"errors"},
+    "_compute": {"errors", "_checks", "_border"},
     "ranking": {"adapters"},
     "_quadrature": {"_types"},
 }

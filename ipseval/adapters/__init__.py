@@ -6,7 +6,10 @@ its name, and only when one of its models is given.
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.adapters._adapt import ADAPTERS, adapt, to_csr, with_ids
 from ipseval.adapters._base import ModelScores
 
 __all__ = ["ADAPTERS", "ModelScores", "adapt", "to_csr", "with_ids"]
+
+guard(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.agreement._measures import RowOrders, measures
 from ipseval.agreement._orders import mean_agreement, order_agreement
 from ipseval.agreement._result import OrderAgreement, with_intervals
@@ -14,3 +15,5 @@ __all__ = [
     "order_agreement",
     "with_intervals",
 ]
+
+guard(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ipseval._border import guard
 from ipseval.datasets import _amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _yahoo
 from ipseval.datasets._amazon import load_amazon_reviews
 from ipseval.datasets._base import DataCard, RandomExposureStudy, StudyPositives
@@ -67,3 +68,5 @@ __all__ = [
     "load_open_bandit",
     "load_yahoo_r3",
 ]
+
+guard(__name__)

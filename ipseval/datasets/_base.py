@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ipseval._checks import check_real
 from ipseval._types import IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity import Propensity
 
 
@@ -113,6 +114,9 @@ class RandomExposureStudy:
     card: DataCard | None = None
 
     def __post_init__(self) -> None:
+        check_real("threshold", self.threshold)
+        check_interactions(self.biased, "biased")
+        check_interactions(self.random, "random")
         for log, what in ((self.biased, "biased"), (self.random, "random-exposure")):
             if log.value is None:
                 raise InputError(f"the {what} log of a study needs ratings as value.")
@@ -142,7 +146,7 @@ class RandomExposureStudy:
         InputError
             When either log has no positive.
         """
-        cut = self.threshold if threshold is None else float(threshold)
+        cut = self.threshold if threshold is None else check_real("threshold", threshold)
         assert self.biased.value is not None
         assert self.random.value is not None
         liked, shown_liked = self.biased.value >= cut, self.random.value >= cut

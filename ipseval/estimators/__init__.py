@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.estimators._average import Average
 from ipseval.estimators._base import Estimator, Target
 from ipseval.estimators._card import ESTIMATORS_SHOWN, card, claim
@@ -57,3 +58,5 @@ __all__ = [
     "resolve_estimator",
     "weighted_sample",
 ]
+
+guard(__name__)

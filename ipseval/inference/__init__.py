@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.inference._attach import Interval, bootstrap_intervals, normal_intervals, refit_intervals
 from ipseval.inference._bootstrap import INTERVAL_METHODS, Bootstrap, IntervalMethod, bootstrap
 from ipseval.inference._bounds import bounds, ratio_bounds
@@ -58,3 +59,5 @@ __all__ = [
     "users_needed",
     "weight_diagnostics",
 ]
+
+guard(__name__)

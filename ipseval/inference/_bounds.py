@@ -97,7 +97,7 @@ def bounds(
 
 def check_factor(factor: float) -> None:
     """Raise `InputError` unless Λ is a finite number ≥ 1."""
-    if not (np.isfinite(factor) and factor >= 1):
+    if not 1 <= factor < 1e150:  # its square is taken
         raise InputError(f"factor must be a finite number >= 1 (1: the weights are exact); got {factor!r}.")
 
 

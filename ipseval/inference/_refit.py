@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import as_generator, check_positive_int
+from ipseval._checks import as_generator, check_callable, check_positive_int
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator, Sample, UserSums, estimate
@@ -93,6 +93,7 @@ def bootstrap_refit(
     InputError
         When `refit` returns something else than a propensity for the catalogue.
     """
+    check_callable("refit", refit)
     check_positive_int("n_resamples", n_resamples)
     first = next(iter(samples.values()))
     keys = [(name, m.label, e.label) for name in samples for m in metrics for e in estimators]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.metrics._additive import AdditiveMetric
 from ipseval.metrics._atop import Atop
 from ipseval.metrics._auc import Auc
@@ -46,3 +47,5 @@ __all__ = [
     "metric",
     "rating_metric",
 ]
+
+guard(__name__)

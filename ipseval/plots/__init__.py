@@ -7,6 +7,7 @@ which colour-blind readers can tell apart; marks and line styles repeat what col
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.plots._base import COLOURS, LINES, MARKS
 from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
 from ipseval.plots._orders import plot_agreement, plot_sampled
@@ -27,3 +28,5 @@ __all__ = [
     "plot_validation",
     "plot_weights",
 ]
+
+guard(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
 from ipseval.propensity._direct import DirectPropensity
@@ -45,3 +46,5 @@ __all__ = [
     "popularity_levels",
     "profile_features",
 ]
+
+guard(__name__)

@@ -12,6 +12,7 @@ import numpy as np
 from ipseval._checks import check_choice, check_fraction, check_real, examples
 from ipseval._types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import PropensityError
+from ipseval.interactions import check_codes
 from ipseval.propensity._common import HasIds, check_bool, check_range
 from ipseval.propensity._steps import GammaChain, Step
 
@@ -125,6 +126,7 @@ class Propensity:
         PropensityError
             When a function answers with another shape, or with values out of range.
         """
+        item = check_codes("item", np.asarray(item), self.n_items)
         if self.item is not None:
             return self.item[item]
         if self.rank_one is not None:

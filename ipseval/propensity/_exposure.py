@@ -19,7 +19,7 @@ from ipseval._checks import (
 )
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions, check_interactions
+from ipseval.interactions import Interactions, check_interactions, chosen_rows
 from ipseval.propensity._common import HasIds
 from ipseval.propensity._count_models import BoundaryFit, fit_glm, fit_log_binomial, group_rows
 from ipseval.propensity._gamma import (
@@ -64,6 +64,8 @@ class Exposure:
     item_ids: AnyArray | None = None
 
     def __post_init__(self) -> None:
+        for name in ("n_users", "n_items", "n_dropped"):
+            check_positive_int(name, getattr(self, name), minimum=0)
         for name, size in (("user", self.n_users), ("item", self.n_items)):
             codes = np.asarray(getattr(self, name))
             if codes.dtype.kind not in "iu" or codes.ndim != 1:
@@ -193,7 +195,8 @@ class Exposure:
 
     def select(self, keep: BoolArray | IntArray) -> Exposure:
         """Return the chosen rows (a mask or row numbers) in the same id space."""
-        return replace(self, user=self.user[keep], item=self.item[keep], positive=self.positive[keep])
+        rows = chosen_rows(keep, len(self))
+        return replace(self, user=self.user[rows], item=self.item[rows], positive=self.positive[rows])
 
     def without(self, log: Interactions) -> Exposure:
         """Return the exposures that are not pairs of `log`; the others are counted in `n_dropped`."""

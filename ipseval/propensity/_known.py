@@ -69,6 +69,8 @@ class KnownPropensity:
             if not callable(self.function):
                 raise PropensityError("function must be a callable (user codes, item codes) -> P.")
             return
+        if self.user is not None and np.ndim(self.user) != 1:
+            raise PropensityError("user must be one factor for each user, (n_users,).")
         if self.pair is not None:
             values = _columns(self.pair, ("user", "item", "propensity"))["propensity"].to_numpy()
         else:

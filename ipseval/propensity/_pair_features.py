@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from ipseval._types import FloatArray, IntArray
-from ipseval.interactions import Interactions
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions, check_codes, check_interactions
 
 FEATURE_NAMES = (
     "popularity",
@@ -30,6 +31,13 @@ def profile_features(train: Interactions, user: IntArray, item: IntArray) -> Flo
     the mean of p over the user's training items, profile size log(their number + 1). User features enter
     only together with an item's: alone they would tell users apart, not items.
     """
+    check_interactions(train, "train")
+    user, item = (
+        check_codes(name, np.asarray(codes), size)
+        for name, codes, size in (("user", user, train.n_users), ("item", item, train.n_items))
+    )
+    if user.shape != item.shape:
+        raise InputError(f"user and item must have one length; got {user.size} and {item.size}.")
     popularity = np.log1p(train.popularity.astype(np.float64))
     size = train.activity.astype(np.float64)
     profile = np.bincount(train.user, popularity[train.item], minlength=train.n_users) / np.maximum(size, 1)

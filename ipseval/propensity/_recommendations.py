@@ -166,7 +166,11 @@ def _block_function(model: Any, train: Interactions) -> Callable[[IntArray], Any
     if isinstance(model, tuple) and len(model) in (2, 3):
         users_f, items_f = np.asarray(model[0]), np.asarray(model[1])
         bias = np.asarray(model[2]) if len(model) == 3 and model[2] is not None else 0.0
-        if users_f.shape[0] != train.n_users or items_f.shape != (train.n_items, users_f.shape[1]):
+        if (
+            users_f.ndim != 2
+            or users_f.shape[0] != train.n_users
+            or items_f.shape != (train.n_items, users_f.shape[1])
+        ):
             raise InputError(
                 f"factors have shapes {users_f.shape} and {items_f.shape}; expected ({train.n_users}, d) and "
                 f"({train.n_items}, d)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.protocols._compare import Inversion, ProtocolComparison
 from ipseval.protocols._config import run_config
 from ipseval.protocols._protocol import Protocol, grid
@@ -17,3 +18,5 @@ __all__ = [
     "run_config",
     "study",
 ]
+
+guard(__name__)

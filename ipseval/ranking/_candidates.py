@@ -149,13 +149,16 @@ def frame_columns(frame: Any) -> set[str]:
     try:
         table: Any = nw.from_native(frame)
         return set(table.collect_schema().names() if isinstance(table, nw.LazyFrame) else table.columns)
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, nw.exceptions.NarwhalsError):  # such as columns of one name
         return set()
 
 
 def frame_column(frame: Any, name: str) -> AnyArray:
     """Return one column as an array, rows in the order of the frame."""
-    table: Any = nw.from_native(frame)
+    try:
+        table: Any = nw.from_native(frame)
+    except nw.exceptions.NarwhalsError as error:  # such as columns of one name
+        raise InputError(f"the frame cannot be read: {error}") from None
     if isinstance(table, nw.LazyFrame):
         table = table.select(name).collect()
     column: AnyArray = table[name].to_numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.sampled_metrics._correct import SampledEstimate, correct_sampled
 from ipseval.sampled_metrics._expected import equivalent_cutoff, expected_sampled, std_sampled
 from ipseval.sampled_metrics._metric import SampledMetric, metric
@@ -21,3 +22,5 @@ __all__ = [
     "sampling_study",
     "std_sampled",
 ]
+
+guard(__name__)

@@ -221,8 +221,11 @@ def sampling_study(
     """
     if len(models) < 2:
         raise InputError(f"at least two recommenders are needed for an order; got {len(models)}.")
+    check_positive_int("n_repeats", n_repeats)
     targets = [find_metric(metric) for metric in metrics]
     schemes = {"uniform": "uniform"} if distributions is None else dict(distributions)
+    if not (targets and list(n_sampled) and methods and schemes):
+        raise InputError("n_sampled, distributions, metrics and methods must not be empty.")
     rows = []
     for name, model in models.items():
         scorer = adapt(model, split, name=name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.simulation._world import World
 
 __all__ = ["World"]
+
+guard(__name__)

@@ -16,7 +16,7 @@ from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.interactions import Interactions, check_codes
 from ipseval.propensity import Propensity
 from ipseval.simulation._sampling import draw_distinct, uniform_hash
 from ipseval.simulation._truth import truth
@@ -181,6 +181,7 @@ class World:
 
     def propensity_at(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return P_ui of any pairs, (n_pairs,)."""
+        user, item = self._codes(user, item)
         log_factor = np.zeros(user.size)
         if self.selection:
             log_factor += self.selection * (self.affinity_at(user, item) - 1)
@@ -191,6 +192,7 @@ class World:
 
     def affinity_at(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return x_u·y_i in [−1, 1] of each pair, (n_pairs,)."""
+        user, item = self._codes(user, item)
         cosine = np.einsum("ij,ij->i", self.user_factors[user], self.item_factors[item])
         return np.asarray(np.clip(cosine, -1, 1), dtype=np.float64)
 
@@ -199,11 +201,21 @@ class World:
 
         Ratings rise with affinity and carry noise of the pair, the same at every call.
         """
+        user, item = self._codes(user, item)
         key = user * np.int64(self.n_items) + item
         liking = (self.affinity_at(user, item) + 1) / 4 + uniform_hash(key, self._rating_seed) / 2
         is_relevant = np.isin(key, self.relevant.pair_key)
         liked = np.where(liking > 0.5, 5.0, 4.0)
         return np.where(is_relevant, liked, np.minimum(np.floor(3 * liking) + 1, 3))
+
+    def _codes(self, user: IntArray, item: IntArray) -> tuple[IntArray, IntArray]:
+        pair = (
+            check_codes("user", np.asarray(user), self.n_users),
+            check_codes("item", np.asarray(item), self.n_items),
+        )
+        if pair[0].shape != pair[1].shape:
+            raise InputError(f"user and item must have one length; got {pair[0].size} and {pair[1].size}.")
+        return pair
 
     def with_ratings(self, log: Interactions) -> Interactions:
         """Return the pairs of `log` with their ratings 1–5 as value."""
@@ -315,6 +327,10 @@ class World:
         "taste": the true appeal and affinity; "noisy": factors with noise; "niche": affinity alone;
         "popular": training popularity; "appeal": true item appeal; "random". All are factor tuples.
         """
+        if not isinstance(split, Split) or (split.n_users, split.n_items) != (self.n_users, self.n_items):
+            raise InputError(
+                f"the split must be one of this world, {self.n_users} × {self.n_items}; got {split!r}."
+            )
         generator = as_generator(rng)
         scaled = self.affinity * self.user_factors
         noise = [0.5 * generator.standard_normal(a.shape) for a in (self.user_factors, self.item_factors)]

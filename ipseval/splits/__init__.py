@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.splits._base import Split
 from ipseval.splits._core import k_core
 from ipseval.splits._global import split_global_time
@@ -19,3 +20,5 @@ __all__ = [
     "split_random",
     "split_temporal",
 ]
+
+guard(__name__)

@@ -105,9 +105,12 @@ def _as_time(value: Any, name: str) -> Any:
     if not isinstance(value, (str, date, np.datetime64)):
         raise InputError(f"{name} must be a number or a date; got {type(value).__name__}.")
     try:
-        return int(pd.Timestamp(value).as_unit("ns").value)
+        time = pd.Timestamp(value)
+        if not pd.isna(time):
+            return int(time.as_unit("ns").value)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number or a date; got {value!r}.") from None
+        pass
+    raise InputError(f"{name} must be a number or a date; got {value!r:.80}.")
 
 
 def _said(time: Any) -> str:

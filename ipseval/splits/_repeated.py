@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ipseval._checks import as_generator, check_positive_int
+from ipseval._checks import as_generator, check_callable, check_positive_int
 from ipseval._types import RngLike
 from ipseval.interactions import Interactions
 from ipseval.splits._base import Split
@@ -41,6 +41,7 @@ def repeated_splits(
     >>> [len(split.test) for split in repeated_splits(log, 3, test_fraction=0.3, rng=0)]
     [3, 3, 3]
     """
+    check_callable("method", method)
     n_repeats = check_positive_int("n_repeats", n_repeats)
     children = as_generator(rng).spawn(n_repeats)
 

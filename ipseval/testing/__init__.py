@@ -6,6 +6,7 @@ control. It states its data, options and metric definitions; results that differ
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.testing._assertions import assert_metric, assert_not_worse
 from ipseval.testing._compare import BaselineCheck, compare_results
 from ipseval.testing._result import StoredResult, write_baseline
@@ -18,3 +19,5 @@ __all__ = [
     "compare_results",
     "write_baseline",
 ]
+
+guard(__name__)

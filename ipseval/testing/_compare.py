@@ -108,7 +108,8 @@ def compare_results(
     check_choice("rule", rule, ("no-evidence", "non-inferior"))
     if not (np.isfinite(margin) and margin >= 0):
         raise InputError(f"margin must be a finite number >= 0, the loss that is tolerated; got {margin!r}.")
-    pairs = models if isinstance(models, dict) else {name: name for name in (models or new.models)}
+    names = new.models if models is None else models
+    pairs = names if isinstance(names, dict) else {name: name for name in names}
     estimators = [estimator] if estimator is not None else _shared_estimators(new, old, metric)
     found = []
     for label in estimators:

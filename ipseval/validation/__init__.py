@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.validation._bandit import validate_bandit
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._harness import validate
@@ -17,3 +18,5 @@ __all__ = [
     "validate",
     "validate_bandit",
 ]
+
+guard(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import as_generator, check_fraction, check_positive_int
+from ipseval._checks import as_generator, check_callable, check_fraction, check_positive_int
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
@@ -123,6 +123,9 @@ def validate(
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)
         truth = RandomExposure.of(positives, one, study)
+        if split is None:
+            for name, model in models.items():
+                check_callable(f"the model {name!r}", model)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
         collected.add(number, one, truth, scorers, _ranks(scorers, one, truth, compute), fold)

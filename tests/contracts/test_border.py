@@ -1,0 +1,51 @@
+"""The guard of the public border: wrong types are named, and faults of the library stay what they are."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval._border import _guarded
+
+
+def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str = "") -> float:
+    if name == "fault":
+        raise KeyError("a fault of the library")
+    return scores[count] + (1 if strict else 0)
+
+
+def test_an_argument_of_another_type_is_named_with_what_was_expected():
+    guarded = _guarded(_example)
+    assert guarded(1, np.arange(3.0)) == 2
+    with pytest.raises(ipseval.InputError, match=r"count must be int; got str 'a'"):
+        guarded("a", np.arange(3.0))
+    with pytest.raises(ipseval.InputError, match=r"strict must be True or False; got 'False'"):
+        guarded(1, np.arange(3.0), strict="False")
+
+
+def test_a_fault_with_right_arguments_and_a_missing_argument_stay_what_they_are():
+    guarded = _guarded(_example)
+    with pytest.raises(KeyError, match="a fault of the library"):
+        guarded(1, np.arange(3.0), name="fault")
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        guarded(1)
+
+
+def test_public_functions_are_pickled_and_documented_as_before():
+    for one in (ipseval.evaluate, ipseval.split_random, ipseval.baselines.ease):
+        assert pickle.loads(pickle.dumps(one)) is one
+        assert one.__doc__.startswith("Return")
+
+
+def test_text_is_no_truth_value():
+    with pytest.raises(ipseval.InputError, match="is_probability must be True or False; got 'False'"):
+        ipseval.KnownPropensity(item=[0.5], is_probability="False")
+    log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0], "item": [0], "v": [5]}), value="v")
+    with pytest.raises(ipseval.InputError, match="threshold must be a finite number; got nan"):
+        ipseval.Exposure.from_ratings(log, threshold=np.nan)
+    with pytest.raises(ipseval.InputError, match="n_pairs must be finite"):
+        ipseval.evaluate_ratings({"m": np.ones((1, 1))}, log, n_pairs=np.nan)

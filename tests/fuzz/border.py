@@ -1,0 +1,272 @@
+# ruff: noqa: E501
+"""A fuzzer of the public border, built from the signatures: each function × argument × wrong value.
+
+Everything public is called with right arguments, of which one is replaced by a wrong one. What comes must be a
+result or an `IpsevalError`; anything else is foreign. Names that appear later are fuzzed without a further line,
+unless they need an argument that `values.right` does not know: then `targets` fails.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import signal
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ipseval
+from ipseval._border import public_names
+from tests.fuzz.values import right, wrong
+
+# Only the library makes these; what is passed to them has been checked where it came in.
+RESULTS = {
+    *(
+        "Evaluation",
+        "DistributedEvaluation",
+        "Estimate",
+        "Sample",
+        "UserSums",
+        "LinearForm",
+        "Claim",
+        "Bootstrap",
+    ),
+    *(
+        "Interval",
+        "Sensitivity",
+        "WeightDiagnostics",
+        "GammaFit",
+        "DensityRatioFit",
+        "PopularityExponent",
+        "Step",
+    ),
+    *("GammaChain", "CorrectedMetric", "SampledEstimate", "SampledMetric", "SamplingStudy", "ProtocolStudy"),
+    *(
+        "ProtocolComparison",
+        "Inversion",
+        "BaselineCheck",
+        "StoredResult",
+        "Calibration",
+        "Validation",
+        "RowOrders",
+    ),
+    *(
+        "OrderAgreement",
+        "ModelScores",
+        "BanditLog",
+        "BanditStudy",
+        "StudyPositives",
+        "DataCard",
+        "CompatMetric",
+    ),
+    *(
+        "Definition",
+        "Parameter",
+        "RatingMetric",
+        "AdditiveMetric",
+        "MomentsEvaluation",
+        "RatedPairs",
+        "CorrectionTable",
+        "RecommendationCounts",
+    ),
+}
+# They need a cluster, a network, a graph, or hours; or they are what the library itself calls.
+LEFT_OUT = {
+    *("evaluate_spark", "evaluate_dask", "download", "run_config", "run_validation", "validate_bandit"),
+    *(
+        "study",
+        "UnknownNameError",
+        "Refit",
+        "PowerLawRefit",
+        "GammaChain.of",
+        "RecommendationCounts.from_lists",
+        "RankedPositives.trusted",
+        "RankedPositives.leaving_out",
+        "RankedPositives.list_counts",
+        "RankedPositives.mean_by_user",
+        "RankedPositives.padded",
+        "RankedPositives.parts",
+        "RankedPositives.sum_by_user",
+        "RankedPositives.without",
+    ),
+}
+INNER = {
+    "inference",
+    "estimators",
+    "agreement",
+    "plots",
+}  # rooms whose functions take the library's own values
+SECONDS = 20
+# A request for that much work is what it says.
+SIZES = {"n_resamples", "n_repeats", "n_users", "n_items", "n_factors", "n_lists", "n_strata", "cross_fit", "n_splits",
+         "n_iterations", "n_candidates", "n_sampled", "n_uniform", "length", "n_per_user", "n_threads", "depth", "digits", "n_folds", "block_size"}  # fmt: skip
+# What a function or object of the user raises is the user's.
+FUNCTIONS = {"model", "method", "refit", "features", "function", "models", "recommendations"}
+HUGE = {"1e300", "2**63", "2**53", "huge", "large"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something public that is called, with the names of its arguments."""
+
+    name: str
+    call: Callable[..., Any]
+    arguments: dict[str, Any]
+    optional: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A case that ended in something else than a result or an error of the library."""
+
+    target: str
+    argument: str
+    value: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.target}({self.argument}={self.value}): {self.error}"
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Yield (name, object) of every public function and class."""
+    seen = set()
+    modules = [getattr(ipseval, name) for name in ipseval.__all__]
+    modules = [ipseval, *(one for one in modules if isinstance(one, types.ModuleType))]
+    for module in modules:
+        room = module.__name__.removeprefix("ipseval").lstrip(".")
+        if room in INNER:
+            continue
+        for name in public_names(module):
+            one = getattr(module, name)
+            ours = getattr(one, "__module__", "").startswith("ipseval")
+            if callable(one) and ours and id(one) not in seen and not inspect.isabstract(one):
+                seen.add(id(one))
+                yield name, one
+
+
+def targets(folder: Path) -> list[Target]:
+    """Return what is fuzzed: functions, classes that users make, their constructors and methods."""
+    known = right(folder)
+    found, missing = [], []
+    calls: list[tuple[str, Callable[..., Any]]] = []
+    for name, one in public():
+        if name in LEFT_OUT or (isinstance(one, type) and issubclass(one, (Exception, Warning))):
+            continue
+        if not isinstance(one, type):
+            calls.append((name, one))
+            continue
+        if name not in RESULTS:
+            calls.append((name, one))
+        calls += [
+            (f"{name}.{method}", getattr(one, method))
+            for method, made in vars(one).items()
+            if f"{name}.{method}" not in LEFT_OUT
+            and isinstance(made, classmethod)
+            and not method.startswith("_")
+        ]
+    for value in ("evaluation", "log", "split", "exposure", "propensity", "ranked", "world", "study"):
+        kind = type(known[value])
+        calls += [
+            (f"{kind.__name__}.{method}", getattr(known[value], method))
+            for method in dir(kind)
+            if not method.startswith("_") and inspect.isfunction(getattr(kind, method, None))
+        ]
+    for name, call in calls:
+        if name in LEFT_OUT:
+            continue
+        try:
+            parameters = inspect.signature(call).parameters.values()
+        except ValueError:
+            continue
+        given, optional = {}, []
+        for one in parameters:
+            if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+                continue
+            for key in (f"{name}.{one.name}", one.name):
+                if key in known and (one.default is one.empty or key != one.name or one.name == "rng"):
+                    given[one.name] = known[key]
+                    break
+            else:
+                if one.default is one.empty:
+                    missing.append(f"{name}.{one.name}")
+            if one.name not in given:
+                optional.append(one.name)
+        found.append(Target(name, call, given, tuple(optional)))
+    if missing:
+        raise AssertionError(f"values.right knows no argument for {', '.join(missing)}")
+    return found
+
+
+def cases(folder: Path) -> list[tuple[Target, str, str, Callable[[], Any]]]:
+    """Return every target × argument × wrong value."""
+    values = wrong(folder)
+    return [
+        (target, argument, name, make)
+        for target in targets(folder)
+        for argument in (*target.arguments, *target.optional)
+        for name, make in values.items()
+        if not (argument in SIZES and name in HUGE)
+        and not (argument in FUNCTIONS and name in {"function", "builtin", "class", "module"})
+    ]
+
+
+def attempt(target: Target, argument: str, name: str, make: Callable[[], Any]) -> Foreign | None:
+    """Return what is foreign in one case, or None."""
+    try:
+        with quiet(), limit(SECONDS):
+            result = target.call(**{**target.arguments, argument: make()})
+            if inspect.isgenerator(result):
+                next(result, None)
+            repr(result)
+    except ipseval.IpsevalError as error:
+        text = str(error)
+        return None if text else Foreign(target.name, argument, name, "an error without a text")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        where = error.__traceback__
+        while (
+            where is not None
+            and where.tb_next is not None
+            and "ipseval" in where.tb_next.tb_frame.f_code.co_filename
+        ):
+            where = where.tb_next
+        place = f"{Path(where.tb_frame.f_code.co_filename).name}:{where.tb_lineno}" if where else ""
+        return Foreign(target.name, argument, name, f"{type(error).__name__} at {place}: {error!s:.120}")
+    return None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep warnings and prints away."""
+    with (
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+        redirect_stdout(io.StringIO()),
+        redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def limit(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError in a call that takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"no answer in {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

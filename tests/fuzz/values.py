@@ -1,0 +1,134 @@
+# ruff: noqa: E501
+"""What a fuzzer passes: arguments that are right, and values that are wrong in every way a user's can be."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import ipseval
+from ipseval.simulation import World
+
+N_USERS, N_ITEMS = 12, 9
+USERS, ITEMS = [f"u{code:02d}" for code in range(N_USERS)], list(range(3, 3 + N_ITEMS))
+
+
+def right(folder: Path) -> dict[str, Any]:
+    """Return right arguments by the name of the parameter, or of "function.parameter"."""
+    rng = np.random.default_rng(0)
+    seen = rng.permuted(np.tile(np.arange(N_ITEMS), (N_USERS, 1)), axis=1)[:, :5]
+    frame = pd.DataFrame({"user": np.repeat(USERS, 5), "item": np.array(ITEMS)[seen.ravel()]})
+    frame["value"] = rng.integers(1, 6, len(frame))
+    frame["time"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 9999, len(frame)), unit="h")
+    in_test = np.arange(len(frame)) % 5 < 2
+    train, test = frame[~in_test], frame[in_test]
+    log = ipseval.Interactions.from_frame(frame, value="value", timestamp="time", users=USERS, items=ITEMS)
+    split = ipseval.Split.from_frames(train, test, users=USERS, items=ITEMS)
+    scores = rng.random((N_USERS, N_ITEMS))
+    models = {"a": scores, "b": -scores}
+    propensity = ipseval.KnownPropensity(item=np.linspace(0.2, 0.9, N_ITEMS)).fit(split)
+    exposure = ipseval.Exposure.from_ratings(log, threshold=4)
+    ranked = ipseval.rank_positives(scores, split, name="a")
+    evaluation = ipseval.evaluate(
+        models, split, propensity=propensity, metrics=["recall@2"], on_low_ess="ignore"
+    )
+    ipseval.testing.write_baseline(evaluation, folder / "baseline.json")
+    world = World(n_users=40, n_items=20, mean_relevant=6, rng=0)
+    counts = np.array([4.0, 9, 2, 7, 5, 1, 3, 8, 6])
+    return {
+        "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
+        "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
+        "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
+        "Exposure.from_frame.frame": frame.assign(positive=frame["value"] > 3)[["user", "item", "positive"]],
+        "evaluate_dask.train": train, "evaluate_dask.test": test,
+        "ratings": log, "ids": split, "study": world.study(0), "evaluation": evaluation, "label": "recall@10",
+        "metric": "recall@2", "metrics": ["recall@2"], "estimator": "snips-global", "estimators": ["aoa"],
+        "user": log.user, "item": log.item, "user_ids": log.user_ids, "item_ids": log.item_ids,
+        "Exposure.positive": log.value > 3, "Exposure.n_users": N_USERS, "Exposure.n_items": N_ITEMS,
+        "RankedPositives.user": ranked.user, "RankedPositives.item": ranked.item, "n_above": ranked.n_above,
+        "n_tied": ranked.n_tied, "RankedPositives.n_candidates": ranked.n_candidates, "gain": None,
+        "Propensity.item": propensity.item, "is_probability": True, "Propensity.model": "mine", "n_items": N_ITEMS,
+        "KnownPropensity.item": propensity.item, "gamma": 0.5, "PowerLawPropensity.eta": None, "propensity": propensity,
+        "propensities": {"p": ipseval.PowerLawPropensity(gamma=0)}, "exposure": exposure,
+        "DensityRatioPropensity.fit.exposure": exposure, "popularity": counts, "recommended": counts * 3 + 1,
+        "fit_gamma.n_lists": 40, "fit_gamma.source": "logger", "n_exposed": np.full(N_ITEMS, 40.0), "n_positive": counts,
+        "fit_gamma_from_exposure.n_users": 99, "k": 2, "n_candidates": 20, "n_sampled": 5,
+        "sampled_ranks": rng.integers(1, 7, 60), "expected_sampled.ranks": np.arange(1, 21), "std_sampled.ranks": np.arange(1, 21),
+        "sampling_curve.ranks": {"a": rng.integers(1, 21, 60), "b": rng.integers(1, 21, 60)}, "sampling_curve.n_sampled": [5], "sampling_curve.n_repeats": 2,
+        "users": None, "items": None, "a": [3.0, 2.0, 1.0], "b": [3.0, 1.0, 2.0], "fit_popularity_exponent.popularity": np.arange(1.0, 40),
+        "ranks.n_candidates": 20, "rng": 0, "n_resamples": 5, "n_repeats": 2, "n_splits": 2, "threshold": 4,
+        "name": "mine", "biased": log, "random": log, "path": folder / "baseline.json", "baseline": folder / "baseline.json",
+        "write_baseline.path": folder / "written.json", "value": log.value, "timestamp": log.timestamp,
+        "Interactions.from_frame.user": "user", "Interactions.from_frame.item": "item", "Split.from_frames.user": "user",
+        "Split.from_frames.item": "item", "Interactions.from_frame.value": "value", "Interactions.from_frame.timestamp": "time",
+        "Split.from_frames.value": None, "Split.from_frames.timestamp": None, "Exposure.from_frame.user": "user",
+        "Exposure.from_frame.item": "item", "Exposure.from_frame.positive": "positive", "keep": np.arange(len(frame)) % 2 == 0,
+        "weights": np.ones(9), "values": rng.random(50), "deviation": 0.3, "difference": 0.1, "n_users": 50,
+        "confidence_sequence.bounds": (0, 1), "standard_error": 0.1, "confidence_level": 0.9, "new": evaluation, "old": folder / "baseline.json",
+        "names": None, "test_fraction": 0.2, "load.path": folder, "folder": folder,
+        "what": "things", "choices": ["a", "b"], "UnknownNameError.name": "c", "factor": 1.5, "floor": 0.3, "RatingMetric.label": "mae",
+        "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
+        "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "ml-100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
+        "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
+        "study.models": {"pop": ipseval.baselines.popularity}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
+        "validate_bandit.study": None, "notes": (), "contributions": rng.random(9), "target": 0.4, "amount": 0.5, "depth": 3, "n_positives": 5,
+        "mask": np.arange(len(ranked)) < 9, "steps": (), "lists": (np.array([0, 2, 4]), np.array([1, 2, 3, 4])),
+        "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
+        "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
+        "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
+        "profile_features.user": log.user, "profile_features.item": log.item,
+    }  # fmt: skip
+
+
+def wrong(folder: Path) -> dict[str, Callable[[], Any]]:
+    """Return makers of wrong values by name: types, shapes, values, labels, orders, files."""
+    (folder / "empty").write_bytes(b"")
+    (folder / "garbage.npz").write_bytes(bytes(range(256)))
+    (folder / "text.csv").write_text("user,item\n1,2\n")
+    numbers = {"0": 0, "-1": -1, "1": 1, "1.5": 1.5, "nan": np.nan, "inf": np.inf, "-inf": -np.inf, "1e300": 1e300,
+               "5e-324": 5e-324, "2**63": 2**63, "2**53": 2.0**53, "complex": 1j, "true": True, "false": False,
+               "int8": np.int8(-1), "float16": np.float16(2), "nat": np.datetime64("NaT"), "decimal": "0.5"}  # fmt: skip
+    texts = {"empty": "", "a": "a", "escape": "\x1b[31m", "nul": "\0", "surrogate": "\ud800", "bytes": b"a", "@": "recall@",
+             "deep": "recall@2@2", "long": "a" * 9999, "auc": "auc", "snips": "snips", "all": "all", "drop": "drop"}  # fmt: skip
+    arrays = {
+        "scalar array": np.array(1.0), "no entries": np.zeros(0), "one": np.ones(1), "nine": np.ones(9), "zeros": np.zeros(9),
+        "ints": np.arange(9), "reversed": np.arange(9)[::-1], "negative": -np.ones(9), "nans": np.full(9, np.nan), "infs": np.full(9, np.inf),
+        "huge": np.full(9, 1e308), "tiny": np.full(9, 5e-324), "twelve": np.arange(12.0), "table": np.ones((12, 9)), "turned": np.ones((9, 12)),
+        "cube": np.ones((2, 2, 2)), "text": np.array(["a", "b"]), "object": np.array([None, 1, "a"], dtype=object), "imaginary": np.ones(9) * 1j,
+        "dates": np.array(["2020", "9999"], dtype="datetime64[s]"), "record": np.zeros(2, dtype=[("a", int)]), "large": np.array([2**63 + 5], dtype=np.uint64),
+        "bools": np.ones(9, dtype=bool), "long double": np.ones(9, dtype=np.longdouble), "masked": np.ma.array(np.ones(9), mask=[1] + [0] * 8),
+        "strided": np.ones(18)[::2], "overlap": np.broadcast_to(1.0, (9,)), "bytes array": np.frombuffer(b"abc", dtype=np.uint8),
+    }  # fmt: skip
+    frames = {
+        "series": pd.Series(np.ones(9)), "labelled": pd.Series(np.ones(9), index=list("abcdefghi")), "twice": pd.Series(np.ones(2), index=[1, 1]),
+        "backwards": pd.Series(np.ones(9))[::-1], "two levels": pd.Series(np.ones(1), index=pd.MultiIndex.from_tuples([(1, 2)])),
+        "no columns": pd.DataFrame(), "other columns": pd.DataFrame({"x": [1]}), "same columns": pd.DataFrame([[1, 2]], columns=["user", "user"]),
+        "user item": pd.DataFrame({"user": ["u00"], "item": [3]}), "nulls": pd.DataFrame({"user": [None], "item": [np.nan]}),
+        "lists inside": pd.DataFrame({"user": [[1]], "item": [{}]}), "category": pd.Series(pd.Categorical(["a", "b"])),
+        "nullable": pd.Series([1, None], dtype="Int64"), "frame": pd.DataFrame(np.ones((12, 9))), "index": pd.Index([1, 2]), "interval": pd.interval_range(0, 2),
+        "header": pd.DataFrame({"user": ["user_id", "1"], "item": ["item_id", "2"]}), "timedelta": pd.Series(pd.to_timedelta([1])), "period": pd.Series(pd.period_range("2020", periods=2)),
+    }  # fmt: skip
+    others: dict[str, Any] = {
+        "none": None, "object": object(), "class": int, "function": lambda *_: 1, "builtin": len, "dict": {"a": 1}, "empty dict": {}, "keys": {1: 2, None: 3},
+        "nested": {"a": {"b": []}}, "set": {1}, "tuple": (1, 2), "empty tuple": (), "empty list": [], "list": [1, 2], "text list": ["a"], "lists": [[1], [2, 3]],
+        "mixed": [1, "a", None], "none list": [None], "slice": slice(3), "range": range(3), "date": datetime.date(2020, 1, 1), "when": datetime.datetime(9999, 12, 31),
+        "delta": datetime.timedelta(1), "module": np, "error": ValueError("x"), "ellipsis": ..., "not implemented": NotImplemented,
+        "folder": folder, "missing file": folder / "missing", "empty file": folder / "empty", "garbage": folder / "garbage.npz", "csv": str(folder / "text.csv"),
+    }  # fmt: skip
+    made = {
+        **numbers,
+        **{f"'{name}'": text for name, text in texts.items()},
+        **arrays,
+        **{f"pd {name}": one for name, one in frames.items()},
+        **others,
+    }
+    table: dict[str, Callable[[], Any]] = {name: (lambda one=one: one) for name, one in made.items()}
+    table["generator"] = lambda: (one for one in (1, 2))
+    table["rng"] = lambda: np.random.default_rng(0)
+    table["iterator"] = lambda: iter([1])
+    return table
