@@ -43,9 +43,10 @@ def guard(module: str) -> None:
             continue
         if inspect.isfunction(one):
             # In the module of its definition too: what is pickled is looked up there.
+            guarded = _guarded(one)
             for place in (home, sys.modules[one.__module__]):
                 if getattr(place, name, None) is one:
-                    setattr(place, name, _guarded(one))
+                    setattr(place, name, guarded)
         elif isinstance(one, type) and not issubclass(one, BaseException):
             for attribute, member in list(vars(one).items()):
                 if attribute == "__init__" or not attribute.startswith("_"):
