@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations
 from math import comb
 from typing import Any
 
@@ -110,12 +110,22 @@ class AveragePrecision(Metric):
         members = w[user[:, None], np.minimum(column, w.shape[1] - 1)]
         above, size = ties.above[user, start], ties.size[user, start]
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
-        group, level, weight, chance = _subset_sums(members, count)
-        reached = over[user, start][group] + weight
-        offset = np.asarray(reached + (above - start)[group] - level, dtype=np.float64)
-        place = mean_reciprocal(offset, size[group], count[group], level, deepest[group])
-        gain = chance * weight / level * reached * place
-        return np.asarray(np.bincount(group, gain, minlength=user.size), dtype=np.float64)
+        total = np.zeros(user.size)
+        for g in np.unique(count):
+            rows = np.flatnonzero(count == g)
+            level, weight, chance = _subset_sums(members[rows, :g])
+            reached = over[user, start][rows, None, None] + weight
+            offset = reached + ((above - start)[rows, None] - level)[:, :, None]
+            place = mean_reciprocal(
+                offset.reshape(rows.size * g, -1),
+                np.repeat(size[rows], g),
+                np.repeat(count[rows], g),
+                np.tile(level, rows.size),
+                np.repeat(deepest[rows], g),
+            )
+            gain = chance * weight / level[:, None] * reached * place.reshape(offset.shape)
+            total[rows] = gain.sum(axis=(1, 2))
+        return total
 
     def _pairs(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
         """Return Σ_i y_i [A_i (1 + Σ_{j above i} y_j) + B_i Σ_{j tied with i} y_j] of each user.
@@ -154,34 +164,29 @@ class AveragePrecision(Metric):
         return single, single / 2
 
 
-def _subset_sums(members: FloatArray, count: IntArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Return (group, l, value, chance): the law of S_l, the sum of a random choice of l of a group's members.
+def _subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return l = 1 … g, and the law of S_l, the sum of a random choice of l of the g members of each group.
 
-    Every choice for small groups; else two values with the mean, variance and skewness of S_l. The first
-    `count` columns of `members` (n_groups, width) are those of a group. Chances sum to 1 for each l.
+    Values (n_groups, g, k) and their chances: every choice for small groups, else two values with the mean,
+    variance and skewness of S_l. Chances sum to 1 for each l, and are 0 in the padding.
     """
-    parts = []
-    for g in np.unique(count):
-        rows = np.flatnonzero(count == g)
-        w = members[rows, :g]
-        if g <= MOST_LISTED:
-            chosen = np.array(list(product([0.0, 1.0], repeat=int(g))))[1:]
-            level = chosen.sum(axis=1).astype(np.int64)
-            value = w @ chosen.T
-            chance = np.broadcast_to([1 / comb(int(g), one) for one in level.tolist()], value.shape)
-        else:
-            level = np.arange(1, g + 1)
-            mean = w.mean(axis=1, keepdims=True)
-            variance = w.var(axis=1, keepdims=True) * level * (g - level) / (g - 1)
-            third = ((w - mean) ** 3).mean(axis=1, keepdims=True)
-            skewed = third * level * (g - level) * (g - 2 * level) / ((g - 1) * (g - 2))
-            spread = variance > 1e-24 * (level * mean) ** 2
-            shift = np.where(spread, skewed / (2 * np.where(spread, variance, 1.0)), 0.0)
-            half = np.sqrt(np.where(spread, variance, 0.0) + shift**2)
-            lean = np.where(spread, shift / np.where(spread, half, 1.0), 0.0)
-            value = np.concatenate([level * mean + shift + half, level * mean + shift - half], axis=1)
-            chance = np.concatenate([(1 - lean) / 2, (1 + lean) / 2], axis=1)
-            level = np.tile(level, 2)
-        parts.append((np.repeat(rows, level.size), np.tile(level, rows.size), value.ravel(), chance.ravel()))
-    group, every_level, values, chances = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return group, every_level, values, chances
+    g = members.shape[1]
+    level = np.arange(1, g + 1)
+    if g <= MOST_LISTED:
+        value = np.repeat((members.mean(axis=1, keepdims=True) * level)[:, :, None], comb(g, g // 2), axis=2)
+        chance = np.zeros(value.shape)
+        for size in level.tolist():
+            chosen = list(combinations(range(g), size))
+            value[:, size - 1, : len(chosen)] = members[:, chosen].sum(axis=2)
+            chance[:, size - 1, : len(chosen)] = 1 / len(chosen)
+        return level, value, chance
+    mean = members.mean(axis=1, keepdims=True)
+    variance = members.var(axis=1, keepdims=True) * level * (g - level) / (g - 1)
+    third = ((members - mean) ** 3).mean(axis=1, keepdims=True)
+    skewed = third * level * (g - level) * (g - 2 * level) / ((g - 1) * (g - 2))
+    spread = variance > 1e-24 * (level * mean) ** 2
+    shift = np.where(spread, skewed / (2 * np.where(spread, variance, 1.0)), 0.0)
+    half = np.sqrt(np.where(spread, variance, 0.0) + shift**2)
+    lean = np.where(spread, shift / np.where(spread, half, 1.0), 0.0)
+    middle = level * mean + shift
+    return level, np.stack([middle + half, middle - half], axis=2), np.stack([1 - lean, 1 + lean], axis=2) / 2

@@ -80,5 +80,6 @@ class ReciprocalRank(Metric):
         above, size = group.above[user, start], group.size[user, start]
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
         row, level = np.nonzero(drop)
-        place = mean_reciprocal(above[row].astype(np.float64), size[row], count[row], level + 1, deepest[row])
+        offset = above[row, None].astype(np.float64)
+        place = mean_reciprocal(offset, size[row], count[row], level + 1, deepest[row])[:, 0]
         return np.asarray(np.bincount(row, drop[row, level] * place, minlength=user.size), dtype=np.float64)

@@ -21,23 +21,24 @@ BINOMIAL = np.array([[math.comb(n, k) for k in range(MOST_BY_QUADRATURE)] for n 
 def mean_reciprocal(
     offset: FloatArray, size: IntArray, count: IntArray, level: IntArray, deepest: IntArray
 ) -> FloatArray:
-    """Return E[1{p ≤ deepest} / (offset + p)], all arrays (n,).
+    """Return E[1{p ≤ deepest} / (offset + p)], in the shape of `offset` (n, k); the other arrays are (n,).
 
     p is the `level`-th smallest of a random `count`-subset of the places 1 … `size`; offset + level > 0. The
     places are summed in blocks of 2^j, 2^j at most the first denominator, where 1/(offset + p) is smooth.
     """
-    result = np.zeros(offset.size)
+    result = np.zeros(offset.shape)
+    nearest = offset.min(axis=1)
     for row in np.flatnonzero((count > MOST_BY_QUADRATURE) & (deepest >= level)):
         every = np.arange(1, int(deepest[row]) + 1)
         chance = order_statistic(every, int(size[row]), int(count[row]), int(level[row]))
         possible = every >= level[row]
-        result[row] = (chance[possible] / (offset[row] + every[possible])).sum()
+        result[row] = (chance[possible] / (offset[row, :, None] + every[possible])).sum(axis=1)
     place = level.astype(np.int64)
     active = np.flatnonzero((count <= MOST_BY_QUADRATURE) & (deepest >= place))
     while active.size:
         left = deepest[active] - place[active] + 1
         # frexp gives the exponent of the largest power of two without rounding.
-        exponent = np.frexp(np.minimum(offset[active] + place[active], left))[1] - 1
+        exponent = np.frexp(np.minimum(nearest[active] + place[active], left))[1] - 1
         smooth = np.left_shift(1, np.maximum(exponent, 0)) >= SHORTEST
         for j in np.unique(np.where(smooth, exponent, -1)):
             rows = active[smooth & (exponent == j)] if j >= 0 else active[~smooth]
@@ -48,7 +49,8 @@ def mean_reciprocal(
                 p: FloatArray = place[part, None] + nodes
                 law = np.where((j >= 0) | (p <= deepest[part, None]), weights, 0.0)
                 law *= _order_statistic(p, *(one[part, None] for one in (size, count, level)))
-                result[part] += (law / (offset[part, None] + p)).sum(axis=1)
+                for column in range(offset.shape[1]):
+                    result[part, column] += (law / (offset[part, column, None] + p)).sum(axis=1)
         place[active] += np.where(smooth, np.left_shift(1, np.maximum(exponent, 0)), SHORTEST)
         active = active[place[active] <= deepest[active]]
     return result

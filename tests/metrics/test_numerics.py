@@ -93,8 +93,8 @@ def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int
 )
 def test_mean_reciprocal_places_are_the_sums_over_all_places(above: int, size: int, count: int, deepest: int):
     level = np.arange(1, count + 1)
-    every = (np.full(count, one) for one in (float(above), size, count))
-    got = mean_reciprocal(*every, level, np.full(count, deepest))
+    offset, sizes, counts = (np.full(count, one) for one in (float(above), size, count))
+    got = mean_reciprocal(offset[:, None], sizes, counts, level, np.full(count, deepest))[:, 0]
     exact = [exact_reciprocal(above, size, count, level, deepest) for level in range(1, count + 1)]
     assert got == pytest.approx(exact, rel=1e-12, abs=1e-300)
 
@@ -105,11 +105,14 @@ def test_many_tie_groups_at_once_are_those_one_by_one():
     count = np.minimum(rng.integers(1, 30, size=300), size)
     above, deepest = rng.integers(0, 3000, size=300), rng.integers(0, size + 1)
     level = rng.integers(1, count + 1)
-    together = mean_reciprocal(above + 0.3, size, count, level, deepest)
+    offset = above[:, None] + np.array([0.3, 7.0])
+    together = mean_reciprocal(offset, size, count, level, deepest)
     for row in range(300):
         part = slice(row, row + 1)
-        alone = mean_reciprocal(*(one[part] for one in (above + 0.3, size, count, level, deepest)))
-        assert together[row] == pytest.approx(alone[0], rel=1e-14)
+        for column in (0, 1):
+            one = offset[part, column : column + 1]
+            alone = mean_reciprocal(one, *(given[part] for given in (size, count, level, deepest)))
+            assert together[row, column] == pytest.approx(alone[0, 0], rel=1e-13)
 
 
 @pytest.mark.parametrize("length", [64, 4096])
