@@ -2,6 +2,7 @@
 
     python benchmarks/ranking.py                        # W1, W2, W3 with both engines
     python benchmarks/ranking.py --scaling --memory     # growth with users, items, positives; peak memory
+    python benchmarks/ranking.py --workloads --shared   # popularity, and the ties of pure SVD
 
 The bare product multiplies blocks of 512 users by all items, with all BLAS threads; it delivers nothing yet.
 "reused" writes every block into the same memory; "plain" is `users @ items.T`, a new block each time, as it
@@ -24,6 +25,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -53,6 +55,8 @@ def main() -> None:
         memory(arguments)
     if arguments.startup:
         startup()
+    if arguments.shared:
+        shared(arguments)
 
 
 def parse() -> argparse.Namespace:
@@ -68,6 +72,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--startup", action="store_true")
+    parser.add_argument("--shared", action="store_true", help="scores and ties that users or items share")
     parser.add_argument("--peak", help=argparse.SUPPRESS)  # one measurement, in a process of its own
     return parser.parse_args()
 
@@ -262,6 +267,38 @@ def peak(arguments: argparse.Namespace) -> None:
     )
     total = current_bytes("VmHWM")
     print(f"{(total - before) / 2**20:7.0f} MB above; {total / 2**20:7.0f} MB in all; {took:.1f} s")
+
+
+def shared(arguments: argparse.Namespace) -> None:
+    """Print what a score per item costs on a large log, and low-rank factors against dense scores."""
+    rng, n_users, n_items = np.random.default_rng(0), 142_857, 50_000
+    share = np.arange(1, n_items + 1) ** -0.9
+    item = np.searchsorted(np.cumsum(share / share.sum()), rng.random(6_500_000)).clip(0, n_items - 1)
+    key = np.unique(rng.integers(n_users, size=item.size) * n_items + item)
+    held = rng.random(key.size) < 0.2
+    ids = np.arange(n_users), np.arange(n_items)
+    parts = key[~held], key[held]
+    train, test = (ipseval.Interactions(part // n_items, part % n_items, *ids) for part in parts)
+    world = ipseval.simulation.World(n_users=4000, n_items=2000, mean_relevant=40, max_propensity=0.6, rng=0)
+    small = world.split(rng=1)
+    rest = world.relevant.select(~np.isin(world.relevant.pair_key, small.train.pair_key))
+    user_factors, item_factors = ipseval.baselines.pure_svd(small.train)
+    dense = np.zeros((4000, 2000))
+    for k in range(user_factors.shape[1]):  # in order, as the scores of factors are defined
+        dense += user_factors[:, k : k + 1] * item_factors[:, k]
+    cases = {
+        "popularity": (ipseval.baselines.popularity(train), ipseval.Split(train, test)),
+        "pure SVD": ((user_factors, item_factors), ipseval.Split(small.train, rest)),
+        "the same, dense": (dense, ipseval.Split(small.train, rest)),
+    }
+    print("\nShared scores and ties, seconds")
+    for engine in arguments.engines:
+        compute = ComputeOptions(engine=engine, n_threads=arguments.threads)
+        for name, (model, split) in cases.items():
+            rank_positives(model, split, compute=compute)
+            call = partial(rank_positives, model, split, compute=compute, progress=False)
+            spent = [seconds(call, clock(arguments)) for _ in range(arguments.repeats)]
+            print(f"  {engine:6} {name:16} {len(split.test):9,} positives {np.median(spent):6.2f}")
 
 
 STARTUP = """

@@ -95,16 +95,19 @@ class Worker:
 
     def _exact(self, catalogue: Catalogue, row: IntArray, other: IntArray) -> FloatArray:
         """Return the exact scores of pairs; what several positives of a user need is computed once."""
-        if not row.size:
-            return np.zeros(0)
-        n_items = catalogue.item.shape[0]
-        key = (row - row[0]) * np.int64(n_items) + other
-        table = np.zeros((row[-1] - row[0] + 1) * n_items)
+        if row.size < PAIRS:
+            score = np.empty(row.size)
+            pair_scores(self._block.user, catalogue.item, catalogue.bias, row, other, score)
+            return score
+        first = int(other.min())  # all items are of one tile
+        width = int(other.max()) + 1 - first
+        key = (row - row[0]) * np.int64(width) + (other - first)
+        table = np.zeros((row[-1] - row[0] + 1) * width)
         table[key] = 1.0
         chosen = np.flatnonzero(table)
         score = np.empty(chosen.size)
-        user, item = np.divmod(chosen, n_items)
-        pair_scores(self._block.user, catalogue.item, catalogue.bias, user + row[0], item, score)
+        user, item = np.divmod(chosen, width)
+        pair_scores(self._block.user, catalogue.item, catalogue.bias, user + row[0], item + first, score)
         table[chosen] = score
         known: FloatArray = table[key]
         return known
