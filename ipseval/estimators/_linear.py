@@ -12,10 +12,11 @@ from functools import cached_property
 import numpy as np
 
 from ipseval._types import FloatArray
+from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearForm:
     """How an estimator combines contributions c and weights w; two forms of the same parts are equal.
 
@@ -30,6 +31,13 @@ class LinearForm:
         Whether the metric sums over positives.
     users_equal : bool
         Whether b is 1/|S*_u| in a global form, so that each user counts by its mean weight.
+    own : (n_pos,) float array or None
+        Weights of an estimator's own, which multiply b of a global form.
+
+    Raises
+    ------
+    InputError
+        When a per-user form has weights of its own.
     """
 
     ranked: RankedPositives
@@ -37,6 +45,22 @@ class LinearForm:
     weighted: bool
     is_sum: bool = False
     users_equal: bool = False
+    own: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.per_user and self.own is not None:
+            raise InputError("own weights enter global forms only; got them in a per-user form.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LinearForm) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[object, ...]:
+        own = None if self.own is None else self.own.tobytes()
+        return self.ranked, self.per_user, self.weighted, self.is_sum, self.users_equal, own
 
     @cached_property
     def factor(self) -> FloatArray:
@@ -46,7 +70,8 @@ class LinearForm:
     @cached_property
     def base(self) -> FloatArray:
         """Return b of global forms, (n_pos,)."""
-        return (1 / self.ranked.counts)[self.ranked.segment] if self.users_equal else self._ones
+        base = (1 / self.ranked.counts)[self.ranked.segment] if self.users_equal else self._ones
+        return base if self.own is None else base * self.own
 
     @cached_property
     def volume(self) -> FloatArray | None:

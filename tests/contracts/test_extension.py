@@ -1,0 +1,178 @@
+"""The extension drill: what a member of a family costs, written as a user would write it, in a new module."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from tests.contracts.test_estimators import TABLES, small_study
+from tests.worlds import random_world
+
+ROOT = Path(__file__).resolve().parents[2]
+PROPENSITY = ipseval.PowerLawPropensity(gamma=0.5, scale="max")
+METRICS = ("recall@5", "atop")
+
+# Each user counts by its mean weight, made of weights of its own: `snips-global` is what it must equal.
+OWN_ESTIMATOR = """
+from ipseval.estimators import Claim, Estimator, LinearForm, UserSums
+
+class Own(Estimator):
+    label, weighting, target = "own", "1/P over |S*_u|", "user"
+
+    def sums(self, sample, metric):
+        ranked, weights = sample.ranked, self.positive_weights(sample)
+        total, values = ranked.sum_by_user(weights), metric.user_values(ranked, weights, ties=sample.ties)
+        return UserSums.of(ranked.users, total * values, total)
+
+    def positive_weights(self, sample):
+        return sample.weights / sample.ranked.counts[sample.ranked.segment]
+
+    def claim(self, metric, **known):
+        return Claim("nearly consistent", "given P up to a factor and equally exposed users")
+
+    def linear_form(self, metric, ranked, **known):
+        return LinearForm(ranked, False, True, own=1 / ranked.counts[ranked.segment])
+"""
+
+
+def loaded(path: Path, source: str):
+    """Return the module that the source makes."""
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(name="own")
+def own_estimator(tmp_path):
+    own = loaded(tmp_path / "own.py", OWN_ESTIMATOR).Own()
+    body = OWN_ESTIMATOR.partition("class ")[2].splitlines()
+    assert len([line for line in body if line.strip()]) <= 15
+    return own
+
+
+def assert_equal_but_for_the_label(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    expected = expected.replace({"estimator": {"snips-global": "own"}})
+    pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True), rtol=1e-11)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_estimator_with_weights_of_its_own_takes_fifteen_lines(own, table):
+    world = random_world(4)
+    found = [
+        ipseval.evaluate(
+            {"a": world.scores, "b": np.roll(world.scores, 1, axis=1)},
+            world.split,
+            propensity=PROPENSITY,
+            metrics=METRICS,
+            estimators=[one],
+            on_low_ess="ignore",
+        )
+        for one in (own, "snips-global")
+    ]
+    mine, known = (TABLES[table](one) for one in found)
+    assert_equal_but_for_the_label(mine, known)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_its_truth_is_the_average_it_names(own):
+    study, rng = small_study(), np.random.default_rng(1)
+    scores = {name: rng.normal(size=(40, 25)) for name in "ab"}
+    found = [
+        ipseval.validate(
+            {name: (lambda train, x=x: x) for name, x in scores.items()},
+            study,
+            propensities={"popularity": ipseval.PowerLawPropensity(gamma=0.0)},
+            metrics=METRICS,
+            estimators=[one],
+            n_resamples=20,
+            rng=0,
+        ).frame
+        for one in (own, "snips-global", "snips-pooled")
+    ]
+    assert_equal_but_for_the_label(found[0], found[1])
+    pooled = found[2].query("estimator == 'snips-pooled'")["reference"]
+    assert set(found[0].query("estimator == 'own'")["reference"]).isdisjoint(pooled)
+
+
+def test_it_runs_on_partitions(own):
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install 'ipseval[dask]'")
+    world, rng = random_world(4), np.random.default_rng(0)
+    frames = [
+        pd.DataFrame({"user": log.user_ids[log.user], "item": log.item_ids[log.item]})
+        for log in (world.split.train, world.split.test)
+    ]
+    users, items = world.split.user_ids, world.split.item_ids
+    model = rng.normal(size=(users.size, 3)), rng.normal(size=(items.size, 3))
+    mine, known = (
+        ipseval.distributed.evaluate_dask(
+            {"m": model},
+            *(dd.from_pandas(frame, npartitions=2) for frame in frames),
+            users=users,
+            items=items,
+            propensity=PROPENSITY,
+            metrics=METRICS,
+            estimators=[one],
+        ).frame
+        for one in (own, "snips-global")
+    )
+    assert_equal_but_for_the_label(mine, known)
+
+
+def test_own_weights_move_estimates_and_bounds_alike(tmp_path):
+    # One user, recall@1 of three positives: c = 1, 0, 0. Weights 1/P = 1, 2, 4 times prices 3, 2, 1.
+    source = OWN_ESTIMATOR.replace("1 / ranked.counts[ranked.segment]", "3.0 - ranked.item").replace(
+        "sample.weights / sample.ranked.counts[sample.ranked.segment]",
+        "sample.weights * (3.0 - sample.ranked.item)",
+    )
+    own = loaded(tmp_path / "priced.py", source).Own()
+    ranked = ipseval.RankedPositives(
+        [0] * 3, [0, 1, 2], [0, 3, 4], [0] * 3, [6] * 3, [0], range(6), candidates_by_user=[6]
+    )
+    result = ipseval.evaluate_ranks(
+        {"m": ranked},
+        propensity=ipseval.KnownPropensity(item=[1, 1 / 2, 1 / 4, 1, 1, 1]).fit(ranked),
+        metrics=["recall@1"],
+        estimators=[own],
+        on_low_ess="ignore",
+    )
+    assert result.frame["estimate"].tolist() == pytest.approx([3 / 11])
+    rows = result.bounds([1.0, 2.0])
+    assert rows["estimate"].tolist() == pytest.approx([3 / 11] * 2)
+    # Λ = 2: the first weight 3/2 of 3/2 + 16, or 6 of 6 + 4.
+    assert rows["lower"].tolist() == pytest.approx([3 / 11, 1.5 / 17.5])
+    assert rows["upper"].tolist() == pytest.approx([3 / 11, 6 / 10])
+    # (3 + 4 + 4)² / (9 + 16 + 16).
+    assert result.diagnostics["ess_own"].tolist() == pytest.approx([121 / 41])
+
+
+RANK_ONE = """
+import numpy as np, pandas as pd, ipseval
+n, rng = 1_000_000, np.random.default_rng(0)
+user = np.repeat(rng.choice(n, 2000, replace=False), 2)
+item = rng.choice(n, user.size, replace=False)
+train = pd.DataFrame({"user": user, "item": rng.choice(n, user.size, replace=False)})
+test = pd.DataFrame({"user": user, "item": item})
+split = ipseval.Split.from_frames(train, test, users=np.arange(n), items=np.arange(n))
+known = ipseval.KnownPropensity(user=rng.uniform(0.1, 1, n), item=rng.uniform(0.1, 1, n))
+lists = pd.DataFrame({"user": user[::2], "item": item[::2], "rank": 1})
+ipseval.evaluate({"m": lists}, split, propensity=known, metrics=["recall@1"], estimators=["snips-pooled"])
+# Of this program alone: ru_maxrss counts what the process that started it had, too.
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak memory from /proc")
+def test_rank_one_over_a_million_users_and_items_takes_less_than_a_gigabyte_of_memory():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RANK_ONE], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) * 1024 < 1e9
