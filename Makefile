@@ -1,9 +1,10 @@
 # One-line targets; `make test lint types` is what to run before a commit, `.ci/run` is what CI runs.
 PYTHON ?= python
 
-.PHONY: test slow lint format types docs bench demo processors fuzz ci
+.PHONY: test unit contract golden engines slow lint format types docs bench demo processors fuzz ci
 
 test: ; $(PYTHON) -m pytest
+unit contract golden engines: ; $(PYTHON) -m pytest -m "$@ and not slow"
 slow: ; $(PYTHON) -m pytest -m slow
 lint: ; ruff check . && ruff format --check .
 format: ; ruff check --fix . && ruff format .

@@ -1,4 +1,4 @@
-"""Shared test set-up: where the public data sets are, hypothesis profiles, a share of the slow tests."""
+"""Shared test set-up: the layers of tests, the public data sets, hypothesis profiles, a share of the slow tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,45 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# The layer of a test follows from its path; what no line names is a unit test: one room, values worked by hand.
+LAYERS = {
+    # One engine or library each, where it is installed. `python -m pytest` leaves them out: see `make engines`.
+    "engines": [
+        "tests/test_distributed_engines.py",
+        *(
+            f"tests/adapters/test_{name}.py"
+            for name in ("cornac", "implicit", "lenskit", "lightfm", "recbole")
+        ),
+        *(f"tests/adapters/test_{name}.py" for name in ("rectools", "spark", "surprise", "torch")),
+        "tests/browser/",
+    ],
+    # What holds for every member of a family, every public function, every command and file.
+    "contract": [
+        "tests/contracts/",
+        "tests/fuzz/",
+        *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "english", "report_names", "layers")),
+        *(f"tests/test_{name}.py" for name in ("accepted_input", "bad_input", "mistaken_input")),
+        *(f"tests/test_{name}.py" for name in ("cli", "cli_files", "testing", "gates", "artefacts", "kills")),
+        *(f"tests/test_{name}.py" for name in ("protocols_resume", "saved_evaluations")),
+    ],
+    # Values from elsewhere: oracles, other libraries, enumeration, worlds of known truth, printed examples.
+    "golden": [
+        "tests/golden/",
+        "tests/statistical/",
+        *(f"tests/metrics/test_{name}.py" for name in ("compat", "docs", "enumeration", "known_answers")),
+        *(f"tests/ranking/test_{name}.py" for name in ("exact", "tiles")),
+        *("tests/adapters/test_docs.py", "tests/adapters/test_frames.py", "tests/inference/test_docs.py"),
+        *("tests/inference/test_bounds.py", "tests/inference/test_sensitivity.py"),
+        *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),
+        *("tests/sampled/test_joint.py", "tests/sampled/test_study.py", "tests/simulation/test_recovery.py"),
+        *(f"tests/test_{name}.py" for name in ("docs", "readme", "notebooks", "demo", "real_data")),
+        *(f"tests/test_{name}.py" for name in ("evaluation_oracle", "identities", "ratings")),
+        *(f"tests/test_{name}.py" for name in ("reproductions", "reproductions_models")),
+        *("tests/test_reproduction_of_protocols.py", "tests/test_distributed.py"),
+        *("tests/test_validation_worlds.py", "tests/test_validation_diagnostics.py"),
+    ],
+}
 
 # A failure in CI must be the same failure at the desk: examples are derived from the test, not from a seed.
 settings.register_profile("local", deadline=None, print_blob=True)
@@ -46,7 +85,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def layer_of(path: Path) -> str:
+    """Return the layer of the tests in a file."""
+    name = path.relative_to(ROOT).as_posix()
+    return next((layer for layer, starts in LAYERS.items() if name.startswith(tuple(starts))), "unit")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(layer_of(item.path))
     share = config.getoption("--slow-share")
     if share <= 1:
         return

@@ -1,0 +1,43 @@
+"""The layers of the tests: each path that a layer names is there, and each layer has its target."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+
+import pytest
+
+from tests.conftest import LAYERS, ROOT, layer_of
+
+
+def test_every_path_of_a_layer_exists_and_is_in_no_other():
+    paths = list(itertools.chain.from_iterable(LAYERS.values()))
+    assert len(paths) == len(set(paths))
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    assert not [(one, two) for one, two in itertools.permutations(paths, 2) if one.startswith(two)]
+
+
+@pytest.mark.parametrize(
+    ("path", "layer"),
+    [
+        ("tests/test_splits.py", "unit"),
+        ("ipseval/splits/_core.py", "unit"),
+        ("tests/contracts/test_ids.py", "contract"),
+        ("tests/golden/oracle.py", "golden"),
+        ("tests/adapters/test_spark.py", "engines"),
+    ],
+)
+def test_the_layer_follows_from_the_path(path, layer):
+    assert layer_of(ROOT / path) == layer
+
+
+def test_every_layer_is_a_marker_and_a_target(request):
+    names = ["unit", *LAYERS, "slow"]
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]
+    markers = {text.partition(":")[0] for text in options["ini_options"]["markers"]}
+    assert markers == set(names)
+    targets = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    known = {name for line in targets if ":" in line for name in line.partition(":")[0].split()}
+    assert set(names) <= known
+    found = {mark.name for mark in request.node.iter_markers()}
+    assert found & set(names) == {"contract"}
