@@ -1,4 +1,4 @@
-"""Shared test set-up: the layers of tests, the public data sets, hypothesis profiles, a share of the slow tests."""
+"""Shared test set-up: layers of tests, public data sets, hypothesis profiles, a share of the slow tests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# The layer of a test follows from its path; what no line names is a unit test: one room, values worked by hand.
+# The layer of a test follows from its path. What no line names is a unit test: one room, values by hand.
 LAYERS = {
-    # One engine or library each, where it is installed. `python -m pytest` leaves them out: see `make engines`.
+    # One engine or library each, where it is installed; `make engines` runs them, `python -m pytest` does not.
     "engines": [
         "tests/test_distributed_engines.py",
         *(
