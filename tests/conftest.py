@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # The layer of a test follows from its path. What no line names is a unit test: one room, values by hand.
 LAYERS = {
-    # One engine or library each, where it is installed; `make engines` runs them, `python -m pytest` does not.
+    # One engine or library each, where it is installed: `make engines`, not `python -m pytest`.
     "engines": [
         "tests/test_distributed_engines.py",
         *(
