@@ -15,6 +15,7 @@ import pandas as pd
 from ipseval._checks import as_float_vector, check_choice
 from ipseval._codec import load, save
 from ipseval._differences import ModelResult
+from ipseval._frame import Key, tidy_frame
 from ipseval._provenance import data_hash, headline, json_text, versions
 from ipseval._tables import appendix_of, evaluation_tables
 from ipseval._types import AnyArray, RngLike
@@ -43,24 +44,6 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Reported, Tables, csv_text, deliver
 
-FRAME_COLUMNS = (
-    "model",
-    "metric",
-    "estimator",
-    "estimate",
-    "std_error",
-    "ci_low",
-    "ci_high",
-    "n_users",
-    "n_positives",
-    "ess",
-    "max_weight_share",
-    "claim",
-    "note",
-)
-
-
-Key = tuple[str, str, str]
 SAVED = "ipseval-evaluation"
 
 
@@ -117,14 +100,7 @@ class Evaluation(Reported):
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
-        rows = []
-        for key, one in self.estimates.items():
-            interval, weights = self.intervals[key], self.weights[key[2]]
-            notes = [*one.notes, one.trust, *weights.cautions, interval.note]
-            numbers = (one.value, interval.std_error, interval.low, interval.high)
-            counts = (one.sums.n_users, one.n_positives, weights.ess, weights.max_weight_share)
-            rows.append((*key, *numbers, *counts, str(one.claim), "; ".join(filter(None, notes))))
-        return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
+        return tidy_frame(self.estimates, self.intervals, self.weights)
 
     @property
     def models(self) -> list[str]:

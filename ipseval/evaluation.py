@@ -9,7 +9,8 @@ from typing import Any
 
 from ipseval._border import guard
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._evaluation import FRAME_COLUMNS, Evaluation
+from ipseval._evaluation import Evaluation
+from ipseval._frame import FRAME_COLUMNS
 from ipseval._requests import (
     DEFAULT_METRICS,
     OnLowEss,

@@ -56,6 +56,7 @@ LEVELS = {
     "inference": 6,
     "_provenance": 6,
     "_differences": 6,
+    "_frame": 6,
     "_evaluation": 7,
     "evaluation": 7,
     "ratings": 8,
@@ -75,6 +76,7 @@ LEVELS = {
 SAME_LEVEL = {
     "_requests": {"inference"},
     "_differences": {"inference"},
+    "_frame": {"inference"},
     "evaluation": {"_evaluation"},
     "_checks": {"errors", "_types"},
     "_ids": {"errors", "_types", "_checks"},
@@ -110,6 +112,7 @@ THIRD_PARTY = {
     "simulation": {"pandas"},
     "inference": {"scipy", "statsmodels", "pandas", "tqdm"},
     "_differences": {"pandas"},
+    "_frame": {"pandas"},
     "_evaluation": {"pandas"},
     "evaluation": {"tqdm"},
     "ratings": {"pandas"},

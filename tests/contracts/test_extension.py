@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.evaluation import FRAME_COLUMNS
 from tests.contracts.test_estimators import TABLES, small_study
 from tests.worlds import random_world
 
@@ -176,3 +177,36 @@ def test_rank_one_over_a_million_users_and_items_takes_less_than_a_gigabyte_of_m
         [sys.executable, "-W", "ignore", "-c", RANK_ONE], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert int(done.stdout) * 1024 < 1e9
+
+
+def on_this_machine():
+    world = random_world(4)
+    return ipseval.evaluate({"m": world.scores}, world.split, metrics=METRICS)
+
+
+def of_ratings():
+    log = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [1.0, 2.0, 3.0]})
+    ratings = ipseval.Interactions.from_frame(log, value="value")
+    return ipseval.evaluate_ratings({"m": np.zeros((2, 2))}, ratings)
+
+
+def on_dask():
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install 'ipseval[dask]'")
+    frames = [pd.DataFrame({"user": [0, 1], "item": items}) for items in ([0, 1], [1, 2])]
+    model = np.ones((2, 1)), np.arange(3.0)[:, None]
+    parts = [dd.from_pandas(frame, npartitions=1) for frame in frames]
+    return ipseval.distributed.evaluate_dask({"m": model}, *parts, users=[0, 1], items=[0, 1, 2])
+
+
+# Until the distributed result is an Evaluation, its frame has a definition of its own.
+RESULTS = [on_this_machine, of_ratings, pytest.param(on_dask, marks=pytest.mark.xfail(strict=False))]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("made", RESULTS)
+def test_a_column_of_every_result_is_one_line(made, monkeypatch):
+    expected = [*made().frame.columns, "n_items"]
+    monkeypatch.setitem(FRAME_COLUMNS, "n_items", lambda row: row.weights.n_items)
+    frame = made().frame
+    assert list(frame.columns) == expected
+    assert (frame["n_items"] > 0).all()

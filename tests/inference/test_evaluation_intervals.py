@@ -27,7 +27,7 @@ def evaluated(**options):
 
 def test_the_columns_of_the_frame_are_the_same_for_every_interval():
     for interval in ("normal", "percentile", "bca"):
-        assert tuple(evaluated(interval=interval, n_resamples=50, rng=0).frame.columns) == FRAME_COLUMNS
+        assert list(evaluated(interval=interval, n_resamples=50, rng=0).frame.columns) == list(FRAME_COLUMNS)
 
 
 def test_bca_of_aoa_agrees_with_scipy():
