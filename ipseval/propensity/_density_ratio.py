@@ -11,9 +11,9 @@ from ipseval._checks import as_generator, check_choice, check_fraction, check_po
 from ipseval._types import IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
+from ipseval.propensity import _pair_features
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._exposure import Exposure, check_exposure
-from ipseval.propensity._pair_features import FEATURE_NAMES, profile_features
 from ipseval.propensity._ratio import (
     BIASED,
     CROSS_VALIDATION_FOLDS,
@@ -186,7 +186,8 @@ def _fit(
             for name in ("user_ids", "item_ids")
         ):
             raise InputError("biased is in another id space than the training log; pass split.test as it is.")
-    make, samples, rows = model.features or profile_features, [], []
+    # Looked up when used: the public border replaces the function, and a pickle finds only what is there.
+    make, samples, rows = model.features or _pair_features.profile_features, [], []
     for log, biased in parts:
         if only_users is not None:
             biased = biased.select(np.isin(biased.user, only_users))
@@ -206,7 +207,11 @@ def _fit(
         limit=model.limit,
         strength=strength,
     )
-    names = FEATURE_NAMES if model.features is None else tuple(f"x{j + 1}" for j in range(x.shape[1]))
+    names = (
+        _pair_features.FEATURE_NAMES
+        if model.features is None
+        else tuple(f"x{j + 1}" for j in range(x.shape[1]))
+    )
     odds, slopes = problem.solve()
     fit = describe(problem, odds, slopes, names, 0 if exposure is None else exposure.n_dropped)
     warn_of_overlap(fit)
