@@ -165,7 +165,7 @@ def coat_errors(study: RandomExposureStudy) -> str:
     for (metric, model), part in runs.groupby(["metric", "model"], sort=False):
         cells = part.pivot(index="seed", columns="estimator", values="estimate")
         row = [f"{metric}, {model}", f"{cells['truth'].mean():.3f}"]
-        for estimator in ("naive", "ips", "snips-pooled"):
+        for estimator in ("aoa-pooled", "ips", "snips-pooled"):
             gap = (cells[estimator] - cells["truth"]).abs().mean()
             row.append(f"{cells[estimator].mean():.3f} (off by {gap:.3f})")
         rows.append(row)

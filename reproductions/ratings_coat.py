@@ -86,7 +86,7 @@ def one_split(study: datasets.RandomExposureStudy, seed: int) -> pd.DataFrame:
         metrics=["mae", "mse"],
         n_pairs=split.train.n_items - split.train.activity,
         on_low_ess="ignore",
-    ).frame.replace({"estimator": {"aoa-pooled": "naive"}})
+    ).frame
     shown = study.random.select(~np.isin(study.random.pair_key, split.train.pair_key))
     truth = evaluate_ratings(models, shown, metrics=["mae", "mse"]).frame
     truth = truth.replace({"estimator": {"aoa-pooled": "truth"}})
@@ -100,7 +100,7 @@ def main() -> None:
     runs = pd.concat([one_split(study, seed) for seed in range(N_SPLITS)])
     mean = runs.groupby(["metric", "model", "estimator"], sort=False)[["estimate", "std_error"]].mean()
     cells = mean.apply(lambda row: f"{row['estimate']:.3f} ± {row['std_error']:.3f}", axis=1)
-    columns = ["truth", "naive", "ips", "snips-pooled"]
+    columns = ["truth", "aoa-pooled", "ips", "snips-pooled"]
     print("| error | predictor | " + " | ".join(columns) + " |")
     print("|---|---|" + "---|" * len(columns))
     for metric, model in dict.fromkeys((metric, model) for metric, model, _ in cells.index):
@@ -108,7 +108,7 @@ def main() -> None:
     held_out = runs[runs["estimator"] == "ips"]
     print(
         f"\nMeans of estimate ± standard error over {N_SPLITS} splits; {held_out['n_positives'].mean():,.0f} "
-        f"held-out ratings, whose weights are worth {held_out['ess'].mean():,.0f}."
+        f"held-out ratings, with an effective sample size of {held_out['ess'].mean():,.0f}."
     )
 
 

@@ -124,7 +124,8 @@ class Collected:
             warnings.simplefilter("always")
             fitted = resolve_propensity(label, rule, split, exposure, scorers, fold)
         for warning in caught:
-            text = f"{label}: {warning.category.__name__}: {warning.message}"
+            words = " ".join(str(warning.message).split())  # a note is one line
+            text = f"{label}: {warning.category.__name__}: {words}"
             self.notes.setdefault((label, warning.category), text)
         return fitted
 
