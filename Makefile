@@ -1,10 +1,11 @@
 # One-line targets; `make test lint types` is what to run before a commit, `.ci/run` is what CI runs.
 PYTHON ?= python
 
-.PHONY: test unit contract golden engines slow lint format types docs bench demo processors fuzz ci
+.PHONY: test unit contract golden engines properties slow lint format types docs bench demo processors fuzz ci
 
 test: ; $(PYTHON) -m pytest
 unit contract golden engines: ; $(PYTHON) -m pytest -m "$@ and not slow"
+properties: ; $(PYTHON) -m pytest --hypothesis-profile thorough -m "hypothesis and not slow and not engines"
 slow: ; $(PYTHON) -m pytest -m slow
 lint: ; ruff check . && ruff format --check .
 format: ; ruff check --fix . && ruff format .

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipseval
+from tests.conftest import examples
 from tests.golden import oracle
 from tests.worlds import small_world
 
@@ -39,7 +40,7 @@ def label(name: str, k: int | None) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 10_000), infinite=st.booleans())
 def test_every_metric_and_estimator_agrees_with_plain_loops(seed: int, infinite: bool):
     world = small_world(seed, infinite=infinite)
@@ -59,7 +60,7 @@ def test_every_metric_and_estimator_agrees_with_plain_loops(seed: int, infinite:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 10_000))
 def test_ips_agrees_with_the_multilinear_extension_written_out_over_all_subsets(seed: int):
     world = small_world(seed)

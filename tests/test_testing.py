@@ -311,8 +311,9 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path):
 
     def run(*options: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "ipseval.pytest_plugin", *options, str(test)]
+        environment = {"PYTHONPATH": root, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         return subprocess.run(
-            command, cwd=tmp_path, env={"PYTHONPATH": root}, capture_output=True, text=True, check=False
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
 
     first = run()

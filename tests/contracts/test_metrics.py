@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import ipseval
 from ipseval.metrics import METRICS
 from ipseval.ranking import RankedPositives
+from tests.conftest import examples
 
 CUTOFFS = {"required": ("@1", "@3", "@20"), "optional": ("", "@3"), "none": ("",)}
 LABELS = [name + k for name, one in METRICS.items() for k in CUTOFFS[one.takes_cutoff]]
@@ -61,7 +62,7 @@ def value(label: str, scores: np.ndarray, weights: np.ndarray | None, n_positive
 
 @pytest.mark.parametrize("ties", ["mean", "min", "max", "expected"])
 @pytest.mark.parametrize("label", LABELS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(user=users())
 def test_weighted_values_are_in_the_range_and_equal_weights_give_the_plain_value(label, ties, user):
     scores, weights = user
@@ -76,7 +77,7 @@ def test_weighted_values_are_in_the_range_and_equal_weights_give_the_plain_value
 
 
 @pytest.mark.parametrize("label", LABELS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(user=users(), scale=st.floats(1e-6, 1e6))
 def test_only_proportions_of_weights_matter(label, user, scale):
     scores, weights = user
@@ -85,7 +86,7 @@ def test_only_proportions_of_weights_matter(label, user, scale):
 
 
 @pytest.mark.parametrize("label", PLAIN)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(user=users(ties=False), ties=st.booleans())
 def test_a_positive_that_moves_above_a_non_positive_never_lowers_the_value(label, user, ties):
     scores, weights = user
@@ -101,7 +102,7 @@ def test_a_positive_that_moves_above_a_non_positive_never_lowers_the_value(label
 
 
 @pytest.mark.parametrize("label", PLAIN)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(user=users(ties=False))
 def test_the_best_arrangement_of_the_same_positives_has_the_plain_best_value(label, user):
     _, weights = user
@@ -118,7 +119,7 @@ def test_the_best_arrangement_of_the_same_positives_has_the_plain_best_value(lab
 
 
 @pytest.mark.parametrize("label", ["ap", "auc", "rr", "hit@20", "recall@20", "precision@20"])
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(user=users(ties=False))
 def test_a_perfect_ranker_has_the_best_value_in_any_order_of_its_positives(label, user):
     scores, weights = user

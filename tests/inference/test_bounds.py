@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 import ipseval
 from ipseval.errors import InputError
 from ipseval.inference import ratio_bounds
+from tests.conftest import examples
 from tests.inference.worlds import random_ranks
 
 
@@ -48,7 +49,7 @@ def test_a_hand_worked_bound():
     assert (low, high) == (pytest.approx(0.5), pytest.approx(1.5))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(0, 10_000), st.floats(1, 10))
 def test_no_weights_in_the_box_reach_beyond_the_bounds(seed, factor):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval.inference import ratio_bounds, required_factor, tipping_factors
+from tests.conftest import examples
 from tests.inference.test_bounds import by_linear_program
 from tests.inference.worlds import random_ranks
 
@@ -50,7 +51,7 @@ def test_the_linear_program_is_extreme_at_the_target(seed):
     assert min(abs(np.array(found) - target)) < 1e-8
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(0, 10_000), st.floats(1, 20))
 def test_the_factor_inverts_the_bounds(seed, factor):
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class Queries:
     grade: np.ndarray  # the same shape, 1–4 where relevant, else 0
     scores: np.ndarray
 
-    @property
+    @cached_property
     def ranked(self) -> RankedPositives:
         """Ranks by comparing every pair of scores."""
         above = (self.scores[:, None, :] > self.scores[:, :, None]).sum(axis=2)

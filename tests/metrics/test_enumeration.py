@@ -14,6 +14,7 @@ import ipseval
 from ipseval.estimators import claim
 from ipseval.metrics import METRICS
 from ipseval.ranking import RankedPositives
+from tests.conftest import examples
 from tests.golden import oracle
 
 N_USERS, N_ITEMS = 3, 7
@@ -98,7 +99,7 @@ def test_every_metric_of_the_registry_is_enumerated():
     assert {one.level for one in known.values()} == {"exactly unbiased"}
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(world=worlds)
 def test_the_expectation_of_ips_over_the_patterns_of_each_user_is_the_truth(world):
     """Each (user, pattern) is a user of its own, so that one call evaluates all of them."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ipseval import InputError, RankedPositives, SampledCandidates, rank_positives
 from ipseval.ranking._draws import Drawer
 from ipseval.ranking._targets import Targets
+from tests.conftest import examples
 from tests.golden.ranking_oracle import rank
 from tests.ranking.worlds import World, frame, random_world, world_of
 
@@ -48,7 +49,7 @@ def rows(ranked: RankedPositives) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=170)
+@settings(max_examples=examples(170))
 @given(seed=seeds)
 def test_the_others_are_ranked_as_if_the_item_were_not_in_the_catalogue(kind, seed):
     rng = np.random.default_rng(seed)
@@ -77,7 +78,7 @@ def test_the_others_are_ranked_as_if_the_item_were_not_in_the_catalogue(kind, se
     assert rest.candidates_by_user.tolist() == (ranked.candidates_by_user - gone).tolist()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(seed=seeds)
 def test_a_list_loses_what_leaves_and_what_stood_below_moves_up(seed):
     rng = np.random.default_rng(seed)
