@@ -3,6 +3,7 @@
 from ipseval import adapters as adapters
 from ipseval import agreement as agreement
 from ipseval import baselines as baselines
+from ipseval import correction as correction
 from ipseval import datasets as datasets
 from ipseval import distributed as distributed
 from ipseval import errors as errors
@@ -19,6 +20,8 @@ from ipseval import validation as validation
 from ipseval._compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
 from ipseval.agreement import order_agreement as order_agreement
+from ipseval.correction import correct as correct
+from ipseval.correction import plan_exposure as plan_exposure
 from ipseval.errors import DataWarning as DataWarning
 from ipseval.errors import IdentificationWarning as IdentificationWarning
 from ipseval.errors import InputError as InputError

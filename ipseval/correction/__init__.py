@@ -1,0 +1,21 @@
+"""Correction strength: how much of a log's concentration is exposure, and estimates that carry the doubt."""
+
+from __future__ import annotations
+
+from ipseval.correction._correct import correct, correct_path
+from ipseval.correction._path import CorrectionPath, correction_path
+from ipseval.correction._plan import plan_exposure
+from ipseval.correction._prior import CorrectionPrior
+from ipseval.correction._result import CORRECTED, RANDOM_SAMPLE, Correction
+
+__all__ = [
+    "CORRECTED",
+    "RANDOM_SAMPLE",
+    "Correction",
+    "CorrectionPath",
+    "CorrectionPrior",
+    "correct",
+    "correct_path",
+    "correction_path",
+    "plan_exposure",
+]

@@ -1,0 +1,148 @@
+"""correct(): recommenders, split and whatever random exposure there is in; corrected estimates out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ipseval._checks import check_fraction, check_type
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._requests import check_models, check_same_positives, requested_metrics
+from ipseval._types import IntArray, RngLike, TieChoice
+from ipseval.correction._path import CorrectionPath, correction_path
+from ipseval.correction._posterior import RandomSample, posterior
+from ipseval.correction._prior import CorrectionPrior
+from ipseval.correction._result import Correction
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.metrics import Metric
+from ipseval.propensity import Exposure
+from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking._missing import Missing, settle_lists
+from ipseval.splits import Split
+from ipseval.splits._base import check_split
+
+DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
+
+
+def correct(
+    models: Mapping[str, Any],
+    split: Split,
+    *,
+    exposure: Exposure | None = None,
+    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
+    prior: CorrectionPrior | None = None,
+    missing: Missing = "zero",
+    ties: TieChoice = "default",
+    confidence_level: float = 0.95,
+    rng: RngLike = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
+) -> Correction:
+    """Return corrected estimates, with intervals that carry what is not known about the propensity.
+
+    θ(α) = Σ odds^−α c/Σ odds^−α over the held-out positives, where the odds tell them from uniform pairs.
+    α, the correction strength, is the part of the log's concentration that is exposure. It has a prior;
+    the plain mean of random exposure updates it and pulls the estimates to itself, the more the larger it is.
+    The target is the pooled mean: over all relevant pairs outside training.
+
+    Parameters
+    ----------
+    models : mapping
+        Name -> scorer or trained model, as in `evaluate`.
+    split : Split
+    exposure : Exposure, optional
+        Pairs that were shown at random to users drawn at random. Those of the training log are left out.
+    metrics : labels or objects
+        Averages over relevant items: atop, recall@k, mean_dcg@k.
+    prior : CorrectionPrior, optional
+    missing, ties, compute
+        As in `evaluate`.
+    confidence_level : float
+        In (0, 1).
+    rng : int, Generator or None
+        Draws the uniform pairs that the odds are fitted on.
+
+    Raises
+    ------
+    InputError
+        For other metrics, and exposure in another id space.
+
+    Examples
+    --------
+    >>> from ipseval.simulation import World
+    >>> world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
+    >>> found = correct(models, split, metrics=["recall@10"], rng=3).frame
+    >>> found["estimator"].tolist()
+    ['aoa-pooled', 'correction-strength']
+    >>> bool(found["estimate"][1] < found["estimate"][0])
+    True
+    """
+    check_models(models, "models", "scorer")
+    check_split(split)
+    asked = requested_metrics(metrics)
+    shown = None
+    if exposure is not None:
+        check_type("exposure", exposure, Exposure, " Make it with Exposure.from_frame(frame, split).")
+        exposure.check_ids(split, "split")
+        shown = exposure.without(split.train)
+    test = split.test.pair_key
+    random = np.zeros(0, dtype=np.int64) if shown is None else shown.pair_key[shown.positive]
+    both = Split(split.train, _pairs(np.union1d(test, random), split))
+    ranks = {name: rank_positives(one, both, name=name, compute=compute) for name, one in models.items()}
+    check_same_positives(ranks)
+    first = next(iter(ranks.values()))
+    key = first.user * np.int64(split.n_items) + first.item
+    if not np.array_equal(key, both.test.pair_key):
+        raise InputError(
+            "ranks that were made before must be of the positives of split.test and of the exposure alike; "
+            "pass the scorers, or use correction_path and correct_path."
+        )
+    ranks = settle_lists(ranks, missing, max(one.cutoff or 1 for one in asked))
+    first = next(iter(ranks.values()))
+    key = first.user * np.int64(split.n_items) + first.item
+    parts = [{name: one.select(np.isin(key, keys)) for name, one in ranks.items()} for keys in (test, random)]
+    path = correction_path(parts[0], split, metrics=asked, ties=ties, rng=rng)
+    return correct_path(path, parts[1], exposure=shown, prior=prior, confidence_level=confidence_level)
+
+
+def correct_path(
+    path: CorrectionPath,
+    random: Mapping[str, RankedPositives] | None = None,
+    *,
+    exposure: Exposure | None = None,
+    prior: CorrectionPrior | None = None,
+    confidence_level: float = 0.95,
+) -> Correction:
+    """Return what a path and random exposure say together; without a positive the prior stands alone.
+
+    Parameters
+    ----------
+    path : CorrectionPath
+    random : mapping, optional
+        Name -> ranks of the random-exposure positives outside training, by the recommenders of the path.
+    exposure : Exposure, optional
+        What they come from; it only gives counts to the report and the planner.
+    prior, confidence_level
+        As in `correct`.
+    """
+    check_fraction("confidence_level", confidence_level)
+    prior = CorrectionPrior() if prior is None else prior
+    check_type("prior", prior, CorrectionPrior)
+    sample = None
+    if random is not None:
+        if list(random) != list(path.models):
+            raise InputError(
+                f"random must rank by the recommenders {list(path.models)}, in this order; got {list(random)}."
+            )
+        if len(next(iter(random.values()))):
+            check_same_positives(random)
+            sample = RandomSample.of(random, path)
+    return Correction(path, prior, sample, posterior(path, prior, sample), exposure, confidence_level)
+
+
+def _pairs(key: IntArray, split: Split) -> Interactions:
+    return Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)

@@ -1,0 +1,243 @@
+"""The path θ(α): every recommender and metric at every correction strength, from the log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._checks import as_generator
+from ipseval._requests import check_same_positives, requested_metrics
+from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, TieChoice
+from ipseval.correction._prior import ALPHAS, REFERENCE
+from ipseval.errors import InputError
+from ipseval.metrics import Metric
+from ipseval.propensity import profile_features
+from ipseval.propensity._logistic import fit_logistic
+from ipseval.ranking import RankedPositives
+from ipseval.splits import Split
+
+N_UNIFORM, MAX_UNIFORM = 20, 50_000
+RIDGE = 1e-3
+LIMIT = 0.99
+# Half a hit more, as in the Jeffreys prior of a rate: a sample without a hit is not without doubt.
+HALF_HIT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectionPath:
+    """θ(α) = Σ w c/Σ w over the log's held-out positives, with w = odds^−α, for all recommenders and metrics.
+
+    odds: of a pair to be a held-out positive rather than a uniformly drawn candidate of the same user.
+    α = 0 is AOA; α = 1 takes all concentration of the log for exposure. Cells are ordered by metric.
+
+    Attributes
+    ----------
+    models, metrics, ties
+    alpha : (n_alpha,) array
+    value : (n_alpha, n_cells) array
+        θ(α).
+    covariance : (n_alpha, n_cells, n_cells) array
+        Sampling covariance of θ(α), from the influence of users.
+    spread : (n_alpha, n_cells, n_cells) array
+        Weighted covariance of the contributions of one positive.
+    ess, clipped : (n_alpha,) arrays
+        Effective number of positives; share of the weight cut, as weights stop at their 99 % quantile.
+    within : (n_cells,) array
+        Correlation of the contributions of two positives of one user.
+    similarity : (n_cells, n_cells) array
+        Correlation of their contributions.
+    hit : (n_cells,) array
+        Typical size of a contribution that is not 0: Σc²/Σc over the metric's cells.
+    n_users, n_positives : int
+    user_ids : (n_population,) array
+    """
+
+    models: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    ties: TieChoice
+    alpha: FloatArray
+    value: FloatArray
+    covariance: FloatArray
+    spread: FloatArray
+    ess: FloatArray
+    clipped: FloatArray
+    within: FloatArray
+    similarity: FloatArray
+    hit: FloatArray
+    n_users: int
+    n_positives: int
+    user_ids: AnyArray
+
+    def __repr__(self) -> str:
+        return (
+            f"CorrectionPath({len(self.models)} recommenders, {len(self.metrics)} metrics; "
+            f"{self.n_positives:,} held-out positives of {self.n_users:,} users)"
+        )
+
+    @property
+    def metric_of(self) -> IntArray:
+        """Which metric each cell is of, (n_cells,)."""
+        return np.repeat(np.arange(len(self.metrics)), len(self.models))
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """(model, metric label) of each cell."""
+        return [(model, metric.label) for metric in self.metrics for model in self.models]
+
+    def half_hit(self, n_positives: float) -> FloatArray:
+        """Return the covariance that half a hit more among so many positives adds, (n_cells, n_cells)."""
+        return half_hit(self.hit, self.similarity, n_positives)
+
+
+def correction_path(
+    ranks: Mapping[str, RankedPositives],
+    split: Split,
+    *,
+    metrics: Iterable[str | Metric],
+    ties: TieChoice = "default",
+    rng: RngLike = None,
+) -> CorrectionPath:
+    """Return θ(α) of ranked held-out positives.
+
+    Parameters
+    ----------
+    ranks : mapping
+        Name -> ranks of `split.test`.
+    split : Split
+        The odds are fitted to its test positives, on features of its training part.
+    metrics : labels or objects
+        Averages over relevant items: `atop`, `recall@k`, `mean_dcg@k`, and others with contributions.
+    ties : {"default", "mean", "min", "max", "expected"}
+    rng : int, Generator or None
+        Draws the uniform pairs.
+
+    Raises
+    ------
+    InputError
+        For a metric that is no average over relevant items, and ranks of other positives than `split.test`.
+    """
+    check_same_positives(ranks)
+    asked = requested_metrics(metrics)
+    first = next(iter(ranks.values()))
+    key = first.user * np.int64(split.n_items) + first.item
+    if not np.isin(key, split.test.pair_key).all():
+        raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
+    values = contributions(ranks, asked, ties)
+    log_odds = _log_odds(split, first.user, first.item, as_generator(rng))
+    parts = [_weighted(first, values, log_odds, alpha) for alpha in ALPHAS]
+    value, covariance, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
+    hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
+    covariance += np.array([half_hit(hit, similarity, one) for one in ess])
+    return CorrectionPath(
+        tuple(ranks),
+        tuple(asked),
+        ties,
+        ALPHAS,
+        value,
+        covariance,
+        spread,
+        ess,
+        clipped,
+        _within_users(first, values),
+        similarity,
+        hit,
+        int(first.users.size),
+        len(first),
+        first.user_ids,
+    )
+
+
+def contributions(
+    ranks: Mapping[str, RankedPositives], metrics: Iterable[Metric], ties: TieChoice
+) -> FloatArray:
+    """Return the contribution of each positive to each cell, (n_pos, n_cells), cells ordered by metric."""
+    columns = []
+    for metric in metrics:
+        for ranked in ranks.values():
+            column = metric.contributions(ranked, ties=ties) if metric.kind == "mean" else None
+            if column is None:
+                raise InputError(
+                    f"{metric.label} is not an average over relevant items; the correction strength needs "
+                    "one: recall@k, mean_dcg@k, atop."
+                )
+            columns.append(column)
+    return np.column_stack(columns).astype(np.float64)
+
+
+def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+    """Return sums over each user's positives, (n_users_with_positives, n_columns)."""
+    return np.asarray(np.add.reduceat(values, ranked.starts, axis=0))
+
+
+def half_hit(hit: FloatArray, similarity: FloatArray, n_positives: float) -> FloatArray:
+    """Return the covariance of means over n positives that half a hit more would add: hit²/(2 (n + 1)²)."""
+    return np.asarray(HALF_HIT * similarity * np.outer(hit, hit) / (n_positives + 1) ** 2)
+
+
+def _weighted(
+    ranked: RankedPositives, values: FloatArray, log_odds: FloatArray, alpha: float
+) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
+    """Return θ(α), its covariance, that of one contribution, the effective sample size, the share cut."""
+    raw = np.exp(-alpha * (log_odds - log_odds.min()))
+    weight = np.minimum(raw, np.quantile(raw, LIMIT))
+    share = weight / weight.sum()
+    mean = share @ values
+    centred = share[:, None] * (values - mean)
+    influence = by_user(ranked, centred)
+    n = influence.shape[0]
+    covariance = influence.T @ influence * (n / max(n - 1, 1))
+    spread = centred.T @ (values - mean)
+    return mean, covariance, spread, 1 / float(share @ share), 1 - float(weight.sum() / raw.sum())
+
+
+def _typical_hit(values: FloatArray, n_metrics: int) -> FloatArray:
+    split = values.reshape(len(values), n_metrics, -1)
+    size = (split**2).sum((0, 2)) / np.maximum(np.abs(split).sum((0, 2)), 1e-300)
+    return np.repeat(size, split.shape[2])
+
+
+def _correlation(covariance: FloatArray) -> FloatArray:
+    """Return correlations; a cell that does not vary correlates with none."""
+    sd = np.sqrt(np.maximum(np.diag(covariance), 0))
+    varies = sd > 1e-9
+    safe = np.where(varies, sd, 1.0)
+    found = np.where(np.outer(varies, varies), covariance / np.outer(safe, safe), 0.0)
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)
+
+
+def _within_users(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+    """Return the intraclass correlation of contributions by analysis of variance, in [0, .9]."""
+    n_pos, n, counts = len(ranked), ranked.counts.size, ranked.counts.astype(np.float64)
+    means = by_user(ranked, values) / counts[:, None]
+    inside = ((values - means[ranked.segment]) ** 2).sum(0) / max(n_pos - n, 1)
+    between = (counts[:, None] * (means - values.mean(0)) ** 2).sum(0) / max(n - 1, 1)
+    size = max((n_pos - (counts**2).sum() / n_pos) / max(n - 1, 1), 1e-9)
+    extra = np.maximum((between - inside) / size, 0)
+    return np.asarray(np.clip(extra / (extra + inside + 1e-12), 0, 0.9))
+
+
+def _log_odds(split: Split, user: IntArray, item: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Return the log odds of held-out positives against uniform pairs of their users, up to a constant."""
+    users = np.unique(user)
+    drawn = np.repeat(users, max(1, min(N_UNIFORM, MAX_UNIFORM // users.size)))
+    at = rng.integers(split.n_items, size=drawn.size)
+    keep = ~np.isin(drawn * np.int64(split.n_items) + at, split.train.pair_key)
+    sides = (user, item), (drawn[keep], at[keep])
+    x = np.concatenate([profile_features(split.train, *side) for side in sides])
+    spread = x.std(axis=0)
+    x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    design = np.column_stack([np.ones(len(x)), x])
+    weight = np.concatenate([_equal_users(one, split.n_users) for one, _ in sides]) * len(x) / 2
+    y = np.arange(len(x)) < user.size
+    precision = np.full(design.shape[1], RIDGE)
+    slope = fit_logistic(design, y, weight, np.zeros(precision.size), precision)
+    return np.asarray(design[: user.size] @ slope)
+
+
+def _equal_users(user: IntArray, n_users: int) -> FloatArray:
+    """Return weights with which every user counts alike, and all sum to 1."""
+    weight = 1 / np.maximum(np.bincount(user, minlength=n_users), 1)[user]
+    return np.asarray(weight / weight.sum())

@@ -1,0 +1,205 @@
+"""Correction: estimates with the strength of the correction, and what can be asked of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import check_choice
+from ipseval._evaluation import FRAME_COLUMNS
+from ipseval._types import FloatArray
+from ipseval.correction._path import CorrectionPath
+from ipseval.correction._posterior import Posterior, RandomSample
+from ipseval.correction._prior import CorrectionPrior
+from ipseval.estimators import AOA_POOLED, Claim, resolve_estimator
+from ipseval.inference import normal_interval
+from ipseval.propensity import Exposure
+from ipseval.report import Notes, Reported, Table, Tables
+
+CORRECTED: Final = "correction-strength"
+RANDOM_SAMPLE: Final = "random-sample"
+CLAIMS = {
+    RANDOM_SAMPLE: str(Claim("consistent", "given users and items drawn at random; pooled over pairs")),
+    CORRECTED: (
+        "posterior of the pooled mean, given the prior of the correction strength; tends to random-sample"
+    ),
+}
+COMPARED = (
+    *("metric", "estimator", "model", "reference", "difference", "std_error", "ci_low", "ci_high"),
+    "probability_higher",
+)
+
+
+@dataclass(frozen=True)
+class AlphaPosterior:
+    """The correction strength: 0 corrects nothing, 1 takes all concentration of the log for exposure.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        Posterior mean, and the central interval of the confidence level.
+    density : DataFrame
+        alpha, prior, posterior: probabilities on the grid.
+    """
+
+    mean: float
+    low: float
+    high: float
+    density: pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"correction strength {self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Correction(Reported):
+    """Estimates of the pooled mean by AOA, by the random sample, and by both joined through α.
+
+    Attributes
+    ----------
+    path : CorrectionPath
+    prior : CorrectionPrior
+    sample : RandomSample or None
+        None: no random-exposure positive, and the prior stands alone.
+    posterior : Posterior
+    exposure : Exposure or None
+    confidence_level : float
+    """
+
+    path: CorrectionPath
+    prior: CorrectionPrior
+    sample: RandomSample | None
+    posterior: Posterior
+    exposure: Exposure | None = None
+    confidence_level: float = 0.95
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per model, metric and estimator, with the columns of `Evaluation.frame`; a new copy."""
+        return self._frame.copy()
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
+        path, rows = self.path, []
+        plain = resolve_estimator(AOA_POOLED)
+        claims = [str(plain.claim(metric)) for metric in path.metrics for _ in path.models]
+        log_error = np.sqrt(np.diagonal(path.covariance[0]))
+        strong = int(np.argmin(np.abs(path.alpha - self.alpha.mean)))
+        clip = f"{path.clipped[strong]:.0%} of the weight is cut at the mean strength"
+        log = (path.n_users, path.n_positives)
+        rows += self._rows(AOA_POOLED, path.value[0], log_error, claims, (*log, path.ess[0]), "")
+        if self.sample is not None:
+            error = np.sqrt(np.diagonal(self.sample.covariance(path, self.posterior.alpha_mass)))
+            counts = (self.sample.n_users, self.sample.n_positives, float(self.sample.n_positives))
+            rows += self._rows(RANDOM_SAMPLE, self.sample.value, error, claims, counts, "")
+        error = np.sqrt(np.diagonal(self.posterior.total_covariance))
+        alone = "" if self.sample is not None else "no random exposure: the level rests on the prior; "
+        rows += self._rows(
+            CORRECTED, self.posterior.total_mean, error, claims, (*log, path.ess[strong]), alone + clip
+        )
+        return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
+
+    def _rows(
+        self,
+        estimator: str,
+        value: FloatArray,
+        error: FloatArray,
+        claims: list[str],
+        counts: tuple[int, int, float],
+        note: str,
+    ) -> list[tuple[Any, ...]]:
+        if estimator == CORRECTED:
+            low, high = self._interval(np.eye(value.size))
+        else:
+            low, high = normal_interval(value, error, confidence_level=self.confidence_level)
+        numbers = zip(value, error, low, high, strict=True)
+        return [
+            (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note)
+            for cell, four, claim in zip(self.path.cells, numbers, claims, strict=True)
+        ]
+
+    def _interval(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
+        tail = (1 - self.confidence_level) / 2
+        return self.posterior.quantile(contrast, tail), self.posterior.quantile(contrast, 1 - tail)
+
+    @cached_property
+    def alpha(self) -> AlphaPosterior:
+        """The posterior of the correction strength."""
+        grid, mass = self.posterior.alpha, self.posterior.alpha_mass
+        tail, below = (1 - self.confidence_level) / 2, np.cumsum(mass)
+        low, high = (float(grid[min(np.searchsorted(below, q), grid.size - 1)]) for q in (tail, 1 - tail))
+        density = pd.DataFrame({"alpha": grid, "prior": self.prior.mass, "posterior": mass})
+        return AlphaPosterior(float(mass @ grid), low, high, density)
+
+    def compare(self, reference: str | None = None) -> pd.DataFrame:
+        """Return differences of recommenders from the joint posterior.
+
+        Parameters
+        ----------
+        reference : str, optional
+            Compare the others with this one. Default: every pair.
+
+        Returns
+        -------
+        DataFrame
+            metric, estimator, model, reference, difference = R(model) − R(reference), std_error, ci_low,
+            ci_high, probability_higher: the posterior probability that the difference is above 0.
+        """
+        models = self.path.models
+        if reference is not None:
+            check_choice("reference", reference, models)
+            pairs = [(one, reference) for one in models if one != reference]
+        else:
+            pairs = list(combinations(models, 2))
+        names = [(metric.label, CORRECTED, *pair) for metric in self.path.metrics for pair in pairs]
+        if not names:
+            return pd.DataFrame(columns=list(COMPARED))
+        place = {cell: number for number, cell in enumerate(self.path.cells)}
+        unit = np.eye(len(place))
+        contrast = np.array([unit[place[a, metric]] - unit[place[b, metric]] for metric, _, a, b in names])
+        error = np.sqrt(np.einsum("ik,kl,il->i", contrast, self.posterior.total_covariance, contrast))
+        columns = (contrast @ self.posterior.total_mean, error, *self._interval(contrast))
+        numbers = zip(*columns, self.posterior.above_zero(contrast), strict=True)
+        return pd.DataFrame(
+            [(*name, *five) for name, five in zip(names, numbers, strict=True)], columns=list(COMPARED)
+        )
+
+    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with the estimates of one metric (default: the first) and their intervals."""
+        from ipseval.plots import plot_estimates
+
+        return plot_estimates(self._frame, metric=metric or self.path.metrics[0].label, ax=ax)
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: estimates by metric, and the strength."""
+        del page
+        frame = self._frame
+        parts = []
+        for metric, part in frame.groupby("metric", sort=False):
+            wide = pd.DataFrame({"model": list(self.path.models)})
+            for estimator, rows in part.groupby("estimator", sort=False):
+                wide[estimator] = rows["estimate"].to_numpy()
+                wide[f"{estimator}_low"] = rows["ci_low"].to_numpy()
+                wide[f"{estimator}_high"] = rows["ci_high"].to_numpy()
+            parts.append(Table.of(wide, str(metric), formats=f".{digits + 1}f"))
+        said = frame.drop_duplicates("estimator")[["estimator", "claim", "note"]].itertuples(index=False)
+        lines = [f"{name}: {claim}." + (f" Note: {note}." if note else "") for name, claim, note in said]
+        lines.append(f"[ ] are {self.confidence_level:.0%} intervals. Target: the mean over relevant pairs.")
+        return Tables(summary=tuple(self._summary()), parts=(*parts, Notes(tuple(lines))))
+
+    def _summary(self) -> list[str]:
+        path, sample = self.path, self.sample
+        log = f"{path.n_positives:,} held-out positives of {path.n_users:,} users"
+        if sample is None:
+            random = "no random-exposure positive"
+        else:
+            random = f"{sample.n_positives:,} random-exposure positives of {sample.n_users:,} users"
+        lines = [f"{len(path.models)} recommenders, {log}, {random}", f"{self.alpha!r}"]
+        if self.exposure is not None and self.exposure.n_dropped:
+            lines.append(f"{self.exposure.n_dropped:,} exposures left out: pairs of the training log")
+        return lines
