@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval._border import guard
 from ipseval.correction._correct import correct, correct_path
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
@@ -19,3 +20,5 @@ __all__ = [
     "correction_path",
     "plan_exposure",
 ]
+
+guard(__name__)

@@ -135,9 +135,7 @@ def correct_path(
     sample = None
     if random is not None:
         if list(random) != list(path.models):
-            raise InputError(
-                f"random must rank by the recommenders {list(path.models)}, in this order; got {list(random)}."
-            )
+            raise InputError(f"random must rank by {list(path.models)}, in this order; got {list(random)}.")
         if len(next(iter(random.values()))):
             check_same_positives(random)
             sample = RandomSample.of(random, path)

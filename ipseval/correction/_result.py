@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice
-from ipseval._evaluation import FRAME_COLUMNS
+from ipseval._frame import FRAME_COLUMNS
 from ipseval._types import FloatArray
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample
@@ -94,7 +94,7 @@ class Correction(Reported):
         log = (path.n_users, path.n_positives)
         rows += self._rows(AOA_POOLED, path.value[0], log_error, claims, (*log, path.ess[0]), "")
         if self.sample is not None:
-            error = np.sqrt(np.diagonal(self.sample.covariance(path, self.posterior.alpha_mass)))
+            error = np.sqrt(np.diagonal(self.sample.own + path.half_hit(self.sample.n_positives)))
             counts = (self.sample.n_users, self.sample.n_positives, float(self.sample.n_positives))
             rows += self._rows(RANDOM_SAMPLE, self.sample.value, error, claims, counts, "")
         error = np.sqrt(np.diagonal(self.posterior.total_covariance))
@@ -132,7 +132,8 @@ class Correction(Reported):
         """The posterior of the correction strength."""
         grid, mass = self.posterior.alpha, self.posterior.alpha_mass
         tail, below = (1 - self.confidence_level) / 2, np.cumsum(mass)
-        low, high = (float(grid[min(np.searchsorted(below, q), grid.size - 1)]) for q in (tail, 1 - tail))
+        ends = np.searchsorted(below, [tail, 1 - tail]).clip(max=grid.size - 1)
+        low, high = grid[ends].tolist()
         density = pd.DataFrame({"alpha": grid, "prior": self.prior.mass, "posterior": mass})
         return AlphaPosterior(float(mass @ grid), low, high, density)
 

@@ -1,0 +1,274 @@
+"""The correction strength: its limits, its posterior by brute force, and what must not change it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import Exposure, rank_positives
+from ipseval.correction import (
+    CORRECTED,
+    RANDOM_SAMPLE,
+    CorrectionPath,
+    CorrectionPrior,
+    correct,
+    correct_path,
+    correction_path,
+    plan_exposure,
+)
+from ipseval.correction._posterior import RandomSample, posterior
+from ipseval.correction._prior import ALPHAS, SCALES
+from ipseval.errors import InputError
+from ipseval.estimators import AOA_POOLED
+from ipseval.simulation import World
+
+METRICS = ["atop", "recall@5"]
+PRIOR = CorrectionPrior()
+
+
+@pytest.fixture(scope="module", name="world")
+def a_world():
+    world = World(n_users=500, n_items=120, mean_relevant=12, gamma=0.3, selection=1.0, rng=0)
+    split = world.split(rng=1, train_scale=0.8, test_scale=0.3)
+    examples = world.example_models(split, rng=2)
+    return world, split, {name: examples[name] for name in ("popular", "noisy", "random")}
+
+
+@pytest.fixture(scope="module", name="exposure")
+def an_exposure(world):
+    study = world[0].study(rng=3, n_per_user=20)
+    every = Exposure.from_ratings(study.random, threshold=4)
+    return every.select(every.user < 200)
+
+
+@pytest.fixture(scope="module", name="found")
+def a_correction(world, exposure):
+    _, split, models = world
+    return correct(models, split, exposure=exposure, metrics=METRICS, rng=0)
+
+
+def by_name(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.DataFrame:
+    part = frame[frame["estimator"] == estimator]
+    return part.set_index(["model", "metric"])[["estimate", "std_error", "ci_low", "ci_high"]].sort_index()
+
+
+def tiny_path() -> CorrectionPath:
+    """Two recommenders, one metric; contributions spread alike at every α, so one pass decides."""
+    fall = np.exp(-ALPHAS)[:, None]
+    spread = np.array([[0.09, 0.03], [0.03, 0.04]])
+    return CorrectionPath(
+        models=("a", "b"),
+        metrics=(ipseval.metric("recall@5"),),
+        ties="default",
+        alpha=ALPHAS,
+        value=fall * [0.6, 0.5] + [0.0, 0.05],
+        covariance=np.repeat(np.array([[4e-4, 1e-4], [1e-4, 9e-4]])[None], ALPHAS.size, axis=0),
+        spread=np.repeat(spread[None], ALPHAS.size, axis=0),
+        ess=np.full(ALPHAS.size, 200.0),
+        clipped=np.zeros(ALPHAS.size),
+        within=np.zeros(2),
+        similarity=np.eye(2),
+        hit=np.ones(2),
+        n_users=100,
+        n_positives=200,
+        user_ids=np.arange(100),
+    )
+
+
+def tiny_sample(scale: float = 1.0) -> RandomSample:
+    own = np.array([[2e-3, 5e-4], [5e-4, 1e-3]])
+    return RandomSample(np.array([0.3, 0.35]), own / scale, int(40 * scale), int(40 * scale), 1.0)
+
+
+def drawn_from_the_prior(path: CorrectionPath, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return values of both recommenders: strength, scale, deviation and sampling error, one by one."""
+    strength = rng.choice(ALPHAS.size, n, p=PRIOR.mass)
+    scale = rng.choice(SCALES, n, p=PRIOR.scale_mass)
+    step = np.abs(path.value[0] - path.value[9]).mean()  # the size of the correction, at α = .45
+    unit = PRIOR.deviation * step / np.sqrt(np.diag(path.spread[0]).mean())
+    root = np.linalg.cholesky(path.spread[0])
+    deviation = unit * scale[:, None] * (rng.standard_normal((n, 2)) @ root.T)
+    error = rng.standard_normal((n, 2)) @ np.linalg.cholesky(path.covariance[0]).T
+    return path.value[strength] + deviation + error
+
+
+def test_the_posterior_is_that_of_importance_sampling():
+    path, sample, rng = tiny_path(), tiny_sample(), np.random.default_rng(0)
+    values = drawn_from_the_prior(path, 400_000, rng)
+    miss = sample.value - values
+    noise = sample.covariance(path, PRIOR.mass)
+    weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
+    weight /= weight.sum()
+    found = posterior(path, PRIOR, sample)
+    error = np.sqrt((weight**2) @ (values - weight @ values) ** 2)
+    assert np.all(np.abs(found.total_mean - weight @ values) < 4 * error)
+    centred = values - weight @ values
+    np.testing.assert_allclose(found.total_covariance, (weight[:, None] * centred).T @ centred, rtol=0.03)
+    difference = np.array([[1.0, -1.0]])
+    higher = weight @ (values[:, 0] > values[:, 1])
+    assert found.above_zero(difference)[0] == pytest.approx(higher, abs=4 * np.sqrt((weight**2).sum()))
+    below = weight @ (values[:, 0] - values[:, 1] <= found.quantile(difference, 0.025)[0])
+    assert below == pytest.approx(0.025, abs=0.004)
+
+
+def test_without_random_exposure_the_prior_stands_alone():
+    path = tiny_path()
+    found = posterior(path, PRIOR)
+    np.testing.assert_allclose(found.alpha_mass, PRIOR.mass, atol=1e-12)
+    np.testing.assert_allclose(found.total_mean, PRIOR.mass @ path.value, atol=1e-6)
+    values = drawn_from_the_prior(path, 200_000, np.random.default_rng(1))
+    np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
+
+
+def test_with_much_random_exposure_it_is_the_random_sample():
+    sample = tiny_sample(1e6)
+    found = posterior(tiny_path(), PRIOR, sample)
+    np.testing.assert_allclose(found.total_mean, sample.value, atol=1e-5)
+    np.testing.assert_allclose(found.total_covariance, sample.own, rtol=1e-3)
+    error = np.sqrt(np.diag(sample.own))
+    np.testing.assert_allclose(found.quantile(np.eye(2), 0.975), sample.value + 1.959964 * error, atol=1e-7)
+
+
+def test_strength_zero_is_the_plain_average_and_the_sample_a_plain_mean(world, exposure, found):
+    _, split, models = world
+    evaluation = ipseval.evaluate(models, split, metrics=METRICS, estimators=[AOA_POOLED])
+    plain = by_name(evaluation.frame, AOA_POOLED)["estimate"]
+    np.testing.assert_allclose(by_name(found.frame, AOA_POOLED)["estimate"], plain, rtol=1e-12)
+    shown = exposure.without(split.train).select(exposure.without(split.train).positive)
+    liked = ipseval.Interactions(shown.user, shown.item, split.user_ids, split.item_ids)
+    random = ipseval.evaluate(
+        models, ipseval.Split(split.train, liked), metrics=METRICS, estimators=[AOA_POOLED]
+    )
+    mean = by_name(random.frame, AOA_POOLED)["estimate"]
+    np.testing.assert_allclose(by_name(found.frame, RANDOM_SAMPLE)["estimate"], mean, rtol=1e-12)
+
+
+def test_random_exposure_narrows_the_interval_and_moves_the_strength(world, found):
+    _, split, models = world
+    alone = correct(models, split, metrics=METRICS, rng=0)
+    assert alone.sample is None
+    assert "rests on the prior" in alone.frame["note"].iloc[-1]
+    width = [by_name(one.frame).eval("ci_high - ci_low") for one in (alone, found)]
+    assert (width[1].loc["popular"] < width[0].loc["popular"] / 2).all()
+    assert alone.alpha.mean == pytest.approx(float(PRIOR.mass @ ALPHAS))
+    assert found.alpha.mean > alone.alpha.mean  # the world selects by popularity and taste
+
+
+def test_equal_recommenders_stay_equal(world, exposure):
+    _, split, models = world
+    twice = {"popular": models["popular"], "twin": models["popular"], "noisy": models["noisy"]}
+    found = correct(twice, split, exposure=exposure, metrics=METRICS, rng=0)
+    frame = by_name(found.frame)
+    np.testing.assert_allclose(frame.loc["popular"], frame.loc["twin"], atol=1e-6)
+    rows = found.compare().query("model == 'popular' and reference == 'twin'")
+    assert (rows[["difference", "std_error"]].abs() < 1e-6).all(axis=None)
+
+
+def test_the_order_of_recommenders_and_metrics_does_not_matter(world, exposure, found):
+    _, split, models = world
+    turned = {name: models[name] for name in reversed(models)}
+    other = correct(turned, split, exposure=exposure, metrics=METRICS[::-1], rng=0)
+    np.testing.assert_allclose(by_name(other.frame), by_name(found.frame), atol=1e-7)
+
+
+def test_the_names_of_users_do_not_matter(world):
+    _, split, models = world
+    ranks = {name: rank_positives(model, split) for name, model in models.items()}
+    path = correction_path(ranks, split, metrics=METRICS, rng=0)
+    last = split.n_users - 1
+    order = np.lexsort((ranks["popular"].item, last - ranks["popular"].user))
+    turned = {
+        name: replace(
+            ranked,
+            **{part: getattr(ranked, part)[order] for part in ("item", "n_above", "n_tied", "n_candidates")},
+            user=last - ranked.user[order],
+            candidates_by_user=None,
+        )
+        for name, ranked in ranks.items()
+    }
+    one, two = RandomSample.of(ranks, path), RandomSample.of(turned, path)
+    np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
+    np.testing.assert_allclose(one.own, two.own, atol=1e-15)
+
+
+def test_comparisons_come_from_the_joint_posterior(found):
+    frame = found.compare("popular")
+    assert set(frame["model"]) == {"noisy", "random"}
+    values = by_name(found.frame)["estimate"]
+    for row in frame.itertuples():
+        gap = values[row.model, row.metric] - values["popular", row.metric]
+        assert row.difference == pytest.approx(gap)
+        assert row.ci_low < row.difference < row.ci_high
+    assert (frame.query("model == 'random'")["probability_higher"] < 0.01).all()
+    assert len(found.compare()) == 6
+
+
+def test_a_sample_without_a_positive_says_nothing(world):
+    _, split, models = world
+    ranks = {name: rank_positives(model, split) for name, model in models.items()}
+    path = correction_path(ranks, split, metrics=METRICS, rng=0)
+    nobody = {name: ranked.select(np.zeros(len(ranked), bool)) for name, ranked in ranks.items()}
+    assert correct_path(path, nobody).frame.equals(correct_path(path).frame)
+
+
+def test_the_prior_can_be_replaced(world):
+    _, split, models = world
+    strong = CorrectionPrior(no_bias=0.01, mean=0.9, sd=0.05)
+    usual, other = (
+        by_name(correct(models, split, metrics=METRICS, prior=prior, rng=0).frame)["estimate"]
+        for prior in (None, strong)
+    )
+    assert (other.loc["popular"] < usual.loc["popular"]).all()
+
+
+def test_the_report_has_every_estimator(found):
+    for text in (repr(found), found.to_markdown(), found.to_html(), found.to_latex()):
+        for name in (AOA_POOLED, RANDOM_SAMPLE, CORRECTED):
+            assert name in text
+    assert "correction strength" in repr(found)
+    assert found.alpha.density[["prior", "posterior"]].sum().to_numpy() == pytest.approx(1)
+
+
+def test_the_plan_foresees_the_intervals(world, exposure):
+    _, split, models = world
+    alone = correct(models, split, metrics=METRICS, rng=0)
+    shown = exposure.without(split.train)
+    plan = plan_exposure(alone, n_users=[50, 200], n_items=[20], positive_share=float(shown.positive.mean()))
+    got = correct(models, split, exposure=exposure, metrics=METRICS, rng=0)
+    half = by_name(got.frame).eval("(ci_high - ci_low) / 2").groupby("metric").mean()
+    foreseen = plan[plan["n_users"] == 200].set_index("metric")["half_width"]
+    np.testing.assert_allclose(foreseen.loc[half.index], half, rtol=0.35)
+    assert (plan["half_width"] < plan["half_width_random"]).all()
+    with_pilot = plan_exposure(got, n_users=[1000], n_items=[20])
+    assert with_pilot["half_width"].max() < foreseen.max()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"metrics": ["ndcg@10"]}, "not an average over relevant items"),
+        ({"prior": 0.5}, "prior must be CorrectionPrior"),
+        ({"confidence_level": 95}, "confidence_level"),
+        ({"exposure": "random.csv"}, "exposure must be Exposure"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(world, change, said):
+    _, split, models = world
+    with pytest.raises(InputError, match=said):
+        correct(models, split, **{"metrics": METRICS, **change})
+
+
+def test_other_recommenders_for_the_random_sample_are_refused(world):
+    _, split, models = world
+    ranks = {name: rank_positives(model, split) for name, model in models.items()}
+    path = correction_path(ranks, split, metrics=METRICS, rng=0)
+    with pytest.raises(InputError, match="in this order"):
+        correct_path(path, {name: ranks[name] for name in reversed(ranks)})
+    with pytest.raises(InputError, match="leave no probability"):
+        CorrectionPrior(mean=9.0, sd=0.01)
+    with pytest.raises(InputError, match="positive_share"):
+        plan_exposure(correct_path(path))
