@@ -5,20 +5,23 @@ from __future__ import annotations
 from ipseval._border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
-from ipseval.propensity._direct import DirectPropensity
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import fit_gamma
 from ipseval.propensity._gamma_fit import GammaFit
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._labels import PROPENSITIES, parse_propensity
-from ipseval.propensity._levels import frequency_by_popularity, popularity_levels
+from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._pair_features import profile_features
-from ipseval.propensity._popularity_exponent import PopularityExponent, fit_popularity_exponent
+from ipseval.propensity._popularity import (
+    PopularityExponent,
+    fit_popularity_exponent,
+    frequency_by_popularity,
+    popularity_levels,
+)
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._ratio_fit import DensityRatioFit
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
 from ipseval.propensity._steps import GammaChain, Step
-from ipseval.propensity._strata import StratifiedPropensity
 
 __all__ = [
     "PROPENSITIES",

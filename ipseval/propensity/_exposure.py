@@ -19,21 +19,18 @@ from ipseval._checks import (
 )
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions, check_interactions, chosen_rows
+from ipseval.interactions import Interactions, check_codes, check_interactions, chosen_rows
 from ipseval.propensity._common import HasIds
 from ipseval.propensity._count_models import BoundaryFit, fit_glm, fit_log_binomial, group_rows
-from ipseval.propensity._gamma import (
-    FEW_LEVELS,
-    gamma_above_one,
-    pearson_dispersion,
-    select_items,
-    too_few_levels,
-    warn_all,
-)
+from ipseval.propensity._gamma import NOT_CONVERGED, pearson_dispersion, select_items, warn_of_fit
 from ipseval.propensity._gamma_fit import GammaFit
 
 # Loss of slope through counting noise of n*, from which a fit warns.
 ATTENUATION_LIMIT = 0.1
+ON_EDGE = (
+    "the likeliest rate of the most or least popular items is 1: γ has no standard error; do not use it. "
+    "family='poisson' has no such edge."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +64,8 @@ class Exposure:
         for name in ("n_users", "n_items", "n_dropped"):
             check_positive_int(name, getattr(self, name), minimum=0)
         for name, size in (("user", self.n_users), ("item", self.n_items)):
-            codes = np.asarray(getattr(self, name))
-            if codes.dtype.kind not in "iu" or codes.ndim != 1:
-                raise InputError(
-                    f"{name} must be one-dimensional int codes; got {codes.dtype} {codes.shape}."
-                )
-            bad = (codes < 0) | (codes >= size)
-            if bad.any():
-                raise InputError(
-                    f"{name} codes must be in 0 … {size - 1}; {int(bad.sum())} of {codes.size} are not."
-                )
-            object.__setattr__(self, name, readonly(codes.astype(np.int64)))
+            codes = check_codes(name, np.asarray(getattr(self, name)), size)
+            object.__setattr__(self, name, readonly(codes))
         positive = np.asarray(self.positive)
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
@@ -141,15 +129,7 @@ class Exposure:
 
     @classmethod
     def _of(cls, log: Interactions, positive: BoolArray) -> Exposure:
-        return cls(
-            log.user,
-            log.item,
-            positive,
-            log.n_users,
-            log.n_items,
-            user_ids=log.user_ids,
-            item_ids=log.item_ids,
-        )
+        return cls(log.user, log.item, positive, log.n_users, log.n_items, 0, log.user_ids, log.item_ids)
 
     def check_ids(self, ids: HasIds, what: str) -> None:
         """Raise `InputError` unless the exposure is in the id space of a split or log."""
@@ -286,23 +266,27 @@ def fit_gamma_from_exposure(
             "Count positives among the random exposures only."
         )
     minimum = check_real("min_popularity", min_popularity)
-    rows = select_items(counts, drop_top=drop_top, min_popularity=minimum, extra=shown > 0)
-    if liked[rows.keep].sum() == 0:
-        raise InputError(f"none of the exposures of the {rows.n_items:,} items kept is positive.")
-    result = _fit_rate(counts[rows.keep], shown[rows.keep], liked[rows.keep], family)
+    keep, numbers = select_items(counts, drop_top=drop_top, min_popularity=minimum, extra=shown > 0)
+    counts, shown, liked = counts[keep], shown[keep], liked[keep]
+    if liked.sum() == 0:
+        raise InputError(f"none of the exposures of the {liked.size:,} items kept is positive.")
+    result = _fit_rate(counts, shown, liked, family)
     intercept, slope = (float(value) for value in result.params)
     level, variance, scale_log, converged = 1.0, float(result.bse[1]) ** 2, -intercept, bool(result.converged)
     if held_out is not None:
-        held = check_counts("held_out", held_out, size=counts.size)[rows.keep]
-        other = _fit_rate(counts[rows.keep], np.ones_like(held), held, "poisson")
+        held = check_counts("held_out", held_out, size=keep.size)[keep]
+        other = _fit_rate(counts, np.ones_like(held), held, "poisson")
         level, scale_log = float(other.params[1]), scale_log + float(other.params[0])
         variance += float(other.bse[1]) ** 2
         converged = converged and bool(other.converged)
     gamma = 2 * (level - slope) - 1
     if n_users is not None:
         check_positive_int("n_users", n_users)
-    notes = _warnings(
-        gamma, slope, rows.n_levels, counts[rows.keep], shown[rows.keep], result, converged, held_out is None
+    notes = warn_of_fit(
+        gamma,
+        numbers["n_levels"],
+        more=_noise(counts, shown, slope) if held_out is None and slope > 0 else None,
+        unusable=ON_EDGE if isinstance(result, BoundaryFit) else None if converged else NOT_CONVERGED,
     )
     return GammaFit(
         gamma=gamma,
@@ -310,14 +294,10 @@ def fit_gamma_from_exposure(
         method=f"random exposure, {family}" + ("" if held_out is None else ", against held-out positives"),
         result=result,
         slope=np.asarray(result.params),
-        n_items=rows.n_items,
-        n_levels=rows.n_levels,
-        n_unseen=rows.n_unseen,
-        n_top_dropped=rows.n_top_dropped,
-        n_rare_dropped=rows.n_rare_dropped,
         dispersion=pearson_dispersion(result),
         scale=None if n_users is None else float(np.exp(scale_log)) / n_users,
         warnings=notes,
+        **numbers,
     )
 
 
@@ -329,36 +309,17 @@ def _fit_rate(popular: FloatArray, shown: FloatArray, liked: FloatArray, family:
     return fit_glm(y, x, frequency, "poisson", offset=np.log(exposed))
 
 
-def _warnings(
-    gamma: float,
-    slope: float,
-    n_levels: int,
-    popular: FloatArray,
-    shown: FloatArray,
-    result: Any,
-    converged: bool,
-    assumes_unit_level: bool,
-) -> tuple[str, ...]:
-    identification = []
-    if gamma > 1:
-        identification.append(gamma_above_one(gamma))
-    if n_levels < FEW_LEVELS:
-        identification.append(too_few_levels(n_levels))
-    noise = noise_share(popular, shown, slope) if assumes_unit_level and slope > 0 else 0.0
-    if noise > ATTENUATION_LIMIT:
-        repaired = f"about {1 - 2 * slope / (1 - noise):.2f}" if noise < 0.9 else "far lower"
-        identification.append(
-            f"counting noise of small n* (median {np.median(popular):g}) takes about {noise:.0%} off the "
-            f"slope of true on observed popularity: γ without it would be {repaired}.\n"
-            "Pass held_out= to calibrate the positives that are weighted; min_popularity= shows how γ moves."
-        )
-    data = [] if converged else ["the fit of γ did not converge; do not use it."]
-    if isinstance(result, BoundaryFit):
-        data = [
-            "the likeliest rate of the most or least popular items is 1: γ has no standard error; do not use "
-            "it. family='poisson' has no such edge."
-        ]
-    return warn_all(identification, data)
+def _noise(popular: FloatArray, shown: FloatArray, slope: float) -> str | None:
+    """Return the text about counting noise of n*, where there is enough of it to warn."""
+    noise = noise_share(popular, shown, slope)
+    if noise <= ATTENUATION_LIMIT:
+        return None
+    repaired = f"about {1 - 2 * slope / (1 - noise):.2f}" if noise < 0.9 else "far lower"
+    return (
+        f"counting noise of small n* (median {np.median(popular):g}) takes about {noise:.0%} off the "
+        f"slope of true on observed popularity: γ without it would be {repaired}.\n"
+        "Pass held_out= to calibrate the positives that are weighted; min_popularity= shows how γ moves."
+    )
 
 
 def noise_share(popular: FloatArray, shown: FloatArray, slope: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ Method = Literal["negative-binomial", "poisson", "cloglog", "level-ols"]
 Source = Literal["logger", "evaluated", "unknown"]
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
 FEW_LEVELS = 5
+NOT_CONVERGED = "the fit of γ did not converge; do not use it."
 
 
 def fit_gamma(
@@ -93,28 +93,34 @@ def fit_gamma(
     check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
     shown = _as_counts(recommended, n_lists, counts.size)
-    rows = select_items(counts, drop_top=drop_top)
-    total = shown.item[rows.keep]
+    keep, numbers = select_items(counts, drop_top=drop_top)
+    popular, total = counts[keep], shown.item[keep]
     if total.sum() == 0:
-        raise InputError(
-            f"none of the {rows.n_items:,} items with n* > 0 that are kept was ever recommended."
-        )
-    popular = counts[rows.keep]
-    result, slope, dispersion = _fit(method, popular, total, shown.n_lists)
-    notes = _warnings(float(slope[1]), rows, result, source)
+        raise InputError(f"none of the {total.size:,} items with n* > 0 that are kept was ever recommended.")
+    result, dispersion = _fit(method, popular, total, shown.n_lists)
+    gamma = float(result.params[1])
+    evaluated = (
+        "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
+        + NOT_IDENTIFIED
+    )
+    notes = warn_of_fit(
+        gamma,
+        numbers["n_levels"],
+        more=evaluated if source == "evaluated" else None,
+        unusable=None if getattr(result, "converged", True) else NOT_CONVERGED,
+    )
+    if source == "unknown":
+        notes = (*notes, "γ describes whoever made the lists; say source='logger' if that produced the log.")
     return GammaFit(
-        gamma=float(slope[1]),
+        gamma=gamma,
         standard_error=float(result.bse[1]),
         method=method,
         result=result,
-        slope=slope,
-        n_items=rows.n_items,
-        n_levels=rows.n_levels,
-        n_unseen=rows.n_unseen,
-        n_top_dropped=rows.n_top_dropped,
+        slope=np.asarray(result.params),
         dispersion=dispersion,
         warnings=notes,
-        lists=None if shown.lists is None else _list_levels(popular, rows.keep, shown),
+        lists=None if shown.lists is None else _list_levels(popular, keep, shown),
+        **numbers,
     )
 
 
@@ -130,22 +136,13 @@ def check_source(source: object) -> None:
         raise UnknownNameError("value for source:", source, told)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Items that enter a fit, (n_items,) mask, and counts of those that do not."""
-
-    keep: BoolArray
-    n_items: int
-    n_levels: int
-    n_unseen: int
-    n_top_dropped: int
-    n_rare_dropped: int
-
-
 def select_items(
     popularity: FloatArray, *, drop_top: float, min_popularity: float = 0.0, extra: BoolArray | None = None
-) -> Selection:
-    """Return the items with n* > 0, not among the top share, not below a minimum, and `extra` where given."""
+) -> tuple[BoolArray, dict[str, Any]]:
+    """Return which items enter a fit, (n_items,), and the counts that `GammaFit` has of them and the others.
+
+    They have n* > 0, are not among the top share, not below a minimum, and in `extra` where it is given.
+    """
     share = check_fraction("drop_top", drop_top, low_open=False)
     seen = popularity > 0
     if not seen.any():
@@ -159,29 +156,35 @@ def select_items(
     limit = ordered[-1 - int(share * ordered.size + 1e-9)]
     below_top = seen & (popularity <= limit)
     keep = below_top & (popularity >= min_popularity)
-    n_levels = int(np.unique(popularity[keep]).size)
+    n_items, n_levels = int(keep.sum()), int(np.unique(popularity[keep]).size)
     if n_levels < 2:
         raise InputError(
-            f"γ is a slope over n*, and the {int(keep.sum()):,} items kept have {n_levels} distinct value of "
+            f"γ is a slope over n*, and the {n_items:,} items kept have {n_levels} distinct value of "
             f"n*; at least 2 are needed ({FEW_LEVELS} for a usable fit)."
         )
-    return Selection(
-        keep,
-        n_items=int(keep.sum()),
-        n_levels=n_levels,
-        n_unseen=int((popularity == 0).sum()),
-        n_top_dropped=int(seen.sum() - below_top.sum()),
-        n_rare_dropped=int(below_top.sum() - keep.sum()),
-    )
+    return keep, {
+        "n_items": n_items,
+        "n_levels": n_levels,
+        "n_unseen": int((popularity == 0).sum()),
+        "n_top_dropped": int(seen.sum() - below_top.sum()),
+        "n_rare_dropped": int(below_top.sum() - keep.sum()),
+    }
 
 
-def warn_all(identification: list[str], data: list[str]) -> tuple[str, ...]:
-    """Issue each text as a warning and return them; the caller of the public function is named."""
-    for text in identification:
+def warn_of_fit(gamma: float, n_levels: int, *, more: str | None, unusable: str | None) -> tuple[str, ...]:
+    """Warn, at the line of the user, of what limits a fit of γ or makes it useless; return the texts."""
+    notes = [] if gamma <= 1 else [gamma_above_one(gamma)]
+    notes += [more] if more else []
+    if n_levels < FEW_LEVELS:
+        notes.append(
+            f"n* has {n_levels} levels only: γ rests on too few points for its standard error to mean much."
+        )
+    for text in notes:
         warn_user(text, IdentificationWarning)
-    for text in data:
-        warn_user(text, DataWarning)
-    return (*identification, *data)
+    if unusable:
+        warn_user(unusable, DataWarning)
+        notes.append(unusable)
+    return tuple(notes)
 
 
 def gamma_above_one(gamma: float) -> str:
@@ -190,11 +193,6 @@ def gamma_above_one(gamma: float) -> str:
         f"gamma = {gamma:.3g} > 1 says that true popularity falls as observed popularity rises "
         f"(n_i ∝ n*_i^{(1 - gamma) / 2:.3g}).\nCheck it against a random-exposure sample if there is one."
     )
-
-
-def too_few_levels(n_levels: int) -> str:
-    """Return the text of the warning about few popularity levels."""
-    return f"n* has {n_levels} levels only: γ rests on too few points for its standard error to mean much."
 
 
 def _as_counts(
@@ -222,53 +220,32 @@ def _as_counts(
     return RecommendationCounts(counts, int(n_lists))
 
 
-def _fit(
-    method: Method, popular: FloatArray, total: FloatArray, n_lists: int
-) -> tuple[Any, FloatArray, float | None]:
-    """Return the statsmodels result, its (intercept, slope), and the dispersion."""
+def _fit(method: Method, popular: FloatArray, total: FloatArray, n_lists: int) -> tuple[Any, float | None]:
+    """Return the statsmodels result and the dispersion."""
     if method == "level-ols":
         level, place = np.unique(popular, return_inverse=True)
         mean = np.bincount(place, total) / np.bincount(place)
         used = mean > 0
         if used.sum() < 2:
             raise InputError("fewer than 2 popularity levels were ever recommended; a line needs 2.")
-        result = fit_line(np.log(mean[used]), np.log(level[used]))
-        return result, np.asarray(result.params), None
+        return fit_line(np.log(mean[used]), np.log(level[used])), None
     (level, y), frequency = group_rows(popular, total)
     x = np.log(level)
     if method == "negative-binomial":
         first = fit_negative_binomial(x, y, frequency)
         result = fit_glm(y, x, frequency, method, dispersion=first.dispersion, start=first.params)
         result.converged = bool(result.converged and first.converged)
-        return result, np.asarray(result.params), first.dispersion
+        return result, first.dispersion
     if method == "cloglog":
         result = fit_glm(np.column_stack([y, n_lists - y]), x, frequency, "cloglog")
     else:
         result = fit_glm(y, x, frequency, "poisson")
-    return result, np.asarray(result.params), pearson_dispersion(result)
+    return result, pearson_dispersion(result)
 
 
 def pearson_dispersion(result: Any) -> float | None:
     """Return Pearson χ² per degree of freedom; None where none is left."""
     return float(result.pearson_chi2 / result.df_resid) if result.df_resid > 0 else None
-
-
-def _warnings(gamma: float, rows: Selection, result: Any, source: str) -> tuple[str, ...]:
-    identification = []
-    if gamma > 1:
-        identification.append(gamma_above_one(gamma))
-    if source == "evaluated":
-        identification.append(
-            "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
-            + NOT_IDENTIFIED
-        )
-    if rows.n_levels < FEW_LEVELS:
-        identification.append(too_few_levels(rows.n_levels))
-    data = [] if getattr(result, "converged", True) else ["the fit of γ did not converge; do not use it."]
-    notes = warn_all(identification, data)
-    if source == "unknown":
-        notes = (*notes, "γ describes whoever made the lists; say source='logger' if that produced the log.")
-    return notes
 
 
 def _list_levels(popular: FloatArray, keep: BoolArray, shown: RecommendationCounts) -> ListLevels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import fields
 from typing import Any
@@ -10,10 +11,9 @@ from ipseval._registry import lookup
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity._base import PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
-from ipseval.propensity._direct import DirectPropensity
 from ipseval.propensity._known import KnownPropensity
+from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
-from ipseval.propensity._strata import StratifiedPropensity
 
 PROPENSITIES: dict[str, type[Any]] = {
     "power-law": PowerLawPropensity,
@@ -24,18 +24,8 @@ PROPENSITIES: dict[str, type[Any]] = {
     "tempered-density-ratio": TemperedDensityRatioPropensity,
 }
 # Options that hold data have no text.
-DATA = (
-    "exposure",
-    "biased",
-    "recommendations",
-    "features",
-    "model",
-    "edges",
-    "item",
-    "pair",
-    "user",
-    "function",
-)
+DATA = {"exposure", "biased", "recommendations", "features", "model", "edges"}
+DATA |= {"item", "pair", "user", "function"}
 LABEL = re.compile(r"\s*([\w-]+)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
 WORDS = {"none": None, "true": True, "false": False}
 
@@ -85,8 +75,6 @@ def _value(text: str) -> Any:
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     for kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
