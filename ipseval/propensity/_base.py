@@ -9,11 +9,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_real, examples
+from ipseval._checks import check_bool, check_choice, check_fraction, check_real, examples
 from ipseval._types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import PropensityError
 from ipseval.interactions import check_codes
-from ipseval.propensity._common import HasIds, check_bool, check_range
+from ipseval.propensity._common import HasIds, check_range
 from ipseval.propensity._steps import GammaChain, Step
 
 PairFunction = Callable[[IntArray, IntArray], FloatArray]
@@ -49,8 +49,6 @@ class Propensity:
         The n*_i that it was computed from.
     fit : object or None
         The fit that gave γ, with its standard error.
-    floor : float or None
-        Value below which propensities were raised, where it is clipped.
     unclipped : Propensity or None
         The propensity without the steps that cut weights: clipping and smoothing.
     n_capped : int
@@ -71,7 +69,6 @@ class Propensity:
     eta: float | None = None
     popularity: FloatArray | None = None
     fit: Any | None = None
-    floor: float | None = None
     unclipped: Propensity | None = None
     n_capped: int = 0
     item_ids: AnyArray | None = None
@@ -190,7 +187,7 @@ class Propensity:
         floor = check_real("floor", floor)
         check_range(np.asarray([floor]), is_probability=self.is_probability, name="floor")
         step = Step("clip", {"floor": floor})
-        return self._then(step, f"clipped at {floor:g}", floor=floor, unclipped=self.unclipped or self)
+        return self._then(step, f"clipped at {floor:g}", unclipped=self.unclipped or self)
 
     def smooth(self, *, amount: float) -> Propensity:
         """Return (1 − amount)·P + amount·mean(P); the original stays in `unclipped`.

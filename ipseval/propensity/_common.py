@@ -8,10 +8,11 @@ import warnings
 from pathlib import Path
 from typing import Any, Protocol
 
+import narwhals as nw
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray
-from ipseval.errors import DataWarning, InputError, PropensityError
+from ipseval.errors import DataWarning, PropensityError
 from ipseval.interactions import check_interactions
 
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
@@ -29,23 +30,21 @@ class HasIds(Protocol):
         """Ids of the items."""
 
 
-def check_bool(name: str, value: object) -> None:
-    """Raise `InputError` unless the value is True or False: the text "False" would count as true."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{name} must be True or False; got {value!r}.")
+def as_frame(values: Any) -> Any | None:
+    """Return a data frame for any engine's, None for what is none."""
+    try:
+        return nw.from_native(values)
+    except TypeError:
+        return None
 
 
 def check_range(values: FloatArray, *, is_probability: bool, name: str = "propensity") -> None:
     """Raise `PropensityError`, with the count, unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
-    if is_probability:
-        bad, interval = ~((values > 0) & (values <= 1)), "(0, 1]"
-    else:
-        bad, interval = ~((values > 0) & np.isfinite(values)), "(0, inf)"
+    bad = ~((values > 0) & ((values <= 1) if is_probability else np.isfinite(values)))
     if bad.any():
-        zeros = int((values == 0).sum())
-        detail = (
-            f"{zeros} are 0" if zeros == bad.sum() else f"{int(bad.sum())} are not (e.g. {values[bad][0]:g})"
-        )
+        n_bad, interval = int(bad.sum()), "(0, 1]" if is_probability else "(0, inf)"
+        only_zeros = not values[bad].any()
+        detail = f"{n_bad} are 0" if only_zeros else f"{n_bad} are not (e.g. {values[bad][0]:g})"
         raise PropensityError(
             f"{name} must be in {interval}; of {values.size:,} values {detail}. An item that can never be "
             "observed cannot be weighted: give it a positive propensity, or NaN to leave its positives out."

@@ -19,7 +19,7 @@ from ipseval._checks import (
 )
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions, check_codes, check_interactions, chosen_rows
+from ipseval.interactions import Interactions, check_interactions, chosen_rows
 from ipseval.propensity._common import HasIds
 from ipseval.propensity._count_models import BoundaryFit, fit_glm, fit_log_binomial, group_rows
 from ipseval.propensity._gamma import NOT_CONVERGED, pearson_dispersion, select_items, warn_of_fit
@@ -64,8 +64,15 @@ class Exposure:
         for name in ("n_users", "n_items", "n_dropped"):
             check_positive_int(name, getattr(self, name), minimum=0)
         for name, size in (("user", self.n_users), ("item", self.n_items)):
-            codes = check_codes(name, np.asarray(getattr(self, name)), size)
-            object.__setattr__(self, name, readonly(codes))
+            codes = np.asarray(getattr(self, name))
+            if codes.dtype.kind not in "iu" or codes.ndim != 1:
+                raise InputError(
+                    f"{name} must be one-dimensional int codes; got {codes.dtype} {codes.shape}."
+                )
+            n_bad = int(((codes < 0) | (codes >= size)).sum())
+            if n_bad:
+                raise InputError(f"{name} codes must be in 0 … {size - 1}; {n_bad} of {codes.size} are not.")
+            object.__setattr__(self, name, readonly(codes.astype(np.int64)))
         positive = np.asarray(self.positive)
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector
+from ipseval._checks import as_float_vector, check_bool
 from ipseval._ids import by_label
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.interactions import Interactions, encode
 from ipseval.propensity._base import PairFunction, Propensity
-from ipseval.propensity._common import HasIds, check_bool, check_range
+from ipseval.propensity._common import HasIds, as_frame, check_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,7 @@ class KnownPropensity:
         if self.pair is not None:
             values = _columns(self.pair, ("user", "item", "propensity"))["propensity"].to_numpy()
         else:
-            table = _frame(self.item)
+            table = as_frame(self.item)
             values = self.item if table is None else _columns(table, ("item", "propensity"))["propensity"]
         values = as_float_vector("propensity", values)
         if self.user is None:
@@ -121,7 +120,7 @@ class KnownPropensity:
 
     def _by_item(self, item_ids: AnyArray) -> FloatArray:
         """Return P_i in the order of `item_ids`, NaN where a frame has no row."""
-        table = _frame(self.item)
+        table = as_frame(self.item)
         if table is None:
             given: Any = by_label(self.item, item_ids, "item")  # or what as_float_vector refuses
             return as_float_vector("item", given, size=int(item_ids.size))
@@ -134,17 +133,9 @@ class KnownPropensity:
         return values
 
 
-def _frame(values: Any) -> Any | None:
-    """Return a data frame for any engine's, None for what is none."""
-    try:
-        return nw.from_native(values)
-    except TypeError:
-        return None
-
-
 def _columns(table: Any, names: tuple[str, ...]) -> Any:
     """Return a frame that has the columns; raise `PropensityError` with the missing ones."""
-    frame = _frame(table)
+    frame = as_frame(table)
     have = [] if frame is None else list(frame.columns)
     missing = [name for name in names if name not in have]
     if missing:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import check_choice, check_counts, check_real
+from ipseval._checks import check_choice, check_counts, check_real, real_number
 from ipseval._types import FloatArray
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.interactions import Interactions, check_interactions
@@ -79,13 +79,12 @@ class PowerLawPropensity:
         self._check_exponent()
         if isinstance(self.scale, str):
             check_choice("scale", self.scale, ("max", "calibrated"))
-        elif self.scale is not None and not (
-            isinstance(self.scale, (int, float, np.number)) and np.isfinite(self.scale) and self.scale > 0
-        ):
+        elif self.scale is not None and not 0 < real_number(self.scale) < np.inf:
             raise InputError(
                 f"scale must be None, 'max' or 'calibrated', or a number > 0; got {self.scale!r}."
             )
-        if self.scale == "calibrated" and self.exposure is None and self._given_scale() is None:
+        given = self.gamma.scale if isinstance(self.gamma, GammaFit) else self.exposure
+        if self.scale == "calibrated" and given is None:
             raise InputError(
                 "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
                 "fit_gamma_from_exposure(…, n_users=…)."
@@ -96,9 +95,7 @@ class PowerLawPropensity:
         if self.exposure is not None:
             check_exposure(self.exposure)
         n_sources = (self.recommendations is not None) + (self.exposure is not None)
-        if isinstance(self.gamma, str):
-            if self.gamma != "fit":
-                raise InputError(f"gamma must be 'fit', a GammaFit or finite numbers; got {self.gamma!r}.")
+        if isinstance(self.gamma, str) and self.gamma == "fit":
             if n_sources != 1:
                 raise InputError(
                     "gamma='fit' needs either exposure= (a random-exposure sample) or recommendations= "
@@ -109,15 +106,11 @@ class PowerLawPropensity:
             return
         if n_sources:
             raise InputError("recommendations= and exposure= are read with gamma='fit' only.")
-        if isinstance(self.gamma, GammaFit):
-            return
         exponent = self.gamma if self.gamma is not None else self.eta
-        number = isinstance(exponent, (int, float, np.number)) and not isinstance(exponent, bool)
-        if not number or not np.isfinite(exponent):  # type: ignore[arg-type]  # a number, by the test before
-            raise InputError(f"gamma and eta must be finite numbers; got {exponent!r}.")
-
-    def _given_scale(self) -> float | None:
-        return self.gamma.scale if isinstance(self.gamma, GammaFit) else None
+        if not isinstance(exponent, GammaFit) and not np.isfinite(real_number(exponent)):
+            raise InputError(
+                f"gamma must be 'fit', a GammaFit or, like eta, finite numbers; got {exponent!r}."
+            )
 
     def fit(
         self, train: Interactions | None = None, *, popularity: npt.ArrayLike | None = None
@@ -142,9 +135,14 @@ class PowerLawPropensity:
         if gamma > 1 and self.gamma != "fit":  # a fit has warned already
             warn_user(gamma_above_one(gamma), IdentificationWarning)
         scale = fitted.scale if self.scale == "calibrated" and fitted is not None else self.scale
-        item, n_capped = self._scaled(self._raw(counts, eta), scale)
-        popularity = counts + self.smoothing if self.unseen == "smooth" else counts
-        top = None if scale is None else float(1 if scale == "max" else scale * popularity.max() ** eta)
+        if not counts.any():
+            raise PropensityError("all popularity counts are 0; a power law needs observed interactions.")
+        if self.unseen == "smooth":
+            counts = counts + self.smoothing
+        refuse_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
+        # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
+        item, n_capped = self._scaled(np.where(counts > 0, counts**eta, np.nan), scale)
+        top = None if scale is None else float(1 if scale == "max" else scale * counts.max() ** eta)
         steps = (Step("power-law", {"gamma": gamma, "top": top}), *([Step("cap")] if n_capped else []))
         return Propensity(
             item,
@@ -153,7 +151,7 @@ class PowerLawPropensity:
             counts.size,
             gamma=gamma,
             eta=eta,
-            popularity=popularity,
+            popularity=counts,
             fit=fitted,
             n_capped=n_capped,
             item_ids=None if train is None else train.item_ids,
@@ -177,16 +175,6 @@ class PowerLawPropensity:
                 counts, self.exposure.n_exposed, self.exposure.n_positive, n_users=train.n_users
             )
         return fitted.gamma, fitted
-
-    def _raw(self, counts: FloatArray, eta: float) -> FloatArray:
-        """Return (n*_i)^η, NaN for items left out."""
-        if not counts.any():
-            raise PropensityError("all popularity counts are 0; a power law needs observed interactions.")
-        if self.unseen == "smooth":
-            counts = counts + self.smoothing
-        refuse_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
-        # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
-        return np.where(counts > 0, counts**eta, np.nan)
 
     def _scaled(self, raw: FloatArray, scale: str | float | None) -> tuple[FloatArray, int]:
         """Return the propensity, and how many values were set to 1."""

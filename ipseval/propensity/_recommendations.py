@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
@@ -14,6 +13,7 @@ from ipseval._checks import as_generator, check_positive_int
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
+from ipseval.propensity._common import as_frame
 
 BLOCK_ENTRIES = 4_000_000
 
@@ -117,21 +117,14 @@ def count_recommendations(
                 "if it holds scores, pass it as floats."
             )
         return RecommendationCounts.from_lists(model[:, :k], train.n_items)
-    if _is_frame(model):
-        return _count_frame(model, train, k)
+    frame = as_frame(model)
+    if frame is not None and {"user", "item"} <= set(frame.columns):
+        return _count_frame(frame, train, k)
     return _count_scorer(_block_function(model, train), train, k, as_generator(rng))
 
 
-def _is_frame(model: Any) -> bool:
-    try:
-        return {"user", "item"} <= set(nw.from_native(model).columns)
-    except (TypeError, AttributeError):
-        return False
-
-
 def _count_frame(frame: Any, train: Interactions, k: int) -> RecommendationCounts:
-    columns = nw.from_native(frame).columns
-    key = next((name for name in ("rank", "score") if name in columns), None)
+    key = next((name for name in ("rank", "score") if name in frame.columns), None)
     log = Interactions.from_frame(frame, value=key, users=train.user_ids, items=train.item_ids)
     row, item = log.user, log.item
     if log.value is not None:
