@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -214,3 +216,11 @@ def check_finite(name: str, array: AnyArray) -> None:
     bad = int((~np.isfinite(array)).sum())
     if bad:
         raise InputError(f"{name} must be finite; {bad} of {array.size} entries are NaN or infinite.")
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn at the line outside the library that called it, however deep the cause lies."""
+    package, level, frame = __name__.partition(".")[0], 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)

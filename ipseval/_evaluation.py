@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from ipseval._provenance import data_hash, headline, json_text, versions
 from ipseval._tables import appendix_of, evaluation_tables
 from ipseval._types import AnyArray, RngLike
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample, card
+from ipseval.estimators import Estimate, Estimator, Extent, Sample, card
 from ipseval.inference import (
     INTERVAL_METHODS,
     Correction,
@@ -45,6 +45,7 @@ from ipseval.propensity import Propensity
 from ipseval.report import Reported, Tables, csv_text, deliver
 
 SAVED = "ipseval-evaluation"
+NOTHING = Extent(np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,11 +57,12 @@ class Evaluation(Reported):
     estimates : dict
         (model, metric label, estimator label) -> Estimate.
     samples : dict
-        Model -> its ranked positives with their propensities.
+        Model -> its ranked positives with their propensities; empty where users were evaluated in partitions
+        on a cluster. What needs them is an error then, and the estimates stand over moments of the users.
     weights : dict
         Estimator label -> diagnostics of its weights (the same for all models: they share the positives).
     user_ids : (n_users,) array
-        Ids of the population.
+        Ids of the population; empty where a cluster did not send them.
     confidence_level : float
         Of the intervals in `frame`.
     propensity : Propensity or None
@@ -68,6 +70,8 @@ class Evaluation(Reported):
         Versions and options, for the report.
     definitions : (metrics, estimators)
         The objects behind the labels.
+    extent : Extent
+        Numbers of users and positives.
     given_intervals : dict or None
         (model, metric, estimator) -> Interval; None: normal intervals.
     """
@@ -80,6 +84,7 @@ class Evaluation(Reported):
     propensity: Propensity | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     definitions: tuple[Sequence[Metric], Sequence[Estimator]] = ((), ())
+    extent: Extent = NOTHING
     given_intervals: dict[Key, Interval] | None = None
 
     @cached_property
@@ -124,14 +129,22 @@ class Evaluation(Reported):
 
     @property
     def _sample(self) -> Sample:
-        return next(iter(self.samples.values()))
+        return next(iter(self._whole().values()))
+
+    def _whole(self) -> dict[str, Sample]:
+        if not self.samples:
+            raise InputError(
+                "this needs the ranked positives, which stayed on the cluster. Rank them here, with "
+                "ipseval.evaluate or evaluate_ranks."
+            )
+        return self.samples
 
     @property
     def _record(self) -> dict[str, Any]:
         """What is needed to know where the numbers come from."""
         return {
             **versions(),
-            "data_sha256": self.data_hash,
+            "data_sha256": self.data_hash if self.samples else None,
             "confidence_level": self.confidence_level,
             "propensity": None if self.propensity is None else self.propensity.model,
             **self.provenance,
@@ -139,23 +152,19 @@ class Evaluation(Reported):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report as a value: one leaderboard per metric, claims, notes; see `ipseval.report`."""
-        diagnostics = self.diagnostics
+        diagnostics, appendix = self.diagnostics, []
+        if page:
+            cards = {one.label: card(one) for one in self.definitions[0]}
+            appendix = appendix_of(self._frame, diagnostics, cards, self._record)
         return evaluation_tables(
             self._frame,
             diagnostics,
             self._differences,
             flags={key[1:]: one.flag for key, one in self.estimates.items()},
-            summary=headline(len(self.models), self._sample, self.propensity),
+            summary=headline(len(self.models), self.extent, self.provenance, self.propensity),
             digits=digits,
             title="Evaluation of recommenders" if page else "",
-            appendix=()
-            if not page
-            else appendix_of(
-                self._frame,
-                diagnostics,
-                {one.label: card(one) for one in self.definitions[0]},
-                self._record,
-            ),
+            appendix=appendix,
         )
 
     @cached_property
@@ -229,7 +238,7 @@ class Evaluation(Reported):
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
         """Return each user's own value N_u/D_u, indexed by user id, for the users that entered."""
-        sums = self.estimate(model, metric, estimator).sums
+        sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
 
@@ -242,7 +251,11 @@ class Evaluation(Reported):
         weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
         share_equal (if all P were equal), flag (from the last four), cautions, remark (all in words).
         """
-        return diagnostics_frame(self.weights)
+        rows = []
+        for label, one in self.weights.items():
+            words = {"flag": one.flag, "cautions": "; ".join(one.cautions), "remark": one.remark}
+            rows.append({"estimator": label, **asdict(one), **words})
+        return pd.DataFrame(rows)
 
     def with_intervals(
         self,
@@ -271,7 +284,7 @@ class Evaluation(Reported):
         if refit is not None:
             found = refit_intervals(
                 self.estimates,
-                self.samples,
+                self._whole(),
                 *self.definitions,
                 refit=refit,
                 method=interval,
@@ -318,7 +331,7 @@ class Evaluation(Reported):
     def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
         """Return R(γ) over a grid (default −1, −0.9, …, 3); its `.frame`, and its `.tipping_points()`."""
         return sensitivity(
-            self.samples,
+            self._whole(),
             *self.definitions,
             self.propensity,
             gamma=np.linspace(-1, 3, 41) if gamma is None else gamma,
@@ -335,11 +348,11 @@ class Evaluation(Reported):
     def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
         """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
         factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
-        return with_trust(bounds(self.samples, *self.definitions, factors=factors), self.estimates)
+        return with_trust(bounds(self._whole(), *self.definitions, factors=factors), self.estimates)
 
     def tipping_factors(self) -> pd.DataFrame:
         """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
-        return with_trust(tipping_factors(self.samples, *self.definitions), self.estimates)
+        return with_trust(tipping_factors(self._whole(), *self.definitions), self.estimates)
 
     def confidence_sequence(
         self, model: str, metric: str, estimator: str, *, bounds: tuple[float, float] = (0.0, 1.0)
@@ -349,7 +362,7 @@ class Evaluation(Reported):
         Columns n_users, user, ci_low, ci_high; users in the order of `user_ids`. For estimates that average
         users' values (aoa, snips): a ratio of sums has no bounded summands, and is refused.
         """
-        sums = self.estimate(model, metric, estimator).sums
+        sums = self.estimate(model, metric, estimator).user_sums
         if sums.volume is not None or not (sums.denominator == 1).all():
             raise InputError(
                 f"{estimator} is a ratio of sums over users; a confidence sequence needs an average of "
@@ -359,12 +372,3 @@ class Evaluation(Reported):
         n = np.arange(1, low.size + 1)
         user = self.user_ids[sums.users]
         return pd.DataFrame({"n_users": n, "user": user, "ci_low": low, "ci_high": high})
-
-
-def diagnostics_frame(weights: Mapping[str, WeightDiagnostics]) -> pd.DataFrame:
-    """Return the frame of `Evaluation.diagnostics`."""
-    rows = []
-    for label, one in weights.items():
-        words = {"flag": one.flag, "cautions": "; ".join(one.cautions), "remark": one.remark}
-        rows.append({"estimator": label, **asdict(one), **words})
-    return pd.DataFrame(rows)

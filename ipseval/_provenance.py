@@ -15,27 +15,27 @@ import pandas as pd
 from ipseval._checks import counted
 from ipseval._version import __version__
 from ipseval.errors import InputError
-from ipseval.estimators import Sample
+from ipseval.estimators import Extent, Sample
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 
 
-def headline(n_models: int, sample: Sample, propensity: Propensity | None) -> list[str]:
+def headline(
+    n_models: int, extent: Extent, options: Mapping[str, Any], propensity: Propensity | None
+) -> list[str]:
     """Return the lines that say what was evaluated."""
-    ranked = sample.ranked
     lines = [
-        f"{counted(n_models, 'recommender')}, {counted(len(ranked), 'held-out positive')} of "
-        f"{counted(ranked.users.size, 'user')} ({np.median(ranked.counts):g} each in the median)",
-        f"candidates: {ranked.candidates}",
+        f"{counted(n_models, 'recommender')}, {counted(extent.n_positives, 'held-out positive')} of "
+        f"{counted(extent.n_users, 'user')} ({extent.median_positives:g} each in the median)",
+        f"candidates: {options['candidates']}",
     ]
     if propensity is not None:
         scale = "" if propensity.is_probability else ", known up to a factor"
         lines.append(f"propensity: {propensity.model}{scale}")
-    if sample.n_without_propensity:
-        has = "has" if sample.n_without_propensity == 1 else "have"
-        lines.append(
-            f"left out:   {counted(sample.n_without_propensity, 'positive')} that {has} no propensity"
-        )
+    if extent.n_without_propensity:
+        has = "has" if extent.n_without_propensity == 1 else "have"
+        left_out = counted(extent.n_without_propensity, "positive")
+        lines.append(f"left out:   {left_out} that {has} no propensity")
     return lines
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int, examples
+from ipseval._checks import check_choice, check_fraction, check_positive_int, examples, warn_user
 from ipseval._types import RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import (
     Estimator,
+    Extent,
     NRelevant,
     NRelevantLike,
     Sample,
@@ -81,20 +81,32 @@ class Request:
         check_choice("ties", self.ties, TIES)
         check_choice("interval", self.interval, INTERVAL_METHODS)
         check_positive_int("n_resamples", self.n_resamples)
-        kind: NRelevant = "known"
-        if self.n_relevant is None:
-            kind = "absent"
-        elif isinstance(self.n_relevant, str):
+        if isinstance(self.n_relevant, str):
             check_choice("n_relevant", self.n_relevant, ("estimated",))
-            kind = "estimated"
-        scale = self.propensity is not None and self.propensity.is_probability
         for one in self.estimators:
             for each in self.metrics:
-                one.check(each, is_probability=scale, n_relevant=kind)
+                one.check(each, is_probability=self.is_probability, n_relevant=self.n_relevant_kind)
+
+    @property
+    def depth(self) -> int:
+        """The largest cutoff of the metrics, at least 1."""
+        return max(one.cutoff or 1 for one in self.metrics)
+
+    @property
+    def n_relevant_kind(self) -> NRelevant:
+        """What is known of s_u."""
+        if self.n_relevant is None:
+            return "absent"
+        return "estimated" if isinstance(self.n_relevant, str) else "known"
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether P is on the scale of probabilities."""
+        return self.propensity is not None and self.propensity.is_probability
 
     def sample(self, ranked: RankedPositives) -> Sample:
-        """Return the positives of one recommender that have a propensity, with it."""
-        return weighted_sample(ranked, self.propensity, self.n_relevant, self.ties)
+        """Return the positives of one recommender that have a propensity, with it; there may be none."""
+        return weighted_sample(ranked, self.propensity, self.n_relevant, self.ties, allow_empty=True)
 
 
 def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
@@ -185,12 +197,12 @@ def _same_ids(one: RankedPositives, other: RankedPositives | Split) -> bool:
     return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(one.item_ids, other.item_ids)
 
 
-def warn_about_few_positives(sample: Sample, estimators: Sequence[Estimator]) -> None:
+def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) -> None:
     """Warn of estimators that need more positives per user to correct anything."""
     for one in estimators:
-        text = one.caution(sample.ranked.counts)
+        text = one.caution(extent.counts)
         if text:
-            warnings.warn(text, DataWarning, stacklevel=4)
+            warn_user(text, DataWarning)
 
 
 def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:
@@ -202,12 +214,11 @@ def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> N
     plain = [one.label for one in metrics if not (one.corrects_sampling or (uniform and one.linear_in_rank))]
     if plain:
         n, m = int(np.median(ranked.sampling.n_candidates)), ranked.sampling.n_sampled
-        warnings.warn(
+        warn_user(
             f"{', '.join(plain)}: computed on {m:,} sampled candidates of {n - 1:,}. Values are not "
             "comparable with those of the full ranking, and recommenders may change places. Rank all "
             "candidates, or correct with ipseval.metric(label, sampled='bv').",
             DataWarning,
-            stacklevel=4,
         )
 
 

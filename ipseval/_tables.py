@@ -24,8 +24,8 @@ def evaluation_tables(
     diagnostics: pd.DataFrame,
     differences: pd.DataFrame | None,
     *,
+    flags: Mapping[tuple[str, str], str],
     summary: Iterable[str],
-    flags: Mapping[tuple[str, str], str] | None = None,
     digits: int = 2,
     title: str = "",
     appendix: Iterable[Part] = (),
@@ -40,8 +40,8 @@ def evaluation_tables(
         `Evaluation.diagnostics`: estimator, flag, cautions, remark.
     differences : DataFrame or None
         `Evaluation.compare()`; None for a single recommender.
-    flags : mapping, optional
-        (metric, estimator) -> why not to trust its estimates, or ""; None: the flags of the diagnostics.
+    flags : mapping
+        (metric, estimator) -> why not to trust its estimates, or "".
     summary : lines
         What was evaluated.
     digits : int
@@ -49,11 +49,6 @@ def evaluation_tables(
     title, appendix
         Of the page.
     """
-    if flags is None:
-        own = dict(zip(diagnostics["estimator"], diagnostics["flag"], strict=True))
-        flags = {
-            (str(metric), label): flag for metric in frame["metric"].unique() for label, flag in own.items()
-        }
     apart = _told_apart(differences)
     parts: list[Part] = []
     for metric, part in frame.groupby("metric", sort=False):

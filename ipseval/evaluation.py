@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 from ipseval._border import guard
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._evaluation import Evaluation
 from ipseval._frame import FRAME_COLUMNS
+from ipseval._reduction import Reduction
 from ipseval._requests import (
     DEFAULT_METRICS,
     OnLowEss,
@@ -18,18 +17,16 @@ from ipseval._requests import (
     check_belongs,
     check_models,
     check_same_positives,
-    warn_about_few_positives,
-    warn_about_sampling,
 )
+from ipseval._results import finished
 from ipseval._types import RngLike, TieChoice
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, NRelevantLike, Sample, estimate
-from ipseval.inference import IntervalMethod, WeightDiagnostics, diagnostics_by_estimator
-from ipseval.inference._trust import joined, judged, product_flags
+from ipseval.estimators import Estimator, NRelevantLike
+from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel, parse_propensity
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._missing import Missing, list_notes, settle_lists
+from ipseval.ranking._missing import Missing
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
@@ -164,57 +161,7 @@ def evaluate_ranks(
 
 def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:
     check_same_positives(ranks)
-    depth = max(one.cutoff or 1 for one in request.metrics)
-    ranks = settle_lists(ranks, request.missing, depth)
-    samples = {name: request.sample(ranked) for name, ranked in ranks.items()}
-    first = next(iter(samples.values()))
-    weights = _weights_and_values(samples, request, n_threads)
-    warn_about_few_positives(first, request.estimators)
-    warn_about_sampling(first.ranked, request.metrics)
-    estimates = {}
-    for name, sample in samples.items():
-        counts, left_out = sample.ranked.list_counts(depth), sample.ranked.left_out
-        n_out = 0 if left_out is None else int(left_out.sum())
-        for metric in request.metrics:
-            of_lists = list_notes(counts, metric.cutoff, n_left_out=n_out)
-            for one in request.estimators:
-                made = estimate(sample, metric, one)
-                made = replace(made, notes=(*made.notes, *of_lists))
-                estimates[name, metric.label, one.label] = made
-    products = product_flags(first, request.metrics, request.estimators)
-    flags = {(m, one): joined(weights[one].flag, products.get((m, one), "")) for _, m, one in estimates}
-    estimates = judged(estimates, flags, request.metrics, request.on_low_ess)
-    evaluation = Evaluation(
-        estimates,
-        samples,
-        weights,
-        next(iter(ranks.values())).user_ids,
-        request.confidence_level,
-        request.propensity,
-        provenance={
-            "ties": request.ties,
-            "missing": request.missing,
-            "on_low_ess": request.on_low_ess,
-            "candidates": first.ranked.candidates,
-        },
-        definitions=(request.metrics, request.estimators),
-    )
-    return evaluation.with_intervals(request.interval, n_resamples=request.n_resamples, rng=request.rng)
-
-
-def _weights_and_values(
-    samples: Mapping[str, Sample], request: Request, n_threads: int | None
-) -> dict[str, WeightDiagnostics]:
-    """Return the diagnostics of the weights, made while threads prepare the values of the users."""
-    first = next(iter(samples.values()))
-    estimators = request.estimators
-    with ThreadPoolExecutor(1) as beside:
-        weights = beside.submit(diagnostics_by_estimator, first, estimators, propensity=request.propensity)
-        if n_threads == 1:
-            weights.result()
-        for sample in samples.values():
-            sample.prepare(request.metrics, {one.weighted for one in estimators}, n_threads)
-        return weights.result()
+    return finished(Reduction.of(ranks, request, n_threads), request)
 
 
 def _check_work(models: Mapping[str, Any], split: Split) -> None:

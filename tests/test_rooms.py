@@ -13,13 +13,6 @@ OUTER = {"protocols", "sampled_metrics", "distributed", "simulation", "validatio
 SPINE = {"ranking", "metrics", "estimators", "inference", "propensity", "splits"}
 PRIVATE_YET = {
     "protocols": {"ranking._sampling"},
-    "distributed": {
-        "inference._trust",
-        "ranking._missing",
-        "inference._comparisons",
-        "inference._weights",
-        "ranking._targets",
-    },
 }
 
 

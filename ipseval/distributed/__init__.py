@@ -1,12 +1,11 @@
-"""Evaluation on clusters: users in partitions, each reduced to moments that merge."""
+"""Evaluation on clusters: users in partitions, each reduced to sums that merge."""
 
 from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.distributed._dask import evaluate_dask
-from ipseval.distributed._result import DistributedEvaluation
 from ipseval.distributed._spark import evaluate_spark
 
-__all__ = ["DistributedEvaluation", "evaluate_dask", "evaluate_spark"]
+__all__ = ["evaluate_dask", "evaluate_spark"]
 
 guard(__name__)

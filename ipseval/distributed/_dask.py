@@ -1,21 +1,23 @@
-"""Evaluation on Dask: frames partitioned by user, one reduction per partition, moments merged in a tree."""
+"""Evaluation on Dask: frames partitioned by user, one reduction per partition, merged in a tree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from itertools import zip_longest
+from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._requests import DEFAULT_METRICS
+from ipseval._reduction import Reduction, merge_two
+from ipseval._requests import DEFAULT_METRICS, OnLowEss
 from ipseval._types import TieChoice
-from ipseval.distributed._moments import Moments
-from ipseval.distributed._partition import NRelevant, reduce_partition
-from ipseval.distributed._plan import make_plan, popularity_of, split_models, universe
-from ipseval.distributed._result import DistributedEvaluation, finish
+from ipseval.distributed._partition import reduce_partition
+from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
+from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
+from ipseval.ranking import Missing
 
 
 def evaluate_dask(
@@ -28,13 +30,15 @@ def evaluate_dask(
     propensity: Any | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
+    missing: Missing = "zero",
     ties: TieChoice = "default",
-    n_relevant: NRelevant = None,
     confidence_level: float = 0.95,
+    n_relevant: int | Literal["estimated"] | None = None,
+    on_low_ess: OnLowEss = "warn",
     partitioned: bool = False,
     n_partitions: int | None = None,
     per_user: bool = False,
-) -> DistributedEvaluation:
+) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Dask.
 
     Parameters
@@ -45,19 +49,22 @@ def evaluate_dask(
         which is sent to every worker.
     train, test : Dask frames with columns user, item
     users : array of ids, optional
-        Rows of the factors.
+        The whole population, in the order of the rows of factors: `ips` averages over users without a row in
+        any frame too. Default: the users of `train` and `test`.
     items : array of ids, optional
         The whole catalogue. Default: every item of `train` and `test`.
     propensity : Propensity per item, a model that is fitted to counts (PowerLawPropensity), or None
-    metrics, estimators, ties, n_relevant, confidence_level
-        As in `evaluate`; estimators whose sums separate by user.
+    metrics, estimators, missing, ties, confidence_level, n_relevant, on_low_ess
+        As in `evaluate`; estimators whose sums separate by user, and one n_relevant for all users.
     partitioned : bool
         True: all frames already have the same number of partitions, and the rows of a user are in the
         partition of the same number in all of them. False: they are shuffled by user.
     n_partitions : int, optional
         Of the shuffle; default: as many as `test` has.
     per_user : bool
-        Keep each user's own values, and bring them to the caller.
+        True: bring the sums of each user to the caller, for `Evaluation.per_user` and bootstrap intervals.
+        False: only moments over users. What needs the ranked positives themselves, such as `sensitivity`, is
+        an error either way.
 
     Raises
     ------
@@ -71,27 +78,29 @@ def evaluate_dask(
     plan = make_plan(
         ids,
         popularity_of(ids, counts.index.to_numpy(), counts.to_numpy()),
+        users=users,
         propensity=propensity,
         metrics=metrics,
         estimators=estimators,
-        ties=ties,
-        n_relevant=n_relevant,
-        confidence_level=confidence_level,
         per_user=per_user,
+        missing=missing,
+        ties=ties,
+        confidence_level=confidence_level,
+        n_relevant=n_relevant,
+        on_low_ess=on_low_ess,
     )
-    lists, factors = split_models(models, users, len(ids))
+    lists, factors = split_models(models, plan.users, len(ids))
     frames = {"train": train[["user", "item"]], "test": test[["user", "item"]], **_named(lists)}
     parts = _partitions(frames, partitioned, n_partitions or test.npartitions)
     shared = dask.delayed((plan, factors, list(models)))
     reduce = dask.delayed(_reduce, pure=True)
-    moments = [
+    reduced = [
         reduce({name: parts[name][number] for name in frames}, shared) for number in range(len(parts["test"]))
     ]
-    merge = dask.delayed(Moments.merge, pure=True)
-    while len(moments) > 1:
-        pairs = [moments[start : start + 2] for start in range(0, len(moments), 2)]
-        moments = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return finish(list(models), moments[0].compute(), plan, confidence_level=confidence_level)
+    merge = dask.delayed(merge_two, pure=True)
+    while len(reduced) > 1:
+        reduced = [merge(one, other) for one, other in zip_longest(reduced[::2], reduced[1::2])]
+    return finish([reduced[0].compute()], {**lists, **factors}, plan)
 
 
 def _named(lists: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +126,7 @@ def _partitions(frames: dict[str, Any], partitioned: bool, n_partitions: int) ->
     return {name: frame.to_delayed() for name, frame in frames.items()}
 
 
-def _reduce(parts: dict[str, Any], shared: tuple[Any, Any, list[str]]) -> Moments:
+def _reduce(parts: dict[str, Any], shared: tuple[Any, Any, list[str]]) -> Reduction | None:
     plan, factors, names = shared
     models = {name: factors[name] if name in factors else parts[f"model {name}"] for name in names}
     return reduce_partition(parts["train"], parts["test"], models, plan)

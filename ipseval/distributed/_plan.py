@@ -1,18 +1,22 @@
-"""What the driver decides once, before the workers start."""
+"""What the driver does: decide once before the workers start, and finish what they send."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from ipseval._checks import check_choice, check_fraction
-from ipseval._requests import requested_estimators, requested_metrics
-from ipseval._types import AnyArray, IntArray, TieChoice
-from ipseval.distributed._partition import Factors, NRelevant, Plan
+from ipseval._ids import to_id_array
+from ipseval._reduction import Reduction, merge_all
+from ipseval._requests import Request, check_models
+from ipseval._results import finished
+from ipseval._types import AnyArray, IntArray
+from ipseval.distributed._partition import Factors, Plan, absent_users, reduce_users
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
+from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, parse_propensity
 
@@ -21,36 +25,49 @@ def make_plan(
     items: AnyArray,
     popularity: IntArray,
     *,
-    propensity: Any,
+    users: Any | None = None,
+    propensity: Any = None,
     metrics: Iterable[str | Metric],
-    estimators: Iterable[str | Estimator] | None,
-    ties: TieChoice,
-    n_relevant: NRelevant,
-    confidence_level: float,
-    per_user: bool,
+    estimators: Iterable[str | Estimator] | None = None,
+    per_user: bool = False,
+    **options: Any,
 ) -> Plan:
-    """Return the plan, with the propensity fitted to the counts of all training interactions."""
-    check_fraction("confidence_level", confidence_level)
-    check_choice("ties", ties, ("default", "mean", "min", "max", "expected"))
-    if isinstance(n_relevant, str):
-        check_choice("n_relevant", n_relevant, ("estimated",))
-    fitted = _fitted(propensity, popularity)
-    chosen = requested_estimators(estimators, fitted)
-    others = [one.label for one in chosen if not one.separable]
+    """Return the plan, with the propensity fitted to the counts of all training interactions.
+
+    `options` are those of `Request`.
+    """
+    n_relevant: Any = options["n_relevant"]
+    if np.ndim(n_relevant):
+        raise InputError(
+            "n_relevant must be one number, 'estimated' or None here; got an array. Numbers for each user "
+            "need ipseval.evaluate."
+        )
+    request = Request.of(metrics, estimators, _fitted(propensity, popularity), **options)
+    others = [one.label for one in request.estimators if not one.separable]
     if others:
         raise InputError(
             f"{', '.join(others)} read all users at once and cannot be computed in partitions; "
             f"use {', '.join(one.label for one in ESTIMATORS.values() if one.separable)}."
         )
-    return Plan(
-        items,
-        tuple(requested_metrics(metrics)),
-        tuple(chosen),
-        fitted,
-        ties,
-        n_relevant,
-        per_user,
-    )
+    ids = None if users is None else to_id_array(users, "users")
+    return Plan(request, items, ids, per_user)
+
+
+def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:
+    """Return the evaluation of all partitions, with the users of the population that have no row in any."""
+    merged = merge_all(parts)
+    if merged is None:
+        raise InputError("train and test have no rows.")
+    absent = absent_users(merged.extent.n_population, merged.user_ids, plan)
+    if absent.size:
+        none = pd.DataFrame({"user": [], "item": []})
+        unlisted = {name: one if isinstance(one, Factors) else none for name, one in models.items()}
+        merged = merged.merge(reduce_users(absent, none, none, unlisted, plan))
+    ids = plan.users
+    if plan.per_user:
+        ids = np.sort(merged.user_ids) if ids is None else ids
+        merged = merged.ordered(ids)
+    return finished(merged, plan.request, np.zeros(0, dtype=np.int64) if ids is None else ids)
 
 
 def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:
@@ -80,8 +97,6 @@ def universe(ids: Any) -> AnyArray:
 
 def popularity_of(items: AnyArray, counted: AnyArray, counts: AnyArray) -> IntArray:
     """Return the counts in the order of `items`, 0 for an item that was not counted."""
-    import pandas as pd
-
     place = pd.Index(items).get_indexer(pd.Index(counted))
     if (place < 0).any():
         raise InputError(f"{int((place < 0).sum())} items of the training data are not in the given items.")
@@ -92,8 +107,7 @@ def popularity_of(items: AnyArray, counted: AnyArray, counts: AnyArray) -> IntAr
 
 def split_models(models: Any, users: Any | None, n_items: int) -> tuple[dict[str, Any], dict[str, Factors]]:
     """Return the models given as frames and those given as factors."""
-    if not isinstance(models, dict) or not models:
-        raise InputError(f'models must be a non-empty dict {{"name": lists}}; got {type(models).__name__}.')
+    check_models(models, "models", "lists")
     frames, factors = {}, {}
     for name, model in models.items():
         if not isinstance(model, tuple):
@@ -107,5 +121,5 @@ def split_models(models: Any, users: Any | None, n_items: int) -> tuple[dict[str
                 f"{name} has factors of {len(user_factors)} users and {len(item_factors)} items; expected "
                 f"{len(users)} as in users= and {n_items} as in items=."
             )
-        factors[name] = Factors(np.asarray(users), user_factors, item_factors, rest[0] if rest else None)
+        factors[name] = Factors(user_factors, item_factors, rest[0] if rest else None)
     return frames, factors

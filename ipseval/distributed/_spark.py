@@ -1,23 +1,24 @@
-"""Evaluation on Spark: one shuffle by user, one reduction per partition, moments merged on the driver."""
+"""Evaluation on Spark: one shuffle by user, one reduction per partition, merged on the driver."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ipseval._requests import DEFAULT_METRICS
+from ipseval._reduction import Reduction
+from ipseval._requests import DEFAULT_METRICS, OnLowEss
 from ipseval._types import TieChoice
-from ipseval.distributed._moments import merge_all
-from ipseval.distributed._partition import NRelevant, Plan, reduce_partition
-from ipseval.distributed._plan import make_plan, popularity_of, split_models, universe
-from ipseval.distributed._result import DistributedEvaluation, finish
+from ipseval.distributed._partition import Plan, reduce_partition
+from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators import Estimator
+from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
+from ipseval.ranking import Missing
 
 TRAIN, TEST, FIRST_MODEL = 0, 1, 2
 
@@ -32,12 +33,14 @@ def evaluate_spark(
     propensity: Any | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
+    missing: Missing = "zero",
     ties: TieChoice = "default",
-    n_relevant: NRelevant = None,
     confidence_level: float = 0.95,
+    n_relevant: int | Literal["estimated"] | None = None,
+    on_low_ess: OnLowEss = "warn",
     n_partitions: int | None = None,
     per_user: bool = False,
-) -> DistributedEvaluation:
+) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Spark.
 
     What is not described here is as in `evaluate_dask`. ipseval must be installed on the workers.
@@ -61,15 +64,18 @@ def evaluate_spark(
     plan = make_plan(
         ids,
         popularity_of(ids, counts["item"].to_numpy(), counts["n"].to_numpy()),
+        users=users,
         propensity=propensity,
         metrics=metrics,
         estimators=estimators,
-        ties=ties,
-        n_relevant=n_relevant,
-        confidence_level=confidence_level,
         per_user=per_user,
+        missing=missing,
+        ties=ties,
+        confidence_level=confidence_level,
+        n_relevant=n_relevant,
+        on_low_ess=on_low_ess,
     )
-    lists, factors = split_models(models, users, len(ids))
+    lists, factors = split_models(models, plan.users, len(ids))
     session = train.sparkSession
     kinds = {number: _kind(frame) for number, frame in enumerate(lists.values(), FIRST_MODEL)}
     # A caller's own metric may hold functions, which plain pickle refuses.
@@ -88,7 +94,7 @@ def evaluate_spark(
         answers = rows.mapInPandas(work, "number int, failed boolean, payload binary").toPandas()
     finally:
         shared.unpersist()
-    return finish(list(models), _merged(answers), plan, confidence_level=confidence_level)
+    return finish(_parts(answers), {**lists, **factors}, plan)
 
 
 def _kind(frame: Any) -> str:
@@ -167,7 +173,7 @@ def _lists(rows: pd.DataFrame, kind: str, plan: Plan) -> pd.DataFrame:
     return _pairs(rows, plan).assign(**{kind: value})
 
 
-def _merged(answers: pd.DataFrame) -> Any:
+def _parts(answers: pd.DataFrame) -> list[Reduction | None]:
     if not len(answers):
         raise InputError("train and test have no rows.")
     answers = answers.sort_values("number", ignore_index=True)
@@ -175,4 +181,4 @@ def _merged(answers: pd.DataFrame) -> Any:
         name, text = pickle.loads(payload)
         raise InputError(f"{text} ({name} in a partition)")
     # The payloads are what our own workers pickled in this job.
-    return merge_all([pickle.loads(payload) for payload in answers["payload"]])
+    return [pickle.loads(payload) for payload in answers["payload"]]

@@ -7,7 +7,8 @@ from ipseval.estimators._average import Average
 from ipseval.estimators._base import Estimator, Target
 from ipseval.estimators._card import ESTIMATORS_SHOWN, card, claim
 from ipseval.estimators._claims import Claim, NRelevant
-from ipseval.estimators._estimate import Estimate, estimate, notes
+from ipseval.estimators._estimate import Estimate, estimate, estimate_of
+from ipseval.estimators._extent import Extent
 from ipseval.estimators._ips import Ips
 from ipseval.estimators._labels import (
     AOA,
@@ -22,6 +23,7 @@ from ipseval.estimators._labels import (
     resolve_estimator,
 )
 from ipseval.estimators._linear import LinearForm
+from ipseval.estimators._moments import MergedSums, Moments
 from ipseval.estimators._sample import NRelevantLike, Sample, weighted_sample
 from ipseval.estimators._shrunk import ShrunkSnips
 from ipseval.estimators._stratified import Stratified
@@ -40,8 +42,11 @@ __all__ = [
     "Claim",
     "Estimate",
     "Estimator",
+    "Extent",
     "Ips",
     "LinearForm",
+    "MergedSums",
+    "Moments",
     "NRelevant",
     "NRelevantLike",
     "Sample",
@@ -53,7 +58,7 @@ __all__ = [
     "claim",
     "default_estimators",
     "estimate",
-    "notes",
+    "estimate_of",
     "plain_estimator",
     "resolve_estimator",
     "weighted_sample",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ipseval._checks import counted
-from ipseval._types import FloatArray, readonly
+from ipseval._types import FloatArray
+from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._card import claim
 from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._moments import MergedSums
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric
@@ -25,8 +29,8 @@ class Estimate:
     ----------
     metric, estimator : str
         Labels.
-    sums : UserSums
-        Per-user sums; everything else follows from them.
+    sums : UserSums or MergedSums
+        Per-user sums, or their moments; everything else follows from them.
     n_positives : int
         Positives that entered.
     claim : Claim
@@ -41,7 +45,7 @@ class Estimate:
 
     metric: str
     estimator: str
-    sums: UserSums
+    sums: UserSums | MergedSums
     n_positives: int
     claim: Claim
     notes: tuple[str, ...] = ()
@@ -63,18 +67,31 @@ class Estimate:
         """What a note says of the flag: that the estimate is suppressed, or only why it is flagged."""
         return f"suppressed: {self.flag}" if self.suppressed else self.flag
 
-    @cached_property
+    @property
     def influence(self) -> FloatArray:
         """ψ_u of each user in `sums.users`, with mean 0."""
-        return readonly(self.sums.influence())
+        return self.user_sums.influence()
+
+    @property
+    def user_sums(self) -> UserSums:
+        """The sums of each user.
+
+        Raises
+        ------
+        InputError
+            When only moments of the users were kept.
+        """
+        if isinstance(self.sums, UserSums):
+            return self.sums
+        raise InputError(
+            "this needs the values of each user, and only moments of the users were kept. Evaluate with "
+            "per_user=True, or with ipseval.evaluate."
+        )
 
     @cached_property
     def standard_error(self) -> float:
         """√(Σψ²/(n(n − 1))) over users (delta method); NaN with fewer than two users."""
-        n = self.sums.n_users
-        if n < 2 or self.suppressed:
-            return float("nan")
-        return float(np.sqrt(np.sum(self.influence**2) / (n * (n - 1.0))))
+        return float("nan") if self.suppressed else self.sums.standard_error()
 
 
 def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
@@ -87,44 +104,36 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     """
     scale, kind = sample.is_probability, sample.n_relevant_kind
     estimator.check(metric, is_probability=scale, n_relevant=kind)
-    sums = estimator.sums(sample, metric)
-    one_each = bool((sample.ranked.counts == 1).all())
+    sums, extent = estimator.sums(sample, metric), Extent.of(sample)
+    return estimate_of(sums, metric, estimator, extent, is_probability=scale, n_relevant=kind)
+
+
+def estimate_of(
+    sums: UserSums | MergedSums,
+    metric: Metric,
+    estimator: Estimator,
+    extent: Extent,
+    *,
+    is_probability: bool,
+    n_relevant: NRelevant,
+    other_notes: Iterable[str] = (),
+) -> Estimate:
+    """Return the estimate that sums over users make, with its claim and what a reader must know of it."""
+    one_each = extent.positives_per_user.size == 2
+    said = list(estimator.notes(one_positive_each=one_each, n_relevant=n_relevant))
+    if sums.n_undefined:
+        said.append(f"{counted(sums.n_undefined, 'user')} left out: the metric is undefined for them")
+    if extent.n_without_propensity:
+        said.append(f"{counted(extent.n_without_propensity, 'positive')} without a propensity left out")
+    if np.isnan(sums.value()):
+        said.append("undefined: no user has a defined value")
+    elif sums.n_users == 1:
+        said.append("one user: no standard error")
     return Estimate(
         metric.label,
         estimator.label,
         sums,
-        len(sample.ranked),
-        claim(metric, estimator, is_probability=scale, n_relevant=kind),
-        notes(
-            estimator,
-            one_positive_each=one_each,
-            n_relevant=kind,
-            n_undefined=sums.n_undefined,
-            n_without_propensity=sample.n_without_propensity,
-            n_users=sums.n_users,
-            defined=sums.n_users > 0 and sums.denominator.sum() != 0,
-        ),
+        extent.n_positives,
+        claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
+        (*said, *other_notes),
     )
-
-
-def notes(
-    estimator: Estimator,
-    *,
-    one_positive_each: bool,
-    n_relevant: NRelevant,
-    n_undefined: int,
-    n_without_propensity: int,
-    n_users: int,
-    defined: bool,
-) -> tuple[str, ...]:
-    """Return what a reader of an estimate must know, in sentences."""
-    said = list(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant))
-    if n_undefined:
-        said.append(f"{counted(n_undefined, 'user')} left out: the metric is undefined for them")
-    if n_without_propensity:
-        said.append(f"{counted(n_without_propensity, 'positive')} without a propensity left out")
-    if not defined:
-        said.append("undefined: no user has a defined value")
-    elif n_users == 1:
-        said.append("one user: no standard error")
-    return tuple(said)

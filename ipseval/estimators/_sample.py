@@ -21,6 +21,10 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 
+NOBODY = (
+    "no test positive has a propensity: none of the test items occurs in training. Use unseen='smooth', or "
+    "another split."
+)
 PART = 2**16  # positives whose intermediate arrays stay in the cache
 NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None
 
@@ -158,7 +162,12 @@ class Sample:
 
 
 def weighted_sample(
-    ranked: RankedPositives, propensity: Propensity | None, n_relevant: NRelevantLike, ties: TieChoice
+    ranked: RankedPositives,
+    propensity: Propensity | None,
+    n_relevant: NRelevantLike,
+    ties: TieChoice,
+    *,
+    allow_empty: bool = False,
 ) -> Sample:
     """Return the positives that have a propensity, with it; the others are counted.
 
@@ -168,7 +177,7 @@ def weighted_sample(
     Raises
     ------
     PropensityError
-        When the propensity belongs to another catalogue, or no positive has one.
+        When the propensity belongs to another catalogue, or no positive has one, unless `allow_empty`.
     InputError
         When `n_relevant` is negative, of another size, or smaller than the observed positives.
     """
@@ -179,11 +188,8 @@ def weighted_sample(
     propensity.check_ids(ranked)
     values = propensity.at(ranked.user, ranked.item)
     unknown = np.isnan(values)
-    if unknown.all():
-        raise PropensityError(
-            "no test positive has a propensity: none of the test items occurs in training. "
-            "Use unseen='smooth', or another split."
-        )
+    if unknown.all() and not allow_empty:
+        raise PropensityError(NOBODY)
     return whole.under(values, propensity.is_probability)
 
 

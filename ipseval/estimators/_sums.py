@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ipseval._checks import counted
-from ipseval._types import FloatArray, IntArray
+from ipseval._types import FloatArray, IntArray, readonly
+
+# A difference between users below this share of the values themselves is rounding.
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +86,13 @@ class UserSums:
         For a ratio ψ_u = (N_u − R D_u)/D̄; the volume factor adds its own variation by the product rule. A
         root divides it by 2R; at R = 0 it has no derivative, and ψ is NaN.
         """
+        return self._psi
+
+    @cached_property
+    def _psi(self) -> FloatArray:
+        return readonly(self._influence())
+
+    def _influence(self) -> FloatArray:
         if self.n_users == 0 or self.denominator.sum() == 0:
             return np.full(self.n_users, np.nan)
         mean_denominator = self.denominator.mean()
@@ -94,8 +105,72 @@ class UserSums:
         mean_volume = self.volume.mean()
         return np.asarray(psi * mean_volume + ratio * (self.volume - mean_volume))
 
+    def standard_error(self) -> float:
+        """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
+        return _error(self.influence())
+
+    def paired_error(self, other: UserSums) -> tuple[float, int, float]:
+        """Return the standard error of the difference to another model, the users, and what rounding makes.
+
+        It is that of ψ^A_u − ψ^B_u, aligned by user; a user whom only one of them reads has 0 in the other.
+        Where users differ, influences are scaled to n, the number of users that either reads. It is 0 where
+        no user's difference exceeds rounding.
+        """
+        if np.array_equal(self.users, other.users):
+            psi = self.influence() - other.influence()
+        else:
+            users = np.union1d(self.users, other.users)
+            psi = np.zeros(users.size)
+            for sign, one in ((1.0, self), (-1.0, other)):
+                if one.n_users:
+                    scale = users.size / one.n_users
+                    psi[np.searchsorted(users, one.users)] += sign * scale * one.influence()
+        rounding = max(self._rounding(), other._rounding())
+        same = psi.size and np.abs(psi).max() <= rounding
+        return 0.0 if same else _error(psi), int(psi.size), rounding
+
+    def followed_by(self, other: UserSums, shift: int) -> UserSums:
+        """Return the sums of these users and of others, whose codes begin `shift` later."""
+        volume = None
+        if self.volume is not None and other.volume is not None:
+            volume = np.concatenate([self.volume, other.volume])
+        return UserSums(
+            np.concatenate([self.users, other.users + shift]),
+            np.concatenate([self.numerator, other.numerator]),
+            np.concatenate([self.denominator, other.denominator]),
+            volume,
+            self.n_undefined + other.n_undefined,
+            self.root,
+        )
+
+    def recoded(self, codes: IntArray) -> UserSums:
+        """Return the sums with `codes[u]` for user u, in ascending order."""
+        users = codes[self.users]
+        order = np.argsort(users)
+        volume = None if self.volume is None else self.volume[order]
+        return replace(
+            self,
+            users=users[order],
+            numerator=self.numerator[order],
+            denominator=self.denominator[order],
+            volume=volume,
+        )
+
+    def _rounding(self) -> float:
+        """Return what rounding can make of a user's influence: a few units in the last place of N_u/D̄."""
+        if not self.n_users or not self.denominator.any():
+            return 0.0
+        largest = float(np.abs(self.numerator).max() / abs(self.denominator.mean()))
+        volume = 1.0 if self.volume is None else float(self.volume.max())
+        return ROUNDING * largest * volume
+
     def user_estimates(self) -> FloatArray:
         """Return N_u/D_u, each user's own value, (n,); NaN where D_u = 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.where(self.denominator != 0, self.numerator / self.denominator, np.nan)
         return np.sqrt(values) if self.root else values
+
+
+def _error(psi: FloatArray) -> float:
+    n = psi.size
+    return float(np.sqrt(np.sum(psi**2) / (n * (n - 1.0)))) if n > 1 else float("nan")

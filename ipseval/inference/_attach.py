@@ -45,7 +45,9 @@ def bootstrap_intervals(
     """Return bootstrap intervals over users of every estimate; NaN where the estimate is undefined."""
     # Of one user there is no other resample, and no jackknife for BCa.
     defined = {
-        key: one.sums for key, one in estimates.items() if one.sums.n_users > 1 and not np.isnan(one.value)
+        key: one.user_sums
+        for key, one in estimates.items()
+        if one.sums.n_users > 1 and not np.isnan(one.value)
     }
     found = dict.fromkeys(estimates, Interval(float("nan"), float("nan"), float("nan")))
     if not defined:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Literal
 
@@ -13,16 +13,13 @@ from scipy.special import ndtri, stdtr, stdtrit
 from ipseval._checks import check_choice, check_fraction
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import Estimate
+from ipseval.estimators import Estimate, MergedSums
 
 Correction = Literal["holm", "bh", "bonferroni"] | None
 Key = tuple[str, str, str]
 Family = Literal["cell", "estimator", "all"]
 CORRECTIONS = ("holm", "bh", "bonferroni")
 FAMILIES: dict[str, list[str]] = {"cell": ["metric", "estimator"], "estimator": ["estimator"], "all": []}
-
-# A difference between users below this share of the values themselves is rounding.
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 COLUMNS = (
     "metric",
@@ -99,49 +96,6 @@ def compare(
     Benjamini & Hochberg, Controlling the false discovery rate, JRSS B 57, 1995, doi
     10.1111/j.2517-6161.1995.tb02031.x.
     """
-
-    def measured(first: Key, second: Key) -> tuple[float, float, int]:
-        one, other = estimates[first], estimates[second]
-        psi = paired_influence(one, other)
-        n = psi.size
-        gap, rounding = one.value - other.value, max(map(_rounding, (one, other)))
-        if n and np.abs(psi).max() <= rounding:
-            return (0.0 if abs(gap) <= rounding else gap), 0.0, n
-        error = float(np.sqrt(np.sum(psi**2) / (n * (n - 1.0)))) if n > 1 else float("nan")
-        return gap, error, n
-
-    def trust(first: Key, second: Key) -> str:
-        return "; ".join(dict.fromkeys(filter(None, (estimates[first].trust, estimates[second].trust))))
-
-    return compare_measured(
-        list(estimates),
-        measured,
-        trust=trust,
-        reference=reference,
-        correction=correction,
-        family=family,
-        confidence_level=confidence_level,
-        power=power,
-        difference=difference,
-    )
-
-
-def compare_measured(
-    keys: list[Key],
-    measured: Callable[[Key, Key], tuple[float, float, int]],
-    *,
-    trust: Callable[[Key, Key], str],
-    reference: str | None,
-    correction: Correction,
-    family: Family,
-    confidence_level: float,
-    power: float,
-    difference: float | None,
-) -> pd.DataFrame:
-    """Return the table of `compare` from a function (key, key) -> difference, standard error, users.
-
-    `trust`: (key, key) -> why one of the two should not be trusted, in words, for the note.
-    """
     check_fraction("confidence_level", confidence_level)
     check_fraction("power", power)
     check_choice("family", family, FAMILIES)
@@ -150,10 +104,10 @@ def compare_measured(
     if difference is not None and not (np.isfinite(difference) and difference != 0):
         raise InputError(f"difference must be finite and not 0; got {difference!r}.")
     rows = []
-    for metric, estimator, model, other in _pairs(keys, reference):
-        keys_of_pair = (model, metric, estimator), (other, metric, estimator)
-        *tested, note = _tested(*measured(*keys_of_pair), confidence_level, power, difference)
-        note = "; ".join(filter(None, (trust(*keys_of_pair), str(note))))
+    for metric, estimator, model, other in _pairs(list(estimates), reference):
+        pair = [estimates[one, metric, estimator] for one in (model, other)]
+        *tested, note = _tested(*_measured(*pair), confidence_level, power, difference)
+        note = "; ".join(dict.fromkeys(filter(None, (*(one.trust for one in pair), str(note)))))
         rows.append((metric, estimator, model, other, *tested, note))
     columns = [name for name in COLUMNS if name != "p_adjusted"]
     frame = pd.DataFrame(rows, columns=columns)
@@ -246,30 +200,15 @@ def users_needed(deviation: float, difference: float, *, level: float = 0.05, po
     return float(max(np.ceil(needed), 2.0))
 
 
-def paired_influence(first: Estimate, second: Estimate) -> FloatArray:
-    """Return ψ^A_u − ψ^B_u (n,), aligned by user; a user whom only one of them reads has 0 in the other.
-
-    Where users differ, influences are scaled to n, the number of users that either reads.
-    """
-    if np.array_equal(first.sums.users, second.sums.users):
-        return first.influence - second.influence
-    users = np.union1d(first.sums.users, second.sums.users)
-    aligned = np.zeros(users.size)
-    for sign, one in ((1.0, first), (-1.0, second)):
-        if one.sums.n_users:
-            scale = users.size / one.sums.n_users
-            aligned[np.searchsorted(users, one.sums.users)] += sign * scale * one.influence
-    return aligned
-
-
-def _rounding(one: Estimate) -> float:
-    """Return what rounding alone can make of a user's influence: a few units in the last place of N_u/D̄."""
-    sums = one.sums
-    if not sums.n_users or not sums.denominator.any():
-        return 0.0
-    largest = float(np.abs(sums.numerator).max() / abs(sums.denominator.mean()))
-    volume = 1.0 if sums.volume is None else float(sums.volume.max())
-    return ROUNDING * largest * volume
+def _measured(first: Estimate, second: Estimate) -> tuple[float, float, int]:
+    """Return the difference, its standard error, and the number of users."""
+    one, other = first.sums, second.sums
+    if isinstance(one, MergedSums) and isinstance(other, MergedSums):
+        error, n, rounding = one.paired_error(other)
+    else:
+        error, n, rounding = first.user_sums.paired_error(second.user_sums)
+    gap = first.value - second.value
+    return 0.0 if error == 0 and abs(gap) <= rounding else gap, error, n
 
 
 def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, str]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
+from ipseval._checks import warn_user
 from ipseval.errors import PositivityWarning, PropensityError
-from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.estimators import Estimate
 from ipseval.inference._bootstrap import Key
-from ipseval.inference._weights import WeightSums, product_flag
 from ipseval.metrics import Metric
 
 Flags = Mapping[tuple[str, str], str]
@@ -24,25 +23,6 @@ PAIR_BLANKS: dict[str, object] = {
     "tipping_points": (),
     "statement": "",
 }
-
-
-def product_flags(
-    sample: Sample, metrics: Sequence[Metric], estimators: Sequence[Estimator]
-) -> dict[tuple[str, str], str]:
-    """Return (metric, estimator) -> why estimates that multiply weights should not be trusted, in words.
-
-    The rule is that of `WeightDiagnostics`, on what users weigh in place of positives.
-    """
-    if not any(one.weighted for one in estimators):
-        return {}
-    equal = sample.with_equal_propensities()
-    found = {}
-    for metric in metrics:
-        for one in estimators:
-            sums = WeightSums.of_products(one, metric, sample, equal)
-            if sums is not None and (flag := product_flag(sums, sample.ranked.users.size)):
-                found[metric.label, one.label] = flag
-    return found
 
 
 def judged(
@@ -111,7 +91,7 @@ def _tell(estimates: Mapping[Key, Estimate], on_low_ess: str) -> None:
     text = "; ".join(texts)
     if on_low_ess == "raise":
         raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or on_low_ess='warn'.")
-    warnings.warn(text, PositivityWarning, stacklevel=5)
+    warn_user(text, PositivityWarning)
 
 
 def with_trust(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.DataFrame:

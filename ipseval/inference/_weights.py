@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from ipseval._types import FloatArray
-from ipseval.estimators import Estimator, Sample
+from ipseval.estimators import Estimator, Extent, Sample
 from ipseval.inference._pareto import pareto_k
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+
+K = TypeVar("K")
+V = TypeVar("V", "WeightTotals", "WeightSums")
 
 # A weighted average is flagged when its effective sample size is below this; the notes below have the rule.
 LOW_ESS_SHARE = 0.1
@@ -151,22 +155,7 @@ def weight_diagnostics(
 
     `propensity`, the one the sample's P came from, adds what is read from n* and from the unclipped P.
     """
-    ranked = sample.ranked
-    weights: FloatArray = sample.weights if weighted else np.ones(len(ranked))
-    per_item: FloatArray = np.bincount(ranked.item, weights=weights).astype(np.float64)
-    per_item = per_item[per_item > 0]
-    return WeightDiagnostics(
-        ess=effective_sample_size(weights),
-        ess_items=effective_sample_size(per_item),
-        max_weight_share=float(weights.max() / weights.sum()),
-        n_positives=len(ranked),
-        n_items=int(per_item.size),
-        median_positives=float(np.median(ranked.counts)),
-        rare_share=_rare_share(sample, weights, propensity),
-        pareto_k=pareto_k(per_item),
-        clipped_share=_clipped_share(sample, propensity) if weighted else 0.0,
-        weighted=weighted,
-    )
+    return WeightTotals.of(sample, propensity, weighted=weighted).diagnostics(Extent.of(sample), propensity)
 
 
 @dataclass(frozen=True)
@@ -255,20 +244,149 @@ def _size(ess: float, ess_equal: float, n: int) -> str:
     return f"effective sample size {ess:,.0f} of {n:,}{equal}"
 
 
+@dataclass(frozen=True, eq=False)
+class WeightTotals:
+    """The sums of the weights 1/P, or 1, of some positives that `WeightDiagnostics` follow from.
+
+    Attributes
+    ----------
+    weighed : Weighed
+        Over positives.
+    per_item : (n_items,) float array
+        Σw of each item.
+    weighted : bool
+        False: all weights are 1.
+    cut, whole : float
+        What clipping cut of the weight, and the weight without clipping.
+    """
+
+    weighed: Weighed
+    per_item: FloatArray
+    weighted: bool
+    cut: float = 0.0
+    whole: float = 1.0
+
+    @classmethod
+    def of(cls, sample: Sample, propensity: Propensity | None, *, weighted: bool) -> WeightTotals:
+        """Return the sums over the positives of a sample, at least one."""
+        ranked = sample.ranked
+        weights: FloatArray = sample.weights if weighted else np.ones(len(ranked))
+        per_item = np.bincount(ranked.item, weights, minlength=ranked.item_ids.size).astype(np.float64)
+        made = cls(Weighed.of(weights), per_item, weighted)
+        if not weighted or propensity is None or propensity.unclipped is None:
+            return made
+        cut, whole = propensity.cut_weight(ranked.user, ranked.item)
+        return replace(made, cut=cut, whole=whole)
+
+    def merge(self, other: WeightTotals) -> WeightTotals:
+        """Return the sums over the positives of both."""
+        weighed, per_item = self.weighed.merge(other.weighed), self.per_item + other.per_item
+        # Without clipping `whole` only has to stay above 0.
+        return WeightTotals(weighed, per_item, self.weighted, self.cut + other.cut, self.whole + other.whole)
+
+    def diagnostics(self, extent: Extent, propensity: Propensity | None) -> WeightDiagnostics:
+        """Return the diagnostics of all positives; what is read from n* needs the propensity."""
+        some = self.per_item > 0
+        per_item, rare = self.per_item[some], float("nan")
+        if propensity is not None and propensity.popularity is not None:
+            rare = float(per_item[propensity.popularity[some] <= RARE_POPULARITY].sum() / per_item.sum())
+        return WeightDiagnostics(
+            ess=self.weighed.ess,
+            ess_items=effective_sample_size(per_item),
+            max_weight_share=self.weighed.max_share,
+            n_positives=extent.n_positives,
+            n_items=int(per_item.size),
+            median_positives=extent.median_positives,
+            rare_share=rare,
+            pareto_k=pareto_k(per_item),
+            clipped_share=self.cut / self.whole,
+            weighted=self.weighted,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AllWeights:
+    """The sums of all weights that an evaluation reads; those of other users merge.
+
+    Attributes
+    ----------
+    totals : dict
+        Weighted or not -> sums of 1/P, or of 1.
+    own : dict
+        Label of a weighted estimator -> sums of its own weights.
+    products : dict
+        (metric, estimator) -> sums over users of products of weights, where estimates multiply them.
+    """
+
+    totals: dict[bool, WeightTotals] = field(default_factory=dict)
+    own: dict[str, WeightSums] = field(default_factory=dict)
+    products: dict[tuple[str, str], WeightSums] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        estimators: Sequence[Estimator],
+        metrics: Sequence[Metric] = (),
+        *,
+        propensity: Propensity | None = None,
+    ) -> AllWeights:
+        """Return the sums of a sample; none without positives."""
+        made = cls()
+        if not len(sample.ranked):
+            return made
+        equal = sample.with_equal_propensities()
+        for one in estimators:
+            if one.weighted not in made.totals:
+                made.totals[one.weighted] = WeightTotals.of(sample, propensity, weighted=one.weighted)
+            if not one.weighted:
+                continue
+            made.own[one.label] = WeightSums.of(one, sample, equal)
+            for metric in metrics:
+                products = WeightSums.of_products(one, metric, sample, equal)
+                if products is not None:
+                    made.products[metric.label, one.label] = products
+        return made
+
+    def merge(self, other: AllWeights) -> AllWeights:
+        """Return the sums over the positives of both."""
+        return AllWeights(
+            _merged(self.totals, other.totals),
+            _merged(self.own, other.own),
+            _merged(self.products, other.products),
+        )
+
+    def diagnostics(
+        self, estimators: Sequence[Estimator], extent: Extent, propensity: Propensity | None
+    ) -> dict[str, WeightDiagnostics]:
+        """Return estimator label -> diagnostics of its weights."""
+        common = {weighted: one.diagnostics(extent, propensity) for weighted, one in self.totals.items()}
+        return {
+            one.label: common[one.weighted].of_estimator(one, self.own[one.label])
+            if one.weighted
+            else common[one.weighted]
+            for one in estimators
+        }
+
+    def product_flags(self, n_users: int) -> dict[tuple[str, str], str]:
+        """Return (metric, estimator) -> why estimates that multiply weights should not be trusted, or "".
+
+        The rule is that of `WeightDiagnostics`, on what users weigh in place of positives.
+        """
+        return {key: product_flag(sums, n_users) for key, sums in self.products.items()}
+
+
+def _merged(one: dict[K, V], other: dict[K, V]) -> dict[K, V]:
+    """Return the sums of both; some users may have none."""
+    return {**one, **other, **{key: one[key].merge(other[key]) for key in one if key in other}}
+
+
 def diagnostics_by_estimator(
     sample: Sample, estimators: Sequence[Estimator], *, propensity: Propensity | None = None
 ) -> dict[str, WeightDiagnostics]:
     """Return estimator label -> diagnostics of its weights; what estimators share is computed once."""
-    common: dict[bool, WeightDiagnostics] = {}
-    found = {}
-    equal = sample.with_equal_propensities()
-    for one in estimators:
-        if one.weighted not in common:
-            common[one.weighted] = weight_diagnostics(sample, weighted=one.weighted, propensity=propensity)
-        found[one.label] = common[one.weighted]
-        if one.weighted:
-            found[one.label] = found[one.label].of_estimator(one, WeightSums.of(one, sample, equal))
-    return found
+    sums = AllWeights.of(sample, estimators, propensity=propensity)
+    return sums.diagnostics(estimators, Extent.of(sample), propensity)
 
 
 def effective_sample_size(weights: FloatArray) -> float:
@@ -280,16 +398,3 @@ def effective_sample_size(weights: FloatArray) -> float:
     2.6666666666666665
     """
     return Weighed.of(weights).ess
-
-
-def _rare_share(sample: Sample, weights: FloatArray, propensity: Propensity | None) -> float:
-    if propensity is None or propensity.popularity is None:
-        return float("nan")
-    rare = propensity.popularity[sample.ranked.item] <= RARE_POPULARITY
-    return float(weights[rare].sum() / weights.sum())
-
-
-def _clipped_share(sample: Sample, propensity: Propensity | None) -> float:
-    if propensity is None or propensity.unclipped is None:
-        return 0.0
-    return propensity.cut_share(sample.ranked.user, sample.ranked.item)

@@ -234,10 +234,14 @@ class Propensity:
         user, item : (n_pairs,) int arrays
             Codes of the positives.
         """
-        if self.unclipped is None:
-            return 0.0
-        before, after = 1 / self.unclipped.at(user, item), 1 / self.at(user, item)
-        return float(np.nansum(np.maximum(before - after, 0)) / np.nansum(before))
+        cut, whole = self.cut_weight(user, item)
+        return cut / whole if cut else 0.0
+
+    def cut_weight(self, user: IntArray, item: IntArray) -> tuple[float, float]:
+        """Return the two sums of `cut_share`, which add up over parts of the positives."""
+        before = 1 / (self.unclipped or self).at(user, item)
+        cut = np.maximum(before - 1 / self.at(user, item), 0)
+        return float(np.nansum(cut)), float(np.nansum(before))
 
     def held_out(self, *, test_fraction: float, counted_on: Literal["train", "log"] = "train") -> Propensity:
         """Return the propensity of a held-out positive: observed, and sent to test by a random split.

@@ -70,7 +70,7 @@ def rank_lists(
     found, row = keys[place] == wanted, order[place]
     n_above, n_tied = np.where(found, n_above[row], length), np.where(found, n_tied[row], 0)
     if (log.activity >= targets.candidates_by_user)[targets.user].all():  # the lists hold all candidates
-        return targets.ranked(n_above, n_tied)
+        return targets.ranked(n_above, n_tied, list_length=log.activity)
     return targets.ranked(n_above, n_tied, max_rank=length, list_length=log.activity)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ipseval._checks import warn_user
 from ipseval._types import IntArray
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking._ranked import RankedPositives
@@ -21,42 +21,38 @@ def settle_lists(
 ) -> dict[str, RankedPositives]:
     """Return the ranks with lists padded to `depth`, after what `missing` says of users without a list.
 
-    "zero": they count as misses, with a warning; "drop": they are left out of every model, so that none is
-    compared on other users; "raise": an error. `depth` is the largest cutoff of the metrics, at least 1.
-
-    Raises
-    ------
-    InputError
-        With "raise" where a user with test positives has no list, and with "drop" where nobody is left.
+    "zero": they count as misses; "drop": they leave the population of every model, with or without positives,
+    so that none is compared on other users; "raise": `check_missing` does. `depth` is the largest cutoff of
+    the metrics, at least 1.
     """
-    counts = {name: one.list_counts(depth) for name, one in ranks.items()}
-    text = _missing_text(counts)
-    if text and missing == "raise":
-        raise InputError(f"{text} Make the lists, or pass missing='zero' or missing='drop'.")
-    if text and missing == "drop":
-        lists = [one.list_length == 0 for one in ranks.values() if one.list_length is not None]
+    lists = [one.list_length == 0 for one in ranks.values() if one.list_length is not None]
+    if missing == "drop" and lists:
         left_out = np.logical_or.reduce(lists)
         ranks = {name: one.leaving_out(left_out) for name, one in ranks.items()}
-        if not len(next(iter(ranks.values()))):
-            raise InputError("no user with test positives has a list of every model; nobody is left.")
-        counts = {name: one.list_counts(depth) for name, one in ranks.items()}
-    warn_about_lists(counts, stacklevel=4)
     return {name: one.padded(depth) for name, one in ranks.items()}
 
 
-def warn_about_lists(counts: Mapping[str, IntArray], *, stacklevel: int) -> None:
+def check_missing(counts: Mapping[str, IntArray], missing: Missing, n_left_out: int) -> None:
+    """Raise `InputError` for what `missing` does not allow; `counts` are of `RankedPositives.list_counts`."""
+    text = _missing_text(counts)
+    if text and missing == "raise":
+        raise InputError(f"{text} Make the lists, or pass missing='zero' or missing='drop'.")
+    if n_left_out and not next(iter(counts.values())).sum():
+        raise InputError("no user with test positives has a list of every model; nobody is left.")
+
+
+def warn_about_lists(counts: Mapping[str, IntArray]) -> None:
     """Warn of models that lack lists of users, and of those whose lists are all shorter than counted."""
     text = _missing_text(counts)
     if text:
         text += " These users count as misses. missing='drop' leaves them out of every model."
-        warnings.warn(text, DataWarning, stacklevel=stacklevel)
+        warn_user(text, DataWarning)
     short = [repr(name) for name, one in counts.items() if not one[-1]]
     if short:
-        warnings.warn(
+        warn_user(
             f"every list of {', '.join(short)} is shorter than {next(iter(counts.values())).size - 1}, the "
             "largest cutoff; what is missing counts as misses.",
             DataWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -203,7 +203,7 @@ class Collected:
         # One product for all of them: many small ones would spend their time on starting threads. Baselines
         # and references are the same for all propensities, and resampled once.
         new = {id(one): one for side in sides for one in side if id(one) not in self.resampled}
-        made = resampled_ratios([one.sums for one in new.values()], self.exposed, self.weights)
+        made = resampled_ratios([one.user_sums for one in new.values()], self.exposed, self.weights)
         self.resampled |= dict(zip(new, zip(new.values(), made.T, strict=True), strict=True))
         parts = [np.column_stack([self.resampled[id(one)][1] for one in side]) for side in sides]
         for place, (metric, kind, _, _) in enumerate(groups):

@@ -1,0 +1,149 @@
+"""Users reduced to what an evaluation reads of them: sums of every estimate, sums of weights, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import TypeAlias
+
+import numpy as np
+
+from ipseval._requests import Request
+from ipseval._types import AnyArray, IntArray
+from ipseval.estimators import Extent, MergedSums, Moments, Sample, UserSums
+from ipseval.inference._weights import AllWeights
+from ipseval.ranking import RankedPositives
+from ipseval.ranking._missing import settle_lists
+
+Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
+Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What an evaluation reads of some users; reductions of other users merge.
+
+    Attributes
+    ----------
+    models : tuple of str
+    sums : dict
+        (metric, estimator) -> the sums of each model over users, or their moments.
+    extent : Extent
+    weights : AllWeights
+        They are the same for all models, which share the positives.
+    list_counts, given_counts : dict
+        Model -> `RankedPositives.list_counts` of the positives that entered, and of all test positives.
+    candidates : str
+        Which items compete, in words.
+    samples : dict
+        Model -> its ranked positives with their propensities; empty after merging.
+    user_ids : (n_users,) array
+        Ids behind the codes of the sums; not used with moments.
+    """
+
+    models: tuple[str, ...]
+    sums: dict[Cell, Sums]
+    extent: Extent
+    weights: AllWeights
+    list_counts: dict[str, IntArray]
+    given_counts: dict[str, IntArray]
+    user_ids: AnyArray
+    candidates: str
+    samples: dict[str, Sample] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Reduction({', '.join(self.models)}; {self.extent!r})"
+
+    @classmethod
+    def of(
+        cls, ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None = 1
+    ) -> Reduction:
+        """Return what a request reads of the users whose positives are ranked."""
+        depth = request.depth
+        ranks = settle_lists(ranks, request.missing, depth)
+        samples = {name: request.sample(ranked) for name, ranked in ranks.items()}
+        first = next(iter(samples.values()))
+        weightings = {one.weighted for one in request.estimators}
+        with ThreadPoolExecutor(1) as beside:
+            weights = beside.submit(
+                AllWeights.of, first, request.estimators, request.metrics, propensity=request.propensity
+            )
+            if n_threads == 1:
+                weights.result()
+            for sample in samples.values():
+                sample.prepare(request.metrics, weightings, n_threads)
+            sums: dict[Cell, Sums] = {
+                (metric.label, one.label): tuple(one.sums(sample, metric) for sample in samples.values())
+                for metric in request.metrics
+                for one in request.estimators
+            }
+            return cls(
+                tuple(ranks),
+                sums,
+                Extent.of(first),
+                weights.result(),
+                {name: one.ranked.list_counts(depth) for name, one in samples.items()},
+                {name: one.list_counts(depth) for name, one in ranks.items()},
+                first.ranked.user_ids,
+                first.ranked.candidates,
+                samples,
+            )
+
+    def as_part(self, *, per_user: bool) -> Reduction:
+        """Return what a worker sends: moments, or the sums of each user; never the positives."""
+        sums: dict[Cell, Sums] = {
+            key: one if per_user or isinstance(one, Moments) else Moments.of(one)
+            for key, one in self.sums.items()
+        }
+        return replace(self, sums=sums, samples={})
+
+    def merge(self, other: Reduction) -> Reduction:
+        """Return the reduction of the users of both, who are different."""
+        shift = self.user_ids.size
+
+        def both(one: Sums, two: Sums) -> Sums:
+            if isinstance(one, Moments):
+                assert isinstance(two, Moments)
+                return one.merge(two)
+            assert isinstance(two, tuple)
+            return tuple(mine.followed_by(theirs, shift) for mine, theirs in zip(one, two, strict=True))
+
+        return Reduction(
+            self.models,
+            {key: both(one, other.sums[key]) for key, one in self.sums.items()},
+            self.extent.merge(other.extent),
+            self.weights.merge(other.weights),
+            {name: counts + other.list_counts[name] for name, counts in self.list_counts.items()},
+            {name: counts + other.given_counts[name] for name, counts in self.given_counts.items()},
+            np.concatenate([ids for ids in (self.user_ids, other.user_ids) if ids.size] or [self.user_ids]),
+            self.candidates,
+        )
+
+    def ordered(self, user_ids: AnyArray) -> Reduction:
+        """Return the reduction with its users in the order of `user_ids`."""
+        place = {user: code for code, user in enumerate(user_ids.tolist())}
+        codes = np.array([place[user] for user in self.user_ids.tolist()], dtype=np.int64)
+        sums = {
+            key: cell if isinstance(cell, Moments) else tuple(one.recoded(codes) for one in cell)
+            for key, cell in self.sums.items()
+        }
+        return replace(self, sums=sums, user_ids=user_ids)
+
+    def members(self, cell: Cell) -> list[UserSums] | list[MergedSums]:
+        """Return the sums of each model for a metric and estimator."""
+        sums = self.sums[cell]
+        return sums.members() if isinstance(sums, Moments) else list(sums)
+
+
+def merge_two(one: Reduction | None, other: Reduction | None) -> Reduction | None:
+    """Return the reduction of the users of both; None stands for no users."""
+    return one.merge(other) if one and other else one or other
+
+
+def merge_all(parts: list[Reduction | None]) -> Reduction | None:
+    """Return all parts merged, in pairs in their order: the same bits in every run."""
+    while len(parts) > 1:
+        parts = [merge_two(one, other) for one, other in zip_longest(parts[::2], parts[1::2])]
+    return parts[0] if parts else None

@@ -1,0 +1,72 @@
+"""From reduced users to an Evaluation: the same for ranks here, partitions on a cluster, and ratings."""
+
+from __future__ import annotations
+
+from ipseval._evaluation import Evaluation
+from ipseval._reduction import Reduction
+from ipseval._requests import Request, warn_about_few_positives, warn_about_sampling
+from ipseval._types import AnyArray
+from ipseval.errors import InputError, PropensityError
+from ipseval.estimators import Estimate, estimate_of
+from ipseval.estimators._sample import NOBODY
+from ipseval.inference._trust import joined, judged
+from ipseval.ranking._missing import check_missing, list_notes, warn_about_lists
+
+NO_POSITIVE = "there is no positive to evaluate."
+
+
+def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
+    """Return the evaluation, after the checks and warnings that need all users.
+
+    `user_ids`: ids of the population; None: those of the reduction.
+    """
+    extent, weights = reduction.extent, reduction.weights
+    check_missing(reduction.given_counts, request.missing, extent.n_left_out)
+    if not extent.n_positives:
+        raise PropensityError(NOBODY) if extent.n_without_propensity else InputError(NO_POSITIVE)
+    warn_about_lists(reduction.given_counts)
+    warn_about_few_positives(extent, request.estimators)
+    for sample in list(reduction.samples.values())[:1]:
+        warn_about_sampling(sample.ranked, request.metrics)
+    diagnostics = weights.diagnostics(request.estimators, extent, request.propensity)
+    products = weights.product_flags(extent.n_users)
+    estimates = _estimates(reduction, request)
+    flags = {cell: joined(diagnostics[cell[1]].flag, products.get(cell, "")) for cell in reduction.sums}
+    evaluation = Evaluation(
+        judged(estimates, flags, request.metrics, request.on_low_ess),
+        reduction.samples,
+        diagnostics,
+        reduction.user_ids if user_ids is None else user_ids,
+        request.confidence_level,
+        request.propensity,
+        provenance={
+            "ties": request.ties,
+            "missing": request.missing,
+            "on_low_ess": request.on_low_ess,
+            "candidates": reduction.candidates,
+        },
+        definitions=(request.metrics, request.estimators),
+        extent=extent,
+    )
+    return evaluation.with_intervals(request.interval, n_resamples=request.n_resamples, rng=request.rng)
+
+
+def _estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:
+    """Return (model, metric, estimator) -> estimate, model by model."""
+    found = {}
+    members = {cell: reduction.members(cell) for cell in reduction.sums}
+    for number, model in enumerate(reduction.models):
+        counts = reduction.list_counts[model]
+        for metric in request.metrics:
+            of_lists = list_notes(counts, metric.cutoff, n_left_out=reduction.extent.n_left_out)
+            for one in request.estimators:
+                found[model, metric.label, one.label] = estimate_of(
+                    members[metric.label, one.label][number],
+                    metric,
+                    one,
+                    reduction.extent,
+                    is_probability=request.is_probability,
+                    n_relevant=request.n_relevant_kind,
+                    other_notes=of_lists,
+                )
+    return found

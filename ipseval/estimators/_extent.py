@@ -1,0 +1,79 @@
+"""Extent: how large a sample is, in counts that add up over partitions of the users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._checks import counted
+from ipseval._types import IntArray
+from ipseval.estimators._sample import Sample
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """How large a sample is.
+
+    Attributes
+    ----------
+    positives_per_user : (largest |S*_u| + 1,) int array
+        How many users have 0, 1, 2, … positives; all users of the population count.
+    n_without_propensity : int
+        Positives left out because they have none.
+    n_left_out : int
+        Users left out because some model has no list of them.
+    """
+
+    positives_per_user: IntArray
+    n_without_propensity: int = 0
+    n_left_out: int = 0
+
+    def __repr__(self) -> str:
+        return f"Extent({counted(self.n_positives, 'positive')} of {counted(self.n_users, 'user')})"
+
+    @classmethod
+    def of(cls, sample: Sample) -> Extent:
+        """Return the extent of a sample."""
+        ranked = sample.ranked
+        counts = np.bincount(ranked.counts, minlength=1)
+        counts[0] = ranked.n_population - ranked.users.size
+        n_out = 0 if ranked.left_out is None else int(ranked.left_out.sum())
+        return cls(counts, sample.n_without_propensity, n_out)
+
+    def merge(self, other: Extent) -> Extent:
+        """Return the extent of the users of both."""
+        counts = np.zeros(max(self.positives_per_user.size, other.positives_per_user.size), dtype=np.int64)
+        for one in (self, other):
+            counts[: one.positives_per_user.size] += one.positives_per_user
+        n_without = self.n_without_propensity + other.n_without_propensity
+        return Extent(counts, n_without, self.n_left_out + other.n_left_out)
+
+    @property
+    def n_positives(self) -> int:
+        """Positives that entered."""
+        return int(np.arange(self.positives_per_user.size) @ self.positives_per_user)
+
+    @property
+    def n_users(self) -> int:
+        """Users with positives."""
+        return int(self.positives_per_user[1:].sum())
+
+    @property
+    def n_population(self) -> int:
+        """All users, with or without positives."""
+        return int(self.positives_per_user.sum())
+
+    @property
+    def counts(self) -> IntArray:
+        """Numbers of positives of the users that have any, ascending, (n_users,)."""
+        return np.repeat(np.arange(1, self.positives_per_user.size), self.positives_per_user[1:])
+
+    @property
+    def median_positives(self) -> float:
+        """Median number of positives of users with positives; NaN without any."""
+        below, n = np.cumsum(self.positives_per_user[1:]), self.n_users
+        if not n:
+            return float("nan")
+        middle = [1 + int(np.searchsorted(below, place, side="right")) for place in ((n - 1) // 2, n // 2)]
+        return sum(middle) / 2

@@ -1,0 +1,186 @@
+"""Moments of per-user sums: all that estimates, errors and paired comparisons need; they merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._checks import counted
+from ipseval._types import FloatArray
+from ipseval.errors import InputError
+from ipseval.estimators._sums import ROUNDING, UserSums
+
+WIDTH = 3  # N_u, D_u, V_u
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Moments over users of the sums of all models, for one metric and estimator.
+
+    With x_u = (N_u, D_u, V_u) of each of m models side by side, (3m,), V_u = 1 where there is no volume:
+
+    Attributes
+    ----------
+    n : int
+        Users.
+    mean : (3m,) float array
+        x̄.
+    scatter : (3m, 3m) float array
+        Σ_u (x_u − x̄)(x_u − x̄)ᵀ: centred, so that merging loses no digits.
+    n_undefined : int
+        Users left out because the metric is undefined for them.
+    root : bool
+        As in `UserSums`.
+    """
+
+    n: int
+    mean: FloatArray
+    scatter: FloatArray
+    n_undefined: int = 0
+    root: bool = False
+
+    def __repr__(self) -> str:
+        return f"Moments({counted(self.n, 'user')}, {counted(self.mean.size // WIDTH, 'model')})"
+
+    @classmethod
+    def of(cls, sums: Sequence[UserSums]) -> Moments:
+        """Return the moments of some users; one `UserSums` for each model, over the same users.
+
+        Raises
+        ------
+        InputError
+            When the sums are over different users.
+        """
+        first = sums[0]
+        if not all(np.array_equal(one.users, first.users) for one in sums):
+            counts = ", ".join(str(one.n_users) for one in sums)
+            raise InputError(
+                f"a metric is defined for other users under one recommender than under another (of {counts} "
+                "users); recommenders can be compared on the same users only."
+            )
+        ones = np.ones(first.n_users)
+        columns = [
+            column
+            for one in sums
+            for column in (one.numerator, one.denominator, ones if one.volume is None else one.volume)
+        ]
+        stacked = np.array(columns)
+        mean = stacked.mean(axis=1) if first.n_users else np.zeros(len(columns))
+        centred = stacked - mean[:, None]
+        return cls(first.n_users, mean, centred @ centred.T, first.n_undefined, first.root)
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of the users of both.
+
+        Chan, Golub & LeVeque, Algorithms for computing the sample variance, The American Statistician 1983,
+        doi 10.1080/00031305.1983.10483115.
+        """
+        n = self.n + other.n
+        share = other.n / n if n else 0.0
+        step = other.mean - self.mean
+        scatter = self.scatter + other.scatter + np.outer(step, step) * (self.n * share)
+        n_undefined = self.n_undefined + other.n_undefined
+        return Moments(n, self.mean + step * share, scatter, n_undefined, self.root)
+
+    def members(self) -> list[MergedSums]:
+        """Return what stands for the sums of each model."""
+        return [MergedSums(self, number) for number in range(self.mean.size // WIDTH)]
+
+    def same(self, other: Moments) -> bool:
+        """Return whether these are the moments of the same users and models."""
+        return self is other or (
+            self.n == other.n
+            and np.array_equal(self.mean, other.mean)
+            and np.array_equal(self.scatter, other.scatter)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MergedSums:
+    """The sums of one model where only moments of the users were kept: it answers as `UserSums` does.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of all models.
+    number : int
+        Place of the model.
+    """
+
+    moments: Moments
+    number: int
+
+    def __repr__(self) -> str:
+        return f"MergedSums({counted(self.n_users, 'user')})"
+
+    @property
+    def n_users(self) -> int:
+        """Number of users that the estimate averages over."""
+        return self.moments.n
+
+    @property
+    def n_undefined(self) -> int:
+        """Users left out because the metric is undefined for them."""
+        return self.moments.n_undefined
+
+    def value(self) -> float:
+        """Return R = (N̄/D̄)·V̄, or its root; NaN without users or with a zero denominator."""
+        numerator, denominator, volume = self._means
+        if self.n_users == 0 or denominator == 0:
+            return float("nan")
+        ratio = numerator / denominator
+        return float(np.sqrt(ratio)) if self.moments.root else ratio * volume
+
+    def standard_error(self) -> float:
+        """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
+        return self._error(self._squares(self._gradient))
+
+    def paired_error(self, other: MergedSums) -> tuple[float, int, float]:
+        """Return the standard error of the difference to another model, the users, and what rounding makes.
+
+        Raises
+        ------
+        InputError
+            When the other is from other moments, so that it is not known how users' values go together.
+        """
+        if not self.moments.same(other.moments):
+            raise InputError(
+                "a paired difference needs both recommenders in one evaluation, as only moments of the users "
+                "were kept. Evaluate them together, or with per_user=True."
+            )
+        mine, theirs = self._gradient, other._gradient
+        squares = self._squares(mine - theirs)
+        if squares <= ROUNDING * (self._squares(mine) + self._squares(theirs)):
+            squares = 0.0
+        rounding = ROUNDING * (abs(self.value()) + abs(other.value()))
+        return self._error(squares), self.n_users, rounding
+
+    @property
+    def _means(self) -> tuple[float, float, float]:
+        numerator, denominator, volume = self.moments.mean[WIDTH * self.number : WIDTH * (self.number + 1)]
+        return float(numerator), float(denominator), float(volume)
+
+    @property
+    def _gradient(self) -> FloatArray:
+        """Return g with ψ_u = g·(x_u − x̄): the derivative of R with respect to x̄."""
+        numerator, denominator, volume = self._means
+        gradient = np.zeros(self.moments.mean.size)
+        ratio = numerator / denominator if denominator else float("nan")
+        scale = volume
+        if self.moments.root:
+            scale = 1 / (2 * float(np.sqrt(ratio))) if ratio > 0 else float("nan")
+        if np.isnan(ratio) or np.isnan(scale):
+            return np.full(gradient.size, np.nan)
+        own = (scale / denominator, -ratio * scale / denominator, 0.0 if self.moments.root else ratio)
+        gradient[WIDTH * self.number : WIDTH * (self.number + 1)] = own
+        return gradient
+
+    def _squares(self, gradient: FloatArray) -> float:
+        squares = float(gradient @ self.moments.scatter @ gradient)
+        return squares if np.isnan(squares) else max(squares, 0.0)
+
+    def _error(self, squares: float) -> float:
+        n = self.n_users
+        return float(np.sqrt(squares / (n * (n - 1.0)))) if n > 1 else float("nan")
