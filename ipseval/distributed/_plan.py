@@ -10,7 +10,7 @@ import pandas as pd
 
 from ipseval._ids import to_id_array
 from ipseval._reduction import Reduction, merge_all
-from ipseval._requests import Request, check_models
+from ipseval._requests import Request, check_models, requested_estimators
 from ipseval._results import finished
 from ipseval._types import AnyArray, IntArray
 from ipseval.distributed._partition import Factors, Plan, absent_users, reduce_users
@@ -42,15 +42,16 @@ def make_plan(
             "n_relevant must be one number, 'estimated' or None here; got an array. Numbers for each user "
             "need ipseval.evaluate."
         )
-    request = Request.of(metrics, estimators, _fitted(propensity, popularity), **options)
-    others = [one.label for one in request.estimators if not one.separable]
+    fitted = _fitted(propensity, popularity)
+    chosen = requested_estimators(estimators, fitted)
+    others = [one.label for one in chosen if not one.separable]
     if others:
         raise InputError(
             f"{', '.join(others)} read all users at once and cannot be computed in partitions; "
             f"use {', '.join(one.label for one in ESTIMATORS.values() if one.separable)}."
         )
     ids = None if users is None else to_id_array(users, "users")
-    return Plan(request, items, ids, per_user)
+    return Plan(Request.of(metrics, chosen, fitted, **options), items, ids, per_user)
 
 
 def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:

@@ -208,7 +208,7 @@ def _measured(first: Estimate, second: Estimate) -> tuple[float, float, int]:
     else:
         error, n, rounding = first.user_sums.paired_error(second.user_sums)
     gap = first.value - second.value
-    return 0.0 if error == 0 and abs(gap) <= rounding else gap, error, n
+    return 0.0 if abs(gap) <= rounding else gap, error, n
 
 
 def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, str]]:

@@ -166,7 +166,7 @@ def _contribution(repeats: Iterable[Estimate], places: IntArray, n_users: int) -
     total, count = np.zeros(n_users), 0
     for one in repeats:
         if one.sums.n_users:
-            total[places[one.sums.users]] += one.influence / one.sums.n_users
+            total[places[one.user_sums.users]] += one.influence / one.sums.n_users
         else:
             total[:] = np.nan
         count += 1
@@ -175,7 +175,7 @@ def _contribution(repeats: Iterable[Estimate], places: IntArray, n_users: int) -
 
 def _entered(estimates: Iterable[Iterable[Estimate]]) -> IntArray:
     """Return the users that entered any of the estimates, ascending."""
-    return np.unique(np.concatenate([one.sums.users for repeats in estimates for one in repeats]))
+    return np.unique(np.concatenate([one.user_sums.users for repeats in estimates for one in repeats]))
 
 
 def _covariance(parts: FloatArray, n_entered: int) -> FloatArray:

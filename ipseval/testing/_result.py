@@ -126,7 +126,7 @@ def _content(evaluation: Evaluation) -> dict[str, Any]:
     users: dict[str, None] = {}
     influence = []
     for one in evaluation.estimates.values():
-        packed = _pack(one.sums.users, "<i4")
+        packed = _pack(one.user_sums.users, "<i4")
         users[packed] = None
         part = one.influence / max(one.sums.n_users, 1)
         influence.append([list(users).index(packed), _pack(part, "<f8")])

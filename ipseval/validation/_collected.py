@@ -260,7 +260,7 @@ def _noise(error: FloatArray) -> float:
 
 def _difference(mine: Estimate, reference: Estimate) -> dict[str, Any]:
     """Return reference, estimate and bias; the standard error of the bias counts users as paired."""
-    users = np.concatenate([mine.sums.users, reference.sums.users])
+    users = np.concatenate([mine.user_sums.users, reference.user_sums.users])
     shares = [mine.influence / mine.sums.n_users, -reference.influence / reference.sums.n_users]
     error = np.bincount(users, np.concatenate(shares))
     n = int((np.bincount(users) > 0).sum())

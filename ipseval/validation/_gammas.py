@@ -67,7 +67,7 @@ class Gammas:
         for column, key in enumerate(self.keys):
             one = compared.reference(*key)
             value[column] += one.value
-            influence[one.sums.users, column] += one.influence / one.sums.n_users
+            influence[one.user_sums.users, column] += one.influence / one.sums.n_users
         self.reference[label] = (value, influence)
 
     def frame(self, confidence_level: float) -> pd.DataFrame:
