@@ -150,10 +150,7 @@ class MergedSums:
                 "a paired difference needs both recommenders in one evaluation, as only moments of the users "
                 "were kept. Evaluate them together, or with per_user=True."
             )
-        mine, theirs = self._gradient, other._gradient
-        squares = self._squares(mine - theirs)
-        if squares <= ROUNDING * (self._squares(mine) + self._squares(theirs)):
-            squares = 0.0
+        squares = self._squares(self._gradient - other._gradient)
         rounding = ROUNDING * (abs(self.value()) + abs(other.value()))
         return self._error(squares), self.n_users, rounding
 
@@ -178,8 +175,10 @@ class MergedSums:
         return gradient
 
     def _squares(self, gradient: FloatArray) -> float:
-        squares = float(gradient @ self.moments.scatter @ gradient)
-        return squares if np.isnan(squares) else max(squares, 0.0)
+        """Return Σψ² = gᵀSg; 0 where that is what rounding leaves of terms that cancel."""
+        scatter = self.moments.scatter
+        squares = float(gradient @ scatter @ gradient)
+        return 0.0 if squares <= ROUNDING * float(gradient**2 @ np.diag(scatter)) else squares
 
     def _error(self, squares: float) -> float:
         n = self.n_users
