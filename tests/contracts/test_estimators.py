@@ -194,6 +194,25 @@ def test_a_label_that_is_nearly_right_gets_a_suggestion():
         resolve_estimator("stratified(3")
 
 
+@pytest.mark.parametrize("label", LABELS)
+def test_with_equal_propensities_it_estimates_the_average_that_it_names(label):
+    # Users 0 and 1 have one and three positives, on places 1, and 1, 6 and 7: recall@5 is 1 and 1/3.
+    ranked = ipseval.RankedPositives(
+        [0, 1, 1, 1], [0, 0, 5, 6], [0, 0, 5, 6], [0] * 4, [9] * 4, range(2), range(9),
+        candidates_by_user=[9, 9],
+    )  # fmt: skip
+    one = resolve_estimator(label)
+    result = ipseval.evaluate_ranks(
+        {"m": ranked},
+        propensity=ipseval.KnownPropensity(item=np.ones(9)).fit(ranked),
+        metrics=["recall@5"],
+        estimators=[one],
+        n_relevant=[1, 3],
+    )
+    expected = {"user": (1 + 1 / 3) / 2, "pooled": 2 / 4}[one.target]
+    assert result.frame["estimate"].tolist() == pytest.approx([expected], rel=1e-14)
+
+
 def test_two_numbers_of_strata_stand_in_one_table():
     world = random_world(4)
     result = ipseval.evaluate(

@@ -152,6 +152,12 @@ def test_the_users_needed_are_those_of_the_paired_t_test(effect):
     assert abs(users_needed(1.0, effect) - exact) <= 1.5
 
 
+@pytest.mark.parametrize("n", [10, 200, 5000])
+def test_the_users_needed_for_what_is_just_detectable_are_those_there_are(n):
+    detectable = minimum_detectable_difference(1.0, n, power=0.9)
+    assert users_needed(1.0, detectable * (1 + 1e-9), power=0.9) == n
+
+
 def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one():
     estimates = table(a=made(np.random.default_rng(0).random(100)), b=made(np.zeros(100)))
     detectable = compare(estimates)["minimum_detectable_difference"].iloc[0]

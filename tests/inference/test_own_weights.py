@@ -74,6 +74,22 @@ def test_weights_that_differ_little_are_not_flagged_however_few_they_are():
         assert (one.flag, one.n_positives) == ("", n)
 
 
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([4, 4, 9], "the median user has 4 test positives: per-user snips keeps a bias"),
+        ([4, 5], "the median user has 4.5 test positives"),
+        ([5, 5, 1], ""),
+        ([1, 1], "the median user has 1 test positive: every user has one positive"),
+    ],
+)
+def test_below_five_positives_of_the_median_user_weights_within_users_correct_little(counts, words):
+    text = resolve_estimator("snips").caution(np.array(counts))
+    assert text.startswith(words)
+    assert bool(text) == bool(words)
+    assert resolve_estimator("snips-global").caution(np.array(counts)) == ""
+
+
 def test_weights_of_few_positives_that_differ_much_are_flagged():
     # w = 1 nine times and 100: (109)²/(10009) = 1.19 of 10, below half of them.
     one = diagnostics([1.0] * 9 + [0.01], list(range(10)), "snips-pooled")

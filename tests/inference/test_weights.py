@@ -74,6 +74,14 @@ def test_cautions_are_said_in_words():
     assert dataclasses.replace(one, weighted=False).cautions == ()
 
 
+@pytest.mark.parametrize(("limit", "name"), [(0.5, "rare_share"), (0.7, "pareto_k"), (0.2, "clipped_share")])
+def test_cautions_begin_above_their_limits(limit, name):
+    low = dict.fromkeys(("rare_share", "pareto_k", "clipped_share"), 0.0)
+    for value, expected in ((limit - 0.01, 0), (limit, 0), (limit + 0.01, 1)):
+        one = dataclasses.replace(diagnostics_of([8, 2]), **(low | {name: value}))
+        assert len(one.cautions) == expected
+
+
 def steep(on_low_ess: str) -> ipseval.Evaluation:
     ranks, popularity = random_ranks(1)
     # One item is rare, all others are not: its few positives weigh as much as hundreds of others.

@@ -239,6 +239,15 @@ def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
         rank_positives(np.zeros((20, 4000)), world.split, compute=ComputeOptions(max_memory=5000))
 
 
+@pytest.mark.parametrize(("block_size", "expected"), [(None, 9), (7, 7), (50, 9)])
+def test_users_per_block_are_what_the_memory_of_one_worker_has_room_for(block_size, expected):
+    # 2,000 bytes for two workers: 1,000 each, 100 of them fixed, then 100 for each user.
+    made = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), False, "m")
+    assert made.users_per_block(100, wanted=40, n_workers=2, what="m", fixed=100) == expected
+    with pytest.raises(InputError, match=r"max_memory is 2,000 bytes; m needs at least 2,002 \(2 threads\)"):
+        made.users_per_block(901, wanted=40, n_workers=2, what="m", fixed=100)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
