@@ -31,3 +31,11 @@ def readonly(array: AnyArray) -> AnyArray:
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def freeze(value: Any, *names: str) -> None:
+    """Make the named arrays of a frozen dataclass read-only; None stays None."""
+    for name in names:
+        array = getattr(value, name)
+        if array is not None:
+            object.__setattr__(value, name, readonly(array))

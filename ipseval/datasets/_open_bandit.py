@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval._checks import check_choice
-from ipseval._types import AnyArray, FloatArray, IntArray, readonly
+from ipseval._types import AnyArray, FloatArray, IntArray, freeze
 from ipseval.datasets._base import DataCard
 from ipseval.datasets._files import read_columns
 from ipseval.errors import InputError
@@ -76,8 +76,7 @@ class BanditLog:
     n_items: int
 
     def __post_init__(self) -> None:
-        for name in ("item", "position", "click", "propensity", "timestamp"):
-            object.__setattr__(self, name, readonly(getattr(self, name)))
+        freeze(self, "item", "position", "click", "propensity", "timestamp")
 
     def __len__(self) -> int:
         return int(self.item.size)

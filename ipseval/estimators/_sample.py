@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ipseval._checks import as_float_vector, check_choice
 from ipseval._compute import available_cores
 from ipseval._ids import by_label
-from ipseval._types import FloatArray, TieChoice, readonly
+from ipseval._types import FloatArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._claims import NRelevant
 from ipseval.metrics import Metric
@@ -61,10 +61,7 @@ class Sample:
     _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("propensity", "n_relevant"):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, readonly(array))
+        freeze(self, "propensity", "n_relevant")
 
     def __repr__(self) -> str:
         scale = "no propensity"

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ipseval._checks import check_bool, check_choice, check_fraction, check_real, examples
-from ipseval._types import AnyArray, FloatArray, IntArray, readonly
+from ipseval._types import AnyArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import PropensityError
 from ipseval.interactions import check_codes
 from ipseval.propensity._common import HasIds, check_range
@@ -84,10 +84,7 @@ class Propensity:
             raise PropensityError(
                 f"a propensity has its values in one of item, pair, rank_one, function; {n_given} are given."
             )
-        for name in ("item", "pair", "pair_key", "popularity", "item_ids", "user_ids"):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, readonly(array))
+        freeze(self, "item", "pair", "pair_key", "popularity", "item_ids", "user_ids")
         if self.rank_one is not None:
             object.__setattr__(self, "rank_one", (readonly(self.rank_one[0]), readonly(self.rank_one[1])))
         values = self._extremes()

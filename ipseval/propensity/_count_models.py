@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import digamma
@@ -58,14 +58,11 @@ def fit_glm(
     from statsmodels.tools import sm_exceptions
 
     families = sm.families
-    if family == "cloglog":
-        chosen = families.Binomial(link=families.links.CLogLog())
-    elif family == "binomial":
-        chosen = families.Binomial(link=families.links.Log())
-    elif family == "negative-binomial" and dispersion > 0:
-        chosen = families.NegativeBinomial(alpha=dispersion)
+    if family in ("cloglog", "binomial"):
+        link = families.links.CLogLog() if family == "cloglog" else families.links.Log()
+        chosen = families.Binomial(link=link)
     else:
-        chosen = families.Poisson()
+        chosen = families.NegativeBinomial(alpha=dispersion) if dispersion > 0 else families.Poisson()
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", sm_exceptions.ConvergenceWarning)
         warnings.simplefilter("ignore", sm_exceptions.PerfectSeparationWarning)
@@ -75,16 +72,7 @@ def fit_glm(
         return model.fit(start_params=start, maxiter=MAX_ITERATIONS, cov_type="HC0")
 
 
-def fit_line(y: FloatArray, x: FloatArray) -> Any:
-    """Return the statsmodels OLS result of y on (1, x), with a sandwich covariance (HC1)."""
-    import statsmodels.api as sm
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return sm.OLS(y, sm.add_constant(x, has_constant="add")).fit(cov_type="HC1")
-
-
-@dataclass(frozen=True)
-class NegativeBinomialFit:
+class NegativeBinomialFit(NamedTuple):
     """Intercept and slope of log μ, dispersion α of Var = μ + αμ², and whether the search ended."""
 
     params: FloatArray

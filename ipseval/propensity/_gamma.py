@@ -12,7 +12,7 @@ from ipseval._checks import check_choice, check_counts, check_fraction, check_po
 from ipseval._types import BoolArray, FloatArray
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
 from ipseval.propensity._common import warn_user
-from ipseval.propensity._count_models import fit_glm, fit_line, fit_negative_binomial, group_rows
+from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit, ListLevels
 from ipseval.propensity._recommendations import RecommendationCounts
 
@@ -228,7 +228,11 @@ def _fit(method: Method, popular: FloatArray, total: FloatArray, n_lists: int) -
         used = mean > 0
         if used.sum() < 2:
             raise InputError("fewer than 2 popularity levels were ever recommended; a line needs 2.")
-        return fit_line(np.log(mean[used]), np.log(level[used])), None
+        import statsmodels.api as sm
+
+        x = sm.add_constant(np.log(level[used]), has_constant="add")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return sm.OLS(np.log(mean[used]), x).fit(cov_type="HC1"), None
     (level, y), frequency = group_rows(popular, total)
     x = np.log(level)
     if method == "negative-binomial":

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
-from ipseval._types import FloatArray, RngLike, readonly
+from ipseval._types import FloatArray, RngLike, freeze
 from ipseval.errors import InputError
 from ipseval.propensity._count_models import refit_levels
 
@@ -117,10 +117,7 @@ class GammaFit:
     lists: ListLevels | None = None
 
     def __post_init__(self) -> None:
-        for name in ("slope", "replicates"):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, readonly(array))
+        freeze(self, "slope", "replicates")
 
     @property
     def eta(self) -> float:
@@ -173,25 +170,13 @@ class GammaFit:
         dispersion = (self.dispersion or 0.0) if self.method == "negative-binomial" else 0.0
         slopes = self.lists.slopes(self.method, self.slope, dispersion, n_resamples, rng)
         n_failed = int(np.isnan(slopes).sum())
-        notes = self.warnings
-        if n_failed:
-            notes = (
-                *notes,
-                f"{n_failed} of {n_resamples} bootstrap refits did not converge and are left out.",
-            )
-        return replace(self, replicates=slopes, warnings=notes)
+        failed = f"{n_failed} of {n_resamples} bootstrap refits did not converge and are left out."
+        return replace(self, replicates=slopes, warnings=(*self.warnings, *([failed] if n_failed else [])))
 
     def __repr__(self) -> str:
         low, high = self.conf_int()
-        out = [
-            f"{name} {count:,}"
-            for name, count in (
-                ("n* = 0:", self.n_unseen),
-                ("most popular:", self.n_top_dropped),
-                ("rare:", self.n_rare_dropped),
-            )
-            if count
-        ]
+        left = {"n* = 0": self.n_unseen, "most popular": self.n_top_dropped, "rare": self.n_rare_dropped}
+        out = [f"{name}: {count:,}" for name, count in left.items() if count]
         lines = [
             f"GammaFit ({self.method}): gamma = {self.gamma:.3f} ± {self.standard_error:.3f} "
             f"(95 % {low:.3f} to {high:.3f}), eta = {self.eta:.3f}",

@@ -149,6 +149,7 @@ class StratifiedPropensity:
         if seen.size == 0:
             raise PropensityError("all popularity counts are 0; strata need observed interactions.")
         stratum = self._strata(counts[seen])
+        weight: FloatArray
         if self.exposure is not None:
             check_same_ids(self.exposure, train)
             exposed = np.bincount(stratum, self.exposure.n_exposed[seen])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import as_generator, check_positive_int
-from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, readonly
+from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.propensity._common import as_frame
@@ -37,7 +37,7 @@ class RecommendationCounts:
     lists: tuple[IntArray, IntArray] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "item", readonly(self.item))
+        freeze(self, "item")
         if self.lists is not None:
             object.__setattr__(self, "lists", (readonly(self.lists[0]), readonly(self.lists[1])))
 
@@ -184,7 +184,7 @@ def _count_scorer(
         raise InputError(f"k must be below the number of items, {n_items}; got {k}.")
     order = np.argsort(train.user, kind="stable")
     starts = np.concatenate([[0], np.cumsum(train.activity)])
-    rows, items = [], []
+    found = []
     per_block = max(1, BLOCK_ENTRIES // n_items)
     for first in range(0, n_users, per_block):
         users = np.arange(first, min(first + per_block, n_users))
@@ -197,9 +197,9 @@ def _count_scorer(
         entries = order[starts[first] : starts[users[-1] + 1]]
         scores[train.user[entries] - first, train.item[entries]] = -np.inf
         row, item = _top_k(scores, k, rng)
-        rows.append(row + first)
-        items.append(item)
-    return RecommendationCounts._from_entries(np.concatenate(rows), np.concatenate(items), n_users, n_items)
+        found.append((row + first, item))
+    rows, items = (np.concatenate(part) for part in zip(*found, strict=True))
+    return RecommendationCounts._from_entries(rows, items, n_users, n_items)
 
 
 def _top_k(scores: AnyArray, k: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._types import BoolArray, FloatArray, IntArray, readonly
+from ipseval._types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._order import counted_above
 
@@ -56,10 +56,7 @@ class Sampling:
     drawn_inverse: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for name in (*PER_POSITIVE, *PER_DRAW):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, readonly(np.asarray(array)))
+        freeze(self, *PER_POSITIVE, *PER_DRAW)
 
         if self.drawn is not None:
             object.__setattr__(self, "drawn", readonly(self.drawn.astype(np.int64).reshape(-1, 2)))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.stats import norm, t
 
 from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
-from ipseval._types import FloatArray, RngLike, readonly
+from ipseval._types import FloatArray, RngLike, freeze
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as find_metric
@@ -62,9 +62,7 @@ class SampledEstimate:
     _request: _Request = field(repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "contributions", readonly(self.contributions))
-        if self.values is not None:
-            object.__setattr__(self, "values", readonly(self.values))
+        freeze(self, "contributions", "values")
 
     def __repr__(self) -> str:
         return (

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
 from scipy.optimize import nnls
 
 from ipseval._checks import as_float_vector, check_choice, check_finite, check_positive_int
-from ipseval._types import FloatArray, IntArray, readonly
+from ipseval._types import FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
 from ipseval.sampled_metrics._laws import RankGrid, rank_grid
@@ -52,7 +52,7 @@ class CorrectionTable:
     condition_number: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", readonly(self.values))
+        freeze(self, "values")
 
     def __repr__(self) -> str:
         g = "" if self.variance_weight is None else f" g={self.variance_weight:g}"
