@@ -27,7 +27,6 @@ from ipseval.propensity import (
     Exposure,
     PowerLawPropensity,
     StratifiedPropensity,
-    TemperedDensityRatioPropensity,
     count_recommendations,
     fit_gamma,
     fit_gamma_from_exposure,
@@ -71,9 +70,6 @@ def propensities(
         ("5 strata", "snips-global"): StratifiedPropensity(n_strata=5, exposure=exposure).fit(train),
         ("published", "snips-global"): published,
         ("density ratio", "snips-global"): ratio,
-        ("tempered, no exposure", "snips-global"): TemperedDensityRatioPropensity(
-            biased=split.test, rng=seed
-        ).fit(train),
     }
 
 

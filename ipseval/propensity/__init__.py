@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
-from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
+from ipseval.propensity._density_ratio import DensityRatioPropensity
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import fit_gamma
 from ipseval.propensity._gamma_fit import GammaFit
@@ -39,7 +39,6 @@ __all__ = [
     "RecommendationCounts",
     "Step",
     "StratifiedPropensity",
-    "TemperedDensityRatioPropensity",
     "count_recommendations",
     "fit_gamma",
     "fit_gamma_from_exposure",

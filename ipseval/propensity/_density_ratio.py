@@ -116,43 +116,7 @@ class DensityRatioPropensity:
         self.exposure.check_ids(train, "training log")
         clean = self.exposure.without(train)
         only = self.exposure.user if self.biased_users == "exposed" else None
-        return _fit(self, train, clean, only, None)
-
-
-@dataclass(frozen=True, eq=False)
-class TemperedDensityRatioPropensity:
-    """EXPERIMENTAL: P_ui ∝ odds^power, the odds of the log's positives against uniform pairs.
-
-    Without random exposure the odds tell what people are shown *and like* from all items. The power, between
-    0 (AOA) and 1, stands for the share of that difference that is selection. Nothing in a log identifies it:
-    .5 to .6 came out best on two data sets where the truth is known. Use it to see how far results depend on
-    personal selection, not to report a number.
-
-    Parameters
-    ----------
-    power : float
-        In (0, 1].
-    biased, features, cross_fit, n_assignments, limit, n_uniform, rng
-        As in `DensityRatioPropensity`.
-    """
-
-    power: float = 0.55
-    biased: Interactions | None = None
-    features: Features | None = None
-    cross_fit: int = 2
-    n_assignments: int = 11
-    limit: float | None = 0.99
-    n_uniform: int = 20
-    rng: RngLike = 0
-
-    def __post_init__(self) -> None:
-        check_fraction("power", self.power, high_open=False)
-        _check_options(self)
-
-    def fit(self, train: Interactions) -> Propensity:
-        """Return the propensity of every pair, up to a factor."""
-        check_interactions(train, "train", "split.train")
-        return _fit(self, train, None, None, float(self.power))
+        return _fit(self, train, clean, only)
 
 
 def _check_options(model: Any) -> None:
@@ -170,11 +134,10 @@ def _check_options(model: Any) -> None:
 def _fit(
     model: Any,
     train: Interactions,
-    exposure: Exposure | None,
+    exposure: Exposure,
     only_users: IntArray | None,
-    strength: float | None,
 ) -> Propensity:
-    """Return the cross-fitted propensity; `strength`: the power of odds that no random sample corrects."""
+    """Return the cross-fitted propensity."""
     rng = as_generator(model.rng)
     if model.biased is None:
         repeated = (split_random(train, test_fraction=SET_ASIDE, rng=rng) for _ in range(N_SET_ASIDE))
@@ -203,9 +166,8 @@ def _fit(
         sample=sample,
         x=x,
         fold=assign_folds(sample, train.n_users, model.cross_fit, model.n_assignments, rng),
-        ridge=ridge_weights(x, sample, folds, strength),
+        ridge=ridge_weights(x, sample, folds),
         limit=model.limit,
-        strength=strength,
     )
     names = (
         _pair_features.FEATURE_NAMES
@@ -213,7 +175,7 @@ def _fit(
         else tuple(f"x{j + 1}" for j in range(x.shape[1]))
     )
     odds, slopes = problem.solve()
-    fit = describe(problem, odds, slopes, names, 0 if exposure is None else exposure.n_dropped)
+    fit = describe(problem, odds, slopes, names, exposure.n_dropped)
     warn_of_overlap(fit)
     return fit.propensity(odds)
 
@@ -221,26 +183,26 @@ def _fit(
 def _sample(
     train: Interactions,
     biased: Interactions,
-    exposure: Exposure | None,
+    exposure: Exposure,
     n_uniform: int,
     rng: np.random.Generator,
 ) -> Sample:
     """Return the positives of the log, random positives, and uniform pairs of the users of the log."""
-    random = None if exposure is None else exposure.select(exposure.positive)
-    n_random = 0 if random is None else len(random)
-    if len(biased) == 0 or (exposure is not None and n_random == 0):
+    random = exposure.select(exposure.positive)
+    if len(biased) == 0 or len(random) == 0:
         raise InputError(
-            f"there are {n_random} random-exposure positives outside the training log and {len(biased)} "
+            f"there are {len(random)} random-exposure positives outside the training log and {len(biased)} "
             "held-out positives to learn from; both are needed."
         )
     users = np.unique(biased.user)
     user = np.repeat(users, max(1, min(n_uniform, MAX_UNIFORM // users.size)))
     item = rng.integers(train.n_items, size=user.size)
     keep = ~np.isin(user * np.int64(train.n_items) + item, train.pair_key)
-    parts: list[tuple[Any, Any, int]] = [(biased.user, biased.item, BIASED)]
-    if random is not None:
-        parts.append((random.user, random.item, RANDOM))
-    parts.append((user[keep], item[keep], UNIFORM))
+    parts = [
+        (biased.user, biased.item, BIASED),
+        (random.user, random.item, RANDOM),
+        (user[keep], item[keep], UNIFORM),
+    ]
     users_of, items_of, kinds = zip(*parts, strict=True)
     return Sample(
         np.concatenate(users_of),

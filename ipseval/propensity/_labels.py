@@ -10,7 +10,7 @@ from typing import Any
 from ipseval._registry import lookup
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity._base import PropensityModel
-from ipseval.propensity._density_ratio import DensityRatioPropensity, TemperedDensityRatioPropensity
+from ipseval.propensity._density_ratio import DensityRatioPropensity
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
@@ -21,7 +21,6 @@ PROPENSITIES: dict[str, type[Any]] = {
     "direct": DirectPropensity,
     "stratified": StratifiedPropensity,
     "density-ratio": DensityRatioPropensity,
-    "tempered-density-ratio": TemperedDensityRatioPropensity,
 }
 # Options that hold data have no text.
 DATA = {"exposure", "biased", "recommendations", "features", "model", "edges"}

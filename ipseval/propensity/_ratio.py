@@ -89,14 +89,13 @@ def fit_slopes(
     kind: IntArray,
     weight: FloatArray,
     ridges: tuple[float, ...],
-    strength: float | None,
     start: FloatArray | None,
 ) -> list[Slopes]:
     """Return slopes for each ridge: −α·o + δ, o those of the odds (log : uniform).
 
     α has a normal prior, N(.4, .3²); δ has N(0, 1/ridge) in each standardised feature. Both sides count as
-    the harmonic mean of their numbers of users, which is what a difference of two means has. A given
-    `strength` is α itself, and δ = 0. The search for the odds begins at `start`.
+    the harmonic mean of their numbers of users, which is what a difference of two means has. The search for
+    the odds begins at `start`.
     """
     n_features = x.shape[1]
     biased, random = kind == BIASED, kind == RANDOM
@@ -110,9 +109,8 @@ def fit_slopes(
         start,
     )
     tempered = odds[1:]
-    if strength is not None or not weight[random].any():
-        known = PRIOR_MEAN if strength is None else strength
-        return [Slopes(-known * tempered, known, odds)] * len(ridges)
+    if not weight[random].any():
+        return [Slopes(-PRIOR_MEAN * tempered, PRIOR_MEAN, odds)] * len(ridges)
     rows = biased | random
     n_random, n_biased = float(weight[random].sum()), float(weight[biased].sum())
     each = 2 * n_random * n_biased / (n_random + n_biased)
@@ -127,7 +125,7 @@ def fit_slopes(
     return found
 
 
-def ridge_weights(x: FloatArray, sample: Sample, folds: IntArray, strength: float | None) -> FloatArray:
+def ridge_weights(x: FloatArray, sample: Sample, folds: IntArray) -> FloatArray:
     """Return how much each ridge counts, (n_ridges,): by how well it predicts the random positives of others.
 
     ∝ exp of the likelihood of a density ratio over users left out, Σ (log odds of random positives − log of
@@ -136,7 +134,7 @@ def ridge_weights(x: FloatArray, sample: Sample, folds: IntArray, strength: floa
     """
     score = np.zeros(len(RIDGES))
     score[:-1] = -np.inf
-    if strength is not None or sample.users(RANDOM).size < 2:
+    if sample.users(RANDOM).size < 2:
         return np.exp(score)
     score[:] = 0.0
     weight = user_weights(sample.user, sample.kind)
@@ -147,7 +145,7 @@ def ridge_weights(x: FloatArray, sample: Sample, folds: IntArray, strength: floa
             random, biased = out & (sample.kind == RANDOM), out & (sample.kind == BIASED)
             if not (random.any() and biased.any() and weight[~out & (sample.kind == BIASED)].any()):
                 continue
-            models = fit_slopes(x[~out], sample.kind[~out], weight[~out], RIDGES, None, start)
+            models = fit_slopes(x[~out], sample.kind[~out], weight[~out], RIDGES, start)
             start = models[0].odds
             for place, model in enumerate(models):
                 level = _log_mean_exp(x[biased] @ model.slope, weight[biased])
@@ -195,10 +193,7 @@ class CrossFitted:
 
 @dataclass(frozen=True, eq=False)
 class RatioProblem:
-    """All that a fit of the odds reads; `solve` fits them, `counts` times each user.
-
-    `strength` given: the odds (log : uniform) to that power, without a random sample.
-    """
+    """All that a fit of the odds reads; `solve` fits them, `counts` times each user."""
 
     features: PairFeatures
     sample: Sample
@@ -206,7 +201,6 @@ class RatioProblem:
     fold: IntArray
     ridge: FloatArray
     limit: float | None
-    strength: float | None
 
     def solve(self, counts: FloatArray | None = None) -> tuple[CrossFitted, list[Slopes]]:
         """Return the cross-fitted odds and the slopes of all models."""
@@ -225,7 +219,7 @@ class RatioProblem:
                     seen = np.ones(seen.size, dtype=bool)  # a single user: there is nobody else to learn from
                 start = models[-1].odds if models else None
                 part = (x[seen], sample.kind[seen], weight[seen])
-                model = _mean_slopes(fit_slopes(*part, RIDGES, self.strength, start), self.ridge)
+                model = _mean_slopes(fit_slopes(*part, RIDGES, start), self.ridge)
                 values = x[biased] @ model.slope
                 limit = np.inf if self.limit is None else _quantile(values, weight[biased], self.limit)
                 models.append(model)

@@ -93,13 +93,11 @@ class DensityRatioFit:
 
     def propensity(self, odds: CrossFitted) -> Propensity:
         """Return P ∝ 1/odds."""
-        train, power = self.problem.features.train, self.problem.strength
+        train = self.problem.features.train
         return Propensity(
             None,
             False,
-            "density ratio, cross-fitted"
-            if power is None
-            else f"tempered density ratio (power {power:g}), experimental",
+            "density ratio, cross-fitted",
             train.n_items,
             function=odds,
             fit=self,
@@ -150,7 +148,7 @@ def describe(
         calibration_gap=_calibration_gap(log_odds, random, weight),
         auc=weighted_auc(log_odds, random, weight),
         ess_share=float(effective.sum() ** 2 / (effective**2).sum() / flat),
-        uncovered=float(weight[random] @ beyond / weight[random].sum()) if random.any() else float("nan"),
+        uncovered=float(weight[random] @ beyond / weight[random].sum()),
         problem=problem,
     )
 
@@ -175,13 +173,9 @@ def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray) -> 
 def warn_of_overlap(fit: DensityRatioFit) -> None:
     """Warn where the weights leave little of the sample, or the log does not reach the random positives."""
     if fit.ess_share < LOW_ESS or fit.uncovered > UNCOVERED:
-        uncovered = (
-            ""
-            if np.isnan(fit.uncovered)
-            else f", and {fit.uncovered:.0%} of the random positives have odds beyond 99 % of the log's"
-        )
         warn_user(
             f"the log covers the random positives poorly: the weights leave {fit.ess_share:.0%} of the "
-            f"effective sample{uncovered}. Clip the propensity, or use fewer features.",
+            f"effective sample, and {fit.uncovered:.0%} of the random positives have odds beyond 99 % of the "
+            "log's. Clip the propensity, or use fewer features.",
             PositivityWarning,
         )

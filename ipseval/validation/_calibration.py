@@ -11,12 +11,7 @@ import numpy as np
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.propensity import (
-    DensityRatioPropensity,
-    Exposure,
-    Propensity,
-    TemperedDensityRatioPropensity,
-)
+from ipseval.propensity import DensityRatioPropensity, Exposure, Propensity
 from ipseval.splits import Split
 
 
@@ -42,7 +37,6 @@ class Calibration:
     models: Mapping[str, Any]
 
 
-CROSS_FITTED = (DensityRatioPropensity, TemperedDensityRatioPropensity)
 PropensityRule = Callable[[Calibration], Propensity]
 
 
@@ -69,9 +63,9 @@ def resolve_propensity(
     """
     if isinstance(rule, Propensity):
         return rule
-    if isinstance(rule, CROSS_FITTED):
+    if isinstance(rule, DensityRatioPropensity):
         given: dict[str, Any] = {"biased": split.test, "exposure": exposure}
-        empty = {name: one for name, one in given.items() if getattr(rule, name, one) is None}
+        empty = {name: one for name, one in given.items() if getattr(rule, name) is None}
         return replace(rule, **empty).fit(split.train)
     if hasattr(rule, "fit"):
         if getattr(rule, "exposure", None) is not None:

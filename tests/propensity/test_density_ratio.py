@@ -19,7 +19,6 @@ from ipseval.propensity import (
     DensityRatioPropensity,
     Exposure,
     KnownPropensity,
-    TemperedDensityRatioPropensity,
 )
 from ipseval.propensity._logistic import fit_logistic
 from ipseval.propensity._ratio import BIASED, RANDOM, UNIFORM, fit_slopes, user_weights
@@ -90,20 +89,11 @@ def test_the_fit_stays_finite_for_separable_samples():
     assert np.isfinite(found).all()
 
 
-def test_a_given_strength_is_a_power_of_the_odds_against_uniform_pairs():
-    rng = np.random.default_rng(2)
-    x, kind = rng.normal(size=(300, 2)), np.repeat([BIASED, UNIFORM], 150)
-    x[kind == BIASED] += 0.7
-    (whole,), (half,) = (fit_slopes(x, kind, np.ones(300), (1.0,), power, None) for power in (1.0, 0.5))
-    assert half.slope == pytest.approx(0.5 * whole.slope)
-    assert (whole.slope < 0).all()  # what the log has more of weighs less
-
-
 def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fit():
     rng = np.random.default_rng(3)
     kind = np.repeat([BIASED, RANDOM, UNIFORM], 2000)
     x = rng.normal(size=(6000, 2)) + np.array([[1.0, 0.0], [0.5, 0.8], [0.0, 0.0]])[kind]
-    stiff, free = fit_slopes(x, kind, np.ones(6000), (1e8, 1e-6), None, None)
+    stiff, free = fit_slopes(x, kind, np.ones(6000), (1e8, 1e-6), None)
     assert stiff.slope == pytest.approx(-stiff.strength * stiff.odds[1:], abs=1e-4)
     # Normal samples of equal variance: the log odds have the difference of means, (−.5, .8), as slopes.
     assert free.slope == pytest.approx([-0.5, 0.8], abs=0.15)
@@ -252,13 +242,6 @@ def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it():
     assert np.abs(weights(found.fit.refit(counts), split.test) / weights(found, split.test) - 1).max() > 0.01
 
 
-def test_tempered_weights_say_that_they_are_experimental():
-    split, _ = two_samples()
-    found = TemperedDensityRatioPropensity(biased=split.test, features=is_low).fit(split.train)
-    assert "experimental" in repr(found)
-    assert "EXPERIMENTAL" in TemperedDensityRatioPropensity.__doc__
-
-
 SPLIT, EXPOSURE = two_samples()
 NOBODY = Exposure(EXPOSURE.user, EXPOSURE.item, np.zeros(len(EXPOSURE), dtype=bool), 60, 30)
 BAD = {
@@ -272,7 +255,6 @@ BAD = {
     "features that are no function": (lambda: DensityRatioPropensity(features="n*"), r"callable"),
     "unknown users": (lambda: DensityRatioPropensity(biased_users="some"), r"unknown value for biased_users"),
     "limit of 0": (lambda: DensityRatioPropensity(limit=0), r"limit must be in \(0, 1\]"),
-    "power of 2": (lambda: TemperedDensityRatioPropensity(power=2), r"power must be in \(0, 1\]"),
     "another universe": (
         lambda: ratio(SPLIT, Exposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)),
         r"the exposure has 1 users and 1 items, the training log 60 and 30",
