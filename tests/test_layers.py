@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import re
 import tomllib
 
 import pytest
 
 from tests.conftest import LAYERS, ROOT, layer_of
+
+# The lines that a recipe asks for, and where they go.
+REGISTRIES = {
+    "METRICS": "ipseval.metrics._labels",
+    "ESTIMATORS": "ipseval.estimators._labels",
+    "PROPENSITIES": "ipseval.propensity._labels",
+    "ADAPTERS": "ipseval.adapters._adapt",
+    "FRAME_COLUMNS": "ipseval._frame",
+}
 
 
 def test_every_path_of_a_layer_exists_and_is_in_no_other():
@@ -31,13 +42,29 @@ def test_the_layer_follows_from_the_path(path, layer):
     assert layer_of(ROOT / path) == layer
 
 
+def test_the_recipes_name_files_registries_and_targets_that_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = re.findall(r"`([^`\n]+)`", text)
+    paths = {one for one in code if "/" in one and " " not in one}
+    assert len(paths) > 25
+    assert not {path for path in paths if not (ROOT / path).exists()}
+    targets = {one.removeprefix("make ") for one in code if one.startswith("make ")}
+    assert targets <= make_targets()
+    for name, module in REGISTRIES.items():
+        assert f"`{name}`" in text
+        assert isinstance(getattr(importlib.import_module(module), name), dict)
+
+
+def make_targets() -> set[str]:
+    lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    return {name for line in lines if ":" in line for name in line.partition(":")[0].split()}
+
+
 def test_every_layer_is_a_marker_and_a_target(request):
     names = ["unit", *LAYERS, "slow"]
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]
     markers = {text.partition(":")[0] for text in options["ini_options"]["markers"]}
     assert markers == set(names)
-    targets = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
-    known = {name for line in targets if ":" in line for name in line.partition(":")[0].split()}
-    assert set(names) <= known
+    assert set(names) <= make_targets()
     found = {mark.name for mark in request.node.iter_markers()}
     assert found & set(names) == {"contract"}

@@ -85,6 +85,6 @@ def test_the_example_of_a_library_runs_and_evaluates_its_model_as_dense_scores(h
             import_module("pyspark.sql").SparkSession.builder.getOrCreate().stop()
     frame = names["evaluation"].frame
     assert np.isfinite(frame["estimate"]).all()
-    assert len(frame) == 9  # three metrics by three estimators
+    assert len(frame) == 4  # two metrics by two estimators
     expected = evaluate({name: dense}, split, **given["options"]).frame
     pd.testing.assert_frame_equal(frame, expected, check_exact=True)

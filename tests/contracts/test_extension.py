@@ -198,12 +198,8 @@ def on_dask():
     return ipseval.distributed.evaluate_dask({"m": model}, *parts, users=[0, 1], items=[0, 1, 2])
 
 
-# Until the distributed result is an Evaluation, its frame has a definition of its own.
-RESULTS = [on_this_machine, of_ratings, pytest.param(on_dask, marks=pytest.mark.xfail(strict=False))]
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("made", RESULTS)
+@pytest.mark.parametrize("made", [on_this_machine, of_ratings, on_dask])
 def test_a_column_of_every_result_is_one_line(made, monkeypatch):
     expected = [*made().frame.columns, "n_items"]
     monkeypatch.setitem(FRAME_COLUMNS, "n_items", lambda row: row.weights.n_items)
