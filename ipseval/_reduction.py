@@ -10,12 +10,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ipseval._missing import settle_lists
 from ipseval._requests import Request
 from ipseval._types import AnyArray, IntArray
 from ipseval.estimators import Extent, MergedSums, Moments, Sample, UserSums
 from ipseval.inference._weights import AllWeights
 from ipseval.ranking import RankedPositives
-from ipseval.ranking._missing import settle_lists
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
 Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from ipseval._checks import check_choice, check_fraction, check_positive_int, examples, warn_user
-from ipseval._types import RngLike, TieChoice
+from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import (
     Estimator,
@@ -23,9 +23,8 @@ from ipseval.estimators import (
 )
 from ipseval.inference import INTERVAL_METHODS, IntervalMethod
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity
+from ipseval.propensity import Propensity, parse_propensity
 from ipseval.ranking import RankedPositives
-from ipseval.ranking._missing import MISSING, Missing
 from ipseval.sampled_metrics import metric
 from ipseval.splits import Split
 
@@ -34,6 +33,7 @@ OnLowEss = Literal["warn", "raise", "nan", "ignore"]
 
 DEFAULT_METRICS = ("ndcg@10", "recall@10")
 TIES = ("default", "mean", "min", "max", "expected")
+MISSING = ("zero", "drop", "raise")
 ON_LOW_ESS = ("warn", "raise", "nan", "ignore")
 
 
@@ -128,6 +128,20 @@ def requested_estimators(
             "another model, or ask for aoa only."
         )
     return chosen
+
+
+def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Propensity | None:
+    """Return the propensity that is given, or that `fit` makes of a model, or of the model a label names."""
+    if isinstance(propensity, str):
+        propensity = parse_propensity(propensity)
+    if propensity is None or isinstance(propensity, Propensity):
+        return propensity
+    if not hasattr(propensity, "fit"):
+        raise PropensityError(
+            f"propensity must be a Propensity or a model with fit(train); got {type(propensity).__name__}. "
+            "Values that are known go into KnownPropensity(item=…) or KnownPropensity(pair=…)."
+        )
+    return fit(propensity)
 
 
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipseval._evaluation import Evaluation
+from ipseval._missing import check_lists, list_notes
 from ipseval._reduction import Reduction
 from ipseval._requests import Request, warn_about_few_positives, warn_about_sampling
 from ipseval._types import AnyArray
@@ -10,7 +11,6 @@ from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimate, estimate_of
 from ipseval.estimators._sample import NOBODY
 from ipseval.inference._trust import joined, judged
-from ipseval.ranking._missing import check_missing, list_notes, warn_about_lists
 
 NO_POSITIVE = "there is no positive to evaluate."
 
@@ -21,10 +21,9 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     `user_ids`: ids of the population; None: those of the reduction.
     """
     extent, weights = reduction.extent, reduction.weights
-    check_missing(reduction.given_counts, request.missing, extent.n_left_out)
+    check_lists(reduction.given_counts, request.missing, extent.n_left_out)
     if not extent.n_positives:
         raise PropensityError(NOBODY) if extent.n_without_propensity else InputError(NO_POSITIVE)
-    warn_about_lists(reduction.given_counts)
     warn_about_few_positives(extent, request.estimators)
     for sample in list(reduction.samples.values())[:1]:
         warn_about_sampling(sample.ranked, request.metrics)

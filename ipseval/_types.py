@@ -13,6 +13,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
 
 RngLike: TypeAlias = int | np.random.Generator | None
+Missing: TypeAlias = Literal["zero", "drop", "raise"]
 TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
 TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]
 

@@ -17,16 +17,15 @@ from ipseval._requests import (
     check_belongs,
     check_models,
     check_same_positives,
+    fitted_propensity,
 )
 from ipseval._results import finished
-from ipseval._types import RngLike, TieChoice
-from ipseval.errors import PropensityError
+from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.estimators import Estimator, NRelevantLike
 from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity, PropensityModel, parse_propensity
+from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._missing import Missing
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
@@ -99,7 +98,7 @@ def evaluate(
     """
     # All that can be checked is checked before the ranking, which may take hours.
     _check_work(models, split)
-    fitted = _fitted(propensity, split)
+    fitted = fitted_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)
     request = Request.of(
@@ -170,19 +169,6 @@ def _check_work(models: Mapping[str, Any], split: Split) -> None:
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_belongs(model, split, name)
-
-
-def _fitted(propensity: Propensity | PropensityModel | str | None, split: Split) -> Propensity | None:
-    if isinstance(propensity, str):
-        propensity = parse_propensity(propensity)
-    if propensity is None or isinstance(propensity, Propensity):
-        return propensity
-    if not hasattr(propensity, "fit"):
-        raise PropensityError(
-            f"propensity must be a Propensity or a model with fit(train); got {type(propensity).__name__}. "
-            "Values that are known go into KnownPropensity(item=…) or KnownPropensity(pair=…)."
-        )
-    return propensity.fit(split.train)
 
 
 guard(__name__)

@@ -57,6 +57,8 @@ LEVELS = {
     "_provenance": 6,
     "_differences": 6,
     "_frame": 6,
+    "_logistic": 1,
+    "_missing": 4,
     "_reduction": 6,
     "_evaluation": 7,
     "_results": 7,
@@ -94,6 +96,7 @@ SAME_LEVEL = {
 
 THIRD_PARTY = {
     "_checks": {"pandas"},
+    "_logistic": {"scipy"},
     "_ids": {"pandas"},
     "interactions": {"pandas", "narwhals"},
     "agreement": {"scipy"},

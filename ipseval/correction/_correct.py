@@ -9,8 +9,9 @@ import numpy as np
 
 from ipseval._checks import check_fraction, check_type
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._missing import check_lists, settle_lists
 from ipseval._requests import check_models, check_same_positives, requested_metrics
-from ipseval._types import IntArray, RngLike, TieChoice
+from ipseval._types import IntArray, Missing, RngLike, TieChoice
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._posterior import RandomSample, posterior
 from ipseval.correction._prior import CorrectionPrior
@@ -20,9 +21,7 @@ from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._missing import Missing, settle_lists
 from ipseval.splits import Split
-from ipseval.splits._base import check_split
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 
@@ -82,7 +81,7 @@ def correct(
     True
     """
     check_models(models, "models", "scorer")
-    check_split(split)
+    check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
     asked = requested_metrics(metrics)
     shown = None
     if exposure is not None:
@@ -101,8 +100,11 @@ def correct(
             "ranks that were made before must be of the positives of split.test and of the exposure alike; "
             "pass the scorers, or use correction_path and correct_path."
         )
-    ranks = settle_lists(ranks, missing, max(one.cutoff or 1 for one in asked))
+    depth = max(one.cutoff or 1 for one in asked)
+    ranks = settle_lists(ranks, missing, depth)
     first = next(iter(ranks.values()))
+    n_left_out = 0 if first.left_out is None else int(first.left_out.sum())
+    check_lists({name: one.list_counts(depth) for name, one in ranks.items()}, missing, n_left_out)
     key = first.user * np.int64(split.n_items) + first.item
     parts = [{name: one.select(np.isin(key, keys)) for name, one in ranks.items()} for keys in (test, random)]
     path = correction_path(parts[0], split, metrics=asked, ties=ties, rng=rng)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._checks import as_generator
+from ipseval._logistic import fit_logistic
 from ipseval._requests import check_same_positives, requested_metrics
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.correction._prior import ALPHAS, REFERENCE
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
 from ipseval.propensity import profile_features
-from ipseval.propensity._logistic import fit_logistic
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from ipseval._reduction import Reduction, merge_two
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
-from ipseval._types import TieChoice
+from ipseval._types import Missing, TieChoice
 from ipseval.distributed._partition import reduce_partition
 from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
-from ipseval.ranking import Missing
 
 
 def evaluate_dask(

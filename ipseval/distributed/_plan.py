@@ -10,7 +10,7 @@ import pandas as pd
 
 from ipseval._ids import to_id_array
 from ipseval._reduction import Reduction, merge_all
-from ipseval._requests import Request, check_models, requested_estimators
+from ipseval._requests import Request, check_models, fitted_propensity, requested_estimators
 from ipseval._results import finished
 from ipseval._types import AnyArray, IntArray
 from ipseval.distributed._partition import Factors, Plan, absent_users, reduce_users
@@ -18,7 +18,7 @@ from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity, parse_propensity
+from ipseval.propensity import Propensity
 
 
 def make_plan(
@@ -72,22 +72,20 @@ def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan)
 
 
 def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:
-    if propensity is None:
-        return None
-    if isinstance(propensity, str):
-        propensity = parse_propensity(propensity)
-    if not isinstance(propensity, Propensity):
+    def fit(model: Any) -> Propensity:
         try:
-            propensity = propensity.fit(popularity=popularity)
+            fitted: Propensity = model.fit(popularity=popularity)
         except (TypeError, AttributeError):
             raise PropensityError(
-                f"{type(propensity).__name__} cannot be fitted to item counts alone; fit it first and pass "
+                f"{type(model).__name__} cannot be fitted to item counts alone; fit it first and pass "
                 "the Propensity."
             ) from None
-    fitted: Propensity = propensity
-    if fitted.item is None:
+        return fitted
+
+    found = fitted_propensity(propensity, fit)
+    if found is not None and found.item is None:
         raise PropensityError("a propensity per user-item pair is not supported here; use one per item.")
-    return fitted
+    return found
 
 
 def universe(ids: Any) -> AnyArray:

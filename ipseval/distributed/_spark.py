@@ -11,14 +11,13 @@ import pandas as pd
 
 from ipseval._reduction import Reduction
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
-from ipseval._types import TieChoice
+from ipseval._types import Missing, TieChoice
 from ipseval.distributed._partition import Plan, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
-from ipseval.ranking import Missing
 
 TRAIN, TEST, FIRST_MODEL = 0, 1, 2
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._logistic import fit_logistic
 from ipseval._types import BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.propensity._logistic import fit_logistic
 
 Features = Callable[[Interactions, IntArray, IntArray], FloatArray]
 # Strength of the correction before anything is known, and the ridge of the odds against uniform pairs.

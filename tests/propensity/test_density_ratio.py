@@ -14,13 +14,13 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import ipseval
+from ipseval._logistic import fit_logistic
 from ipseval.errors import InputError, PositivityWarning
 from ipseval.propensity import (
     DensityRatioPropensity,
     Exposure,
     KnownPropensity,
 )
-from ipseval.propensity._logistic import fit_logistic
 from ipseval.propensity._ratio import BIASED, RANDOM, UNIFORM, fit_slopes, user_weights
 from ipseval.propensity._ratio_fit import weighted_auc
 from ipseval.simulation import World

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ipseval._checks import warn_user
-from ipseval._types import IntArray
+from ipseval._types import IntArray, Missing
 from ipseval.errors import DataWarning, InputError
-from ipseval.ranking._ranked import RankedPositives
-
-Missing: TypeAlias = Literal["zero", "drop", "raise"]
-MISSING = ("zero", "drop", "raise")
+from ipseval.ranking import RankedPositives
 
 
 def settle_lists(
@@ -22,8 +18,8 @@ def settle_lists(
     """Return the ranks with lists padded to `depth`, after what `missing` says of users without a list.
 
     "zero": they count as misses; "drop": they leave the population of every model, with or without positives,
-    so that none is compared on other users; "raise": `check_missing` does. `depth` is the largest cutoff of
-    the metrics, at least 1.
+    so that none is compared on other users; "raise": `check_lists` does, over all users. `depth` is the
+    largest cutoff of the metrics, at least 1.
     """
     lists = [one.list_length == 0 for one in ranks.values() if one.list_length is not None]
     if missing == "drop" and lists:
@@ -32,18 +28,21 @@ def settle_lists(
     return {name: one.padded(depth) for name, one in ranks.items()}
 
 
-def check_missing(counts: Mapping[str, IntArray], missing: Missing, n_left_out: int) -> None:
-    """Raise `InputError` for what `missing` does not allow; `counts` are of `RankedPositives.list_counts`."""
+def check_lists(counts: Mapping[str, IntArray], missing: Missing, n_left_out: int) -> None:
+    """Raise or warn of users without a list; `counts`: model -> `list_counts` of its settled ranks.
+
+    A warning names the models that lack lists of users, and those whose lists are all shorter than counted.
+
+    Raises
+    ------
+    InputError
+        With "raise" where a user with test positives has no list, and with "drop" where nobody is left.
+    """
     text = _missing_text(counts)
     if text and missing == "raise":
         raise InputError(f"{text} Make the lists, or pass missing='zero' or missing='drop'.")
     if n_left_out and not next(iter(counts.values())).sum():
         raise InputError("no user with test positives has a list of every model; nobody is left.")
-
-
-def warn_about_lists(counts: Mapping[str, IntArray]) -> None:
-    """Warn of models that lack lists of users, and of those whose lists are all shorter than counted."""
-    text = _missing_text(counts)
     if text:
         text += " These users count as misses. missing='drop' leaves them out of every model."
         warn_user(text, DataWarning)
