@@ -98,7 +98,7 @@ def assert_same(distributed, evaluation, *, words: bool = True) -> None:
         difference = evaluation[first] - evaluation[second]
         pd.testing.assert_frame_equal((distributed[first] - distributed[second]).frame, difference.frame)
     for ours, theirs in zip(*pairs, strict=True):
-        # Words on the effective sample size turn where it ends in .5, on a last bit; its numbers are compared.
+        # Words on the effective sample size turn on a last bit where it ends in .5.
         worded = [] if words else ["remark", "flag"]
         ours, theirs = (one.drop(columns=worded, errors="ignore") for one in (ours, theirs))
         pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9, atol=1e-12)

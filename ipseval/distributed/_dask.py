@@ -70,7 +70,7 @@ def evaluate_dask(
     InputError
         As `evaluate`, from any partition.
     """
-    import dask
+    from dask.delayed import delayed
 
     ids = universe(_distinct_items(train, test)) if items is None else np.asarray(items)
     counts = train.groupby("item").size().compute()
@@ -91,12 +91,12 @@ def evaluate_dask(
     lists, factors = split_models(models, plan.users, len(ids))
     frames = {"train": train[["user", "item"]], "test": test[["user", "item"]], **_named(lists)}
     parts = _partitions(frames, partitioned, n_partitions or test.npartitions)
-    shared = dask.delayed((plan, factors, list(models)))
-    reduce = dask.delayed(_reduce, pure=True)
+    shared = delayed((plan, factors, list(models)))
+    reduce = delayed(_reduce, pure=True)
     reduced = [
         reduce({name: parts[name][number] for name in frames}, shared) for number in range(len(parts["test"]))
     ]
-    merge = dask.delayed(merge_two, pure=True)
+    merge = delayed(merge_two, pure=True)
     while len(reduced) > 1:
         reduced = [merge(one, other) for one, other in zip_longest(reduced[::2], reduced[1::2])]
     return finish([reduced[0].compute()], {**lists, **factors}, plan)
@@ -109,7 +109,8 @@ def _named(lists: dict[str, Any]) -> dict[str, Any]:
 def _distinct_items(train: Any, test: Any) -> Any:
     import dask.dataframe as dd
 
-    return dd.concat([train["item"], test["item"]]).unique().compute()
+    both: Any = dd.concat  # untyped
+    return both([train["item"], test["item"]]).unique().compute()
 
 
 def _partitions(frames: dict[str, Any], partitioned: bool, n_partitions: int) -> dict[str, list[Any]]:
