@@ -153,6 +153,7 @@ def test_metrics_lists_names_and_prints_cards(capsys):
     assert "exactly unbiased given P, s_u and independent observations" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_demo_prints_estimates_beside_the_truth_and_draws_them(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "ipseval.cli", "demo"],

@@ -21,6 +21,7 @@ def log(pairs: list[tuple[int, int]], n_users: int, n_items: int) -> Interaction
     return Interactions(user, item, np.arange(n_users), np.arange(n_items))
 
 
+@pytest.mark.slow
 def test_popularity_of_items_drifts_in_the_domains_where_it_should():
     def agreement_of_halves(name: str) -> float:
         made = protocol_logs.domain(*protocol_logs.DOMAINS[name], seed=0)

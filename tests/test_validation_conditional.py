@@ -46,6 +46,7 @@ def z_of(found):
     return found.value / np.sqrt((found.influence**2).sum(axis=0))
 
 
+@pytest.mark.slow
 def test_what_users_and_items_explain_is_rejected_no_more_often_than_stated():
     rng = np.random.default_rng(0)
     z = []
@@ -90,6 +91,7 @@ def test_influences_add_up_to_the_value_times_the_correction_for_fitted_items():
     np.testing.assert_allclose(found.influence.sum(axis=0), found.value * scale, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_few_pairs_per_item_do_not_raise_the_rate_of_rejection():
     # 120 users with 4 pairs each over 150 items: a third of the degrees of freedom goes to items.
     z = []

@@ -55,6 +55,7 @@ def fixture_wrong_world():
     return in_a_world(selection=2.5)
 
 
+@pytest.mark.slow
 def test_where_exposure_depends_on_the_item_only_known_item_weights_leave_noise(right_world):
     assert (right_world.loc["item", "reduction"] > 0.95).all()
     assert not right_world.loc["item", "falls_short"].any()

@@ -175,7 +175,7 @@ def test_an_error_in_the_callers_code_reaches_the_caller(kind):
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("n_threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_interrupt_stops_at_once(engine, n_threads):
     program = f"""
 import os, signal, threading, time
