@@ -202,10 +202,10 @@ def check_counts(
             f"({examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right."
         )
     counts = as_float_vector(name, values, size=size)
-    bad = ~np.isfinite(counts) | (counts < 0)
+    bad = ~(np.isfinite(counts) & (counts >= 0) & (counts <= 2**53))
     if bad.any():
         raise InputError(
-            f"{name} must be finite counts >= 0; {int(bad.sum())} of {counts.size} are not "
+            f"{name} must be finite counts >= 0 and at most 2^53; {int(bad.sum())} of {counts.size} are not "
             f"(first at position {int(np.flatnonzero(bad)[0])}: {counts[bad][0]})."
         )
     return counts

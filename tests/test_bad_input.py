@@ -192,7 +192,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "negative counts": (
         lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=[-1, 2]),
-        r"counts >= 0; 1 of 2 are not",
+        r"counts >= 0 and at most 2.53; 1 of 2 are not",
     ),
     "scale that exceeds 1": (
         lambda: ipseval.PowerLawPropensity(gamma=1, scale=0.5).fit(popularity=[1, 4]),

@@ -25,6 +25,8 @@ def list_frame(model: Any) -> Any | None:
         table: Any = nw.from_native(model)
     except TypeError:
         return None
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"a frame of scores or lists must not repeat a column: {error}") from error
     columns = table.collect_schema().names()
     if {"user", "item"} <= set(columns):
         return model

@@ -75,12 +75,15 @@ def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
     InputError
         For unknown ids, or an empty set.
     """
-    if isinstance(allowed_items, (str, bytes)) or np.ndim(allowed_items) != 1:
+    try:
+        given = np.asarray(allowed_items)
+    except ValueError:  # a list of lists of several lengths
+        given = np.empty((0, 0))
+    if given.ndim != 1:
         raise InputError(
             f"allowed_items must be a sequence of ids or a mask (n_items,); got {allowed_items!r:.80}. "
             "None allows all items."
         )
-    given = np.asarray(allowed_items)
     if given.dtype == bool:
         if given.shape != (split.n_items,):
             raise InputError(

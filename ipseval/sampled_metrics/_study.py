@@ -94,6 +94,8 @@ def sampling_curve(
         frame["chance_first"] = _shares_of_first(np.array(means))
         frame["is_best"] = frame["exact"] == frame["exact"].max()
         frames.append(frame)
+    if not frames:
+        raise InputError("n_sampled is empty; give at least one number of sampled items.")
     return pd.concat(frames, ignore_index=True)
 
 

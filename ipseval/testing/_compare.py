@@ -108,8 +108,7 @@ def compare_results(
     check_choice("rule", rule, ("no-evidence", "non-inferior"))
     if not (np.isfinite(margin) and margin >= 0):
         raise InputError(f"margin must be a finite number >= 0, the loss that is tolerated; got {margin!r}.")
-    names = new.models if models is None else models
-    pairs = names if isinstance(names, dict) else {name: name for name in names}
+    pairs = _pairs(new.models if models is None else models)
     estimators = [estimator] if estimator is not None else _shared_estimators(new, old, metric)
     found = []
     for label in estimators:
@@ -118,6 +117,16 @@ def compare_results(
             keys = (one, metric, label), (other, metric, label)
             found.append(_compare(new, old, keys, margin, rule, confidence_level))
     return found
+
+
+def _pairs(models: Iterable[str] | dict[str, str]) -> dict[str, str]:
+    names = [models] if isinstance(models, str) else list(models)
+    pairs = models if isinstance(models, dict) else dict(zip(names, names, strict=True))
+    if not pairs or not all(isinstance(one, str) for pair in pairs.items() for one in pair):
+        raise InputError(
+            f"models must be names of recommenders, or {{name in new: name in old}}; got {models!r:.80}."
+        )
+    return pairs
 
 
 def _compare(

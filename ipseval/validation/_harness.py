@@ -104,6 +104,9 @@ def validate(
     check_positive_int("n_folds", n_folds, minimum=2)
     chosen = [metric(one) if isinstance(one, str) else one for one in metrics]
     _check_metrics(chosen)
+    compared = [resolve_estimator(one) for one in estimators]
+    if not compared:
+        raise InputError("estimators is empty; name at least one.")
     check_compute(compute)
     generator = as_generator(rng)
     positives = study.positives(threshold)
@@ -111,7 +114,7 @@ def validate(
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
     collected = Collected(
         chosen,
-        [resolve_estimator(one) for one in estimators],
+        compared,
         list(models),
         dict(propensities),
         exposed,

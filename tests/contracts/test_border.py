@@ -10,6 +10,10 @@ import pytest
 
 import ipseval
 from ipseval._border import _guarded
+from ipseval.datasets import RandomExposureStudy
+from ipseval.testing import StoredResult
+from ipseval.testing._compare import compare_results
+from tests.test_bad_input import SCORES, SPLIT, TRAIN
 
 
 def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str = "") -> float:
@@ -49,3 +53,47 @@ def test_text_is_no_truth_value():
         ipseval.Exposure.from_ratings(log, threshold=np.nan)
     with pytest.raises(ipseval.InputError, match="n_pairs must be finite"):
         ipseval.evaluate_ratings({"m": np.ones((1, 1))}, log, n_pairs=np.nan)
+
+
+def few(**options):
+    study = RandomExposureStudy("small", LOG, LOG, threshold=1.0)
+    fits = dict.fromkeys("ab", lambda train: np.zeros((train.n_users, train.n_items)))
+    return ipseval.validate(fits, study, propensities={"p": ipseval.PowerLawPropensity(gamma=0)}, **options)
+
+
+def gate(models):
+    result = ipseval.evaluate({"als": SCORES}, SPLIT)
+    return compare_results(
+        StoredResult.of(result), StoredResult.of(result), metric="recall@10", models=models
+    )
+
+
+LOG = ipseval.Interactions.from_frame(TRAIN.assign(value=1.0), value="value")
+FOUND = {
+    "no estimator": (lambda: few(estimators=[]), "estimators is empty"),
+    "no size of a sample": (
+        lambda: ipseval.sampled_metrics.sampling_curve({"a": [1], "b": [2]}, 9, n_sampled=[]),
+        "n_sampled is empty",
+    ),
+    "lists of allowed items": (
+        lambda: ipseval.evaluate({"a": SCORES}, SPLIT, allowed_items=[[1], [1, 2]]),
+        r"allowed_items must be a sequence of ids.*\[\[1\], \[1, 2\]\]",
+    ),
+    "a column twice": (
+        lambda: ipseval.evaluate({"a": pd.DataFrame(SCORES, columns=[0, 1, 1])}, SPLIT),
+        "must not repeat a column",
+    ),
+    "models that are no names": (lambda: gate({"als": {"b": []}}), "models must be names of recommenders"),
+    "no models": (lambda: gate([]), "models must be names of recommenders"),
+    "counts that are none": (
+        lambda: ipseval.fit_gamma_from_exposure([1, 2, 3], [9, 9, 9], [1, 2, 3], held_out=[1e300, 1, 2]),
+        "held_out must be finite counts >= 0 and at most 2.53; 1 of 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_what_a_long_run_of_the_fuzzer_found_is_refused_with_a_reason(case):
+    call, text = FOUND[case]
+    with pytest.raises(ipseval.InputError, match=text):
+        call()

@@ -75,8 +75,8 @@ def test_xmin_is_found_where_the_tail_begins():
 
 BAD = {
     "fractions": ([1, 2.5, 3], {}, r"whole numbers; 1 of 3"),
-    "negative": ([1, -2], {}, r"finite counts >= 0; 1 of 2"),
-    "NaN": ([1, np.nan], {}, r"finite counts >= 0; 1 of 2"),
+    "negative": ([1, -2], {}, r"finite counts >= 0.*; 1 of 2"),
+    "NaN": ([1, np.nan], {}, r"finite counts >= 0.*; 1 of 2"),
     "all 0": ([0, 0], {}, r"the tail has 0 distinct"),
     "one level": ([4, 4], {}, r"the tail has 1 distinct"),
     "xmin beyond the data": ([1, 2, 3], {"xmin": 9}, r"the tail has 0 distinct"),
