@@ -66,6 +66,6 @@ def _estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, s
                     reduction.extent,
                     is_probability=request.is_probability,
                     n_relevant=request.n_relevant_kind,
-                    other_notes=of_lists,
+                    of_lists=of_lists,
                 )
     return found

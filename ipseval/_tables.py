@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import examples
 from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables, forest
 
 # Pairs of recommenders that the paired test tells apart at this level, Holm-adjusted within a column.
@@ -189,6 +190,7 @@ def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
     """Return what is claimed of each estimator, and every note once, with the estimators it is of."""
     lines: list[str] = []
     said: dict[str, list[str]] = {}
+    models = list(frame["model"].unique())
     for row in diagnostics.to_dict("records"):
         label = row["estimator"]
         part = frame[frame["estimator"] == label]
@@ -203,7 +205,10 @@ def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
                 said.setdefault(text, []).append(label)
     everywhere = list(diagnostics["estimator"])
     for text, labels in said.items():
-        lines.append(f"{'all' if labels == everywhere and len(labels) > 1 else ', '.join(labels)}: {text}.")
+        who = "all" if labels == everywhere and len(labels) > 1 else ", ".join(labels)
+        told = [text in note.split("; ") for note in frame["note"]]
+        named = list(frame["model"][told].unique())
+        lines.append(f"{who}{'' if named == models else f' of {examples(named)}'}: {text}.")
     return lines
 
 

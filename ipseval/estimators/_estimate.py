@@ -37,6 +37,8 @@ class Estimate:
         What is claimed of the number, with its condition.
     notes : tuple of str
         What a reader must know about this number.
+    of_lists : tuple of str
+        Which of these notes are about users without a list and about short lists.
     flag : str
         Why it should not be trusted, in words; "" where nothing is wrong.
     suppressed : bool
@@ -51,6 +53,7 @@ class Estimate:
     notes: tuple[str, ...] = ()
     flag: str = ""
     suppressed: bool = False
+    of_lists: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         error = f" ± {self.standard_error:.4f}" if self.standard_error == self.standard_error else ""
@@ -116,7 +119,7 @@ def estimate_of(
     *,
     is_probability: bool,
     n_relevant: NRelevant,
-    other_notes: Iterable[str] = (),
+    of_lists: Iterable[str] = (),
 ) -> Estimate:
     """Return the estimate that sums over users make, with its claim and what a reader must know of it."""
     one_each = extent.positives_per_user.size == 2
@@ -135,5 +138,6 @@ def estimate_of(
         sums,
         extent.n_positives,
         claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
-        (*said, *other_notes),
+        (*said, *of_lists),
+        of_lists=tuple(of_lists),
     )

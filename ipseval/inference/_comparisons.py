@@ -81,7 +81,8 @@ def compare(
         p_value, p_adjusted; effect_size = difference over the standard deviation of ψ^A − ψ^B between users;
         minimum_detectable_difference = the true difference that a two-sided test at level α finds with the
         given power; n_users; n_users_needed to find `difference` with that power (inf for 0); note, which
-        says why not to trust an estimate. NaN where an estimate is undefined: not counted in the family.
+        says why not to trust an estimate, and how many users have no list. NaN where an estimate is
+        undefined: not counted in the family.
 
     Raises
     ------
@@ -107,13 +108,21 @@ def compare(
     for metric, estimator, model, other in _pairs(list(estimates), reference):
         pair = [estimates[one, metric, estimator] for one in (model, other)]
         *tested, note = _tested(*_measured(*pair), confidence_level, power, difference)
-        note = "; ".join(dict.fromkeys(filter(None, (*(one.trust for one in pair), str(note)))))
+        texts = (*(one.trust for one in pair), str(note), *_of_lists((model, other), pair))
+        note = "; ".join(dict.fromkeys(filter(None, texts)))
         rows.append((metric, estimator, model, other, *tested, note))
     columns = [name for name in COLUMNS if name != "p_adjusted"]
     frame = pd.DataFrame(rows, columns=columns)
     adjusted = adjust(frame, correction, FAMILIES[family])
     frame.insert(list(COLUMNS).index("p_adjusted"), "p_adjusted", adjusted)
     return frame
+
+
+def _of_lists(models: tuple[str, str], pair: list[Estimate]) -> list[str]:
+    """Return what a comparison must say of missing and short lists: of both, or of the one that is named."""
+    both = set(pair[0].of_lists) & set(pair[1].of_lists)
+    found = zip(models, pair, strict=True)
+    return [text if text in both else f"{name}: {text}" for name, one in found for text in one.of_lists]
 
 
 def adjust(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatArray:

@@ -42,6 +42,20 @@ def test_users_without_a_list_count_as_misses_and_a_warning_says_how_many():
     assert frame.loc["full", "note"] == ""
 
 
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
+def test_users_missing_from_one_of_two_models_are_never_compared_silently():
+    models = {"half": lists(range(4)), "full": lists(range(8)), "other": lists(range(4, 8))}
+    result = evaluate(models, SPLIT, metrics=METRICS, estimators="aoa")
+    note = "4 of 8 users have no list and count as misses"
+    compared = result.compare().set_index(["model", "reference"])["note"]
+    assert compared.to_dict() == {
+        ("half", "full"): f"half: {note}",
+        ("full", "other"): f"other: {note}",
+        ("half", "other"): note,  # of each, and here of other users
+    }
+    assert f"aoa of 'half', 'other': {note}." in str(result)
+
+
 def test_dropped_users_leave_every_model_and_the_population():
     scores = np.zeros((N_USERS, N_ITEMS))
     scores[:6, 1] = 1  # right for users 0 … 5
