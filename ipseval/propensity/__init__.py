@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
-from ipseval.propensity._density_ratio import DensityRatioPropensity
+from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPropensity
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import fit_gamma
 from ipseval.propensity._gamma_fit import GammaFit
@@ -19,7 +19,6 @@ from ipseval.propensity._popularity import (
     popularity_levels,
 )
 from ipseval.propensity._power_law import PowerLawPropensity
-from ipseval.propensity._ratio_fit import DensityRatioFit
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
 from ipseval.propensity._steps import GammaChain, Step
 

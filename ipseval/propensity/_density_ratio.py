@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from scipy.special import expit
 
 from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
-from ipseval._types import IntArray, RngLike
-from ipseval.errors import InputError
+from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval.errors import InputError, PositivityWarning
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity import _pair_features
 from ipseval.propensity._base import Propensity
+from ipseval.propensity._common import check_same_ids, warn_user
 from ipseval.propensity._exposure import Exposure, check_exposure
 from ipseval.propensity._ratio import (
     BIASED,
     CROSS_VALIDATION_FOLDS,
     CROSS_VALIDATIONS,
     RANDOM,
+    RIDGES,
     UNIFORM,
+    CrossFitted,
     Features,
     PairFeatures,
     RatioProblem,
     Sample,
+    Slopes,
     assign_folds,
     ridge_weights,
+    user_weights,
 )
-from ipseval.propensity._ratio_fit import describe, warn_of_overlap
 from ipseval.splits import split_random
 
 # Part of the training positives that stands for the log where no held-out positives are given, and how often
 # such a part is drawn.
 SET_ASIDE, N_SET_ASIDE = 0.2, 5
 MAX_UNIFORM = 50_000
+N_BINS = 10
+# Below this share of the effective sample, or above this share of random positives not covered, a fit warns.
+LOW_ESS, UNCOVERED = 0.1, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +99,15 @@ class DensityRatioPropensity:
 
     def __post_init__(self) -> None:
         check_choice("biased_users", self.biased_users, ("all", "exposed"))
-        _check_options(self)
+        check_positive_int("cross_fit", self.cross_fit, minimum=2)
+        check_positive_int("n_assignments", self.n_assignments)
+        check_positive_int("n_uniform", self.n_uniform)
+        if self.limit is not None:
+            check_fraction("limit", self.limit, high_open=False)
+        if self.features is not None and not callable(self.features):
+            raise InputError("features must be a callable (train, user, item) -> (n, n_features) array.")
+        if self.biased is not None:
+            check_interactions(self.biased, "biased", "split.test")
         if self.exposure is not None:
             check_exposure(self.exposure)
 
@@ -112,100 +128,212 @@ class DensityRatioPropensity:
             raise InputError(
                 "DensityRatioPropensity needs random exposure: exposure=Exposure.from_frame(frame, split)."
             )
-        check_interactions(train, "train", "split.train")
-        self.exposure.check_ids(train, "training log")
-        clean = self.exposure.without(train)
-        only = self.exposure.user if self.biased_users == "exposed" else None
-        return _fit(self, train, clean, only)
-
-
-def _check_options(model: Any) -> None:
-    check_positive_int("cross_fit", model.cross_fit, minimum=2)
-    check_positive_int("n_assignments", model.n_assignments)
-    check_positive_int("n_uniform", model.n_uniform)
-    if model.limit is not None:
-        check_fraction("limit", model.limit, high_open=False)
-    if model.features is not None and not callable(model.features):
-        raise InputError("features must be a callable (train, user, item) -> (n, n_features) array.")
-    if model.biased is not None:
-        check_interactions(model.biased, "biased", "split.test")
-
-
-def _fit(
-    model: Any,
-    train: Interactions,
-    exposure: Exposure,
-    only_users: IntArray | None,
-) -> Propensity:
-    """Return the cross-fitted propensity."""
-    rng = as_generator(model.rng)
-    if model.biased is None:
-        repeated = (split_random(train, test_fraction=SET_ASIDE, rng=rng) for _ in range(N_SET_ASIDE))
-        parts = [(one.train, one.test) for one in repeated]
-    else:
-        parts = [(train, model.biased)]
-        if not all(
-            np.array_equal(getattr(model.biased, name), getattr(train, name))
-            for name in ("user_ids", "item_ids")
-        ):
-            raise InputError("biased is in another id space than the training log; pass split.test as it is.")
-    # Looked up when used: the public border replaces the function, and a pickle finds only what is there.
-    make, samples, rows = model.features or _pair_features.profile_features, [], []
-    for log, biased in parts:
-        if only_users is not None:
-            biased = biased.select(np.isin(biased.user, only_users))
-        samples.append(_sample(log, biased, exposure, -(-model.n_uniform // len(parts)), rng))
-        rows.append(PairFeatures.of(log, make, samples[-1])(samples[-1].user, samples[-1].item))
-    sample = Sample(
-        *(np.concatenate([getattr(one, name) for one in samples]) for name in ("user", "item", "kind"))
-    )
-    x, features = np.concatenate(rows), PairFeatures.of(train, make, samples[0])
-    folds = assign_folds(sample, train.n_users, CROSS_VALIDATION_FOLDS, CROSS_VALIDATIONS, rng)
-    problem = RatioProblem(
-        features=features,
-        sample=sample,
-        x=x,
-        fold=assign_folds(sample, train.n_users, model.cross_fit, model.n_assignments, rng),
-        ridge=ridge_weights(x, sample, folds),
-        limit=model.limit,
-    )
-    names = (
-        _pair_features.FEATURE_NAMES
-        if model.features is None
-        else tuple(f"x{j + 1}" for j in range(x.shape[1]))
-    )
-    odds, slopes = problem.solve()
-    fit = describe(problem, odds, slopes, names, exposure.n_dropped)
-    warn_of_overlap(fit)
-    return fit.propensity(odds)
-
-
-def _sample(
-    train: Interactions,
-    biased: Interactions,
-    exposure: Exposure,
-    n_uniform: int,
-    rng: np.random.Generator,
-) -> Sample:
-    """Return the positives of the log, random positives, and uniform pairs of the users of the log."""
-    random = exposure.select(exposure.positive)
-    if len(biased) == 0 or len(random) == 0:
-        raise InputError(
-            f"there are {len(random)} random-exposure positives outside the training log and {len(biased)} "
-            "held-out positives to learn from; both are needed."
+        check_same_ids(self.exposure, train)
+        clean, rng = self.exposure.without(train), as_generator(self.rng)
+        # Looked up when used: the public border replaces the function, and a pickle finds only what is there.
+        make = self.features or _pair_features.profile_features
+        samples, rows = [], []
+        for log, biased in self._parts(train, rng):
+            samples.append(self._sample(log, biased, clean, rng))
+            rows.append(PairFeatures.of(log, make, samples[-1])(samples[-1].user, samples[-1].item))
+        sample, x = Sample.joined(samples), np.concatenate(rows)
+        folds = assign_folds(sample, train.n_users, CROSS_VALIDATION_FOLDS, CROSS_VALIDATIONS, rng)
+        problem = RatioProblem(
+            features=PairFeatures.of(train, make, samples[0]),
+            sample=sample,
+            x=x,
+            fold=assign_folds(sample, train.n_users, self.cross_fit, self.n_assignments, rng),
+            ridge=ridge_weights(x, sample, folds),
+            limit=self.limit,
         )
-    users = np.unique(biased.user)
-    user = np.repeat(users, max(1, min(n_uniform, MAX_UNIFORM // users.size)))
-    item = rng.integers(train.n_items, size=user.size)
-    keep = ~np.isin(user * np.int64(train.n_items) + item, train.pair_key)
-    parts = [
-        (biased.user, biased.item, BIASED),
-        (random.user, random.item, RANDOM),
-        (user[keep], item[keep], UNIFORM),
-    ]
-    users_of, items_of, kinds = zip(*parts, strict=True)
-    return Sample(
-        np.concatenate(users_of),
-        np.concatenate(items_of),
-        np.repeat(kinds, [one.size for one in users_of]),
+        own = tuple(f"x{j + 1}" for j in range(x.shape[1]))
+        names = _pair_features.FEATURE_NAMES if self.features is None else own
+        odds, slopes = problem.solve()
+        fit = _describe(problem, odds, slopes, names, clean.n_dropped)
+        if fit.ess_share < LOW_ESS or fit.uncovered > UNCOVERED:
+            warn_user(
+                f"the log covers the random positives poorly: the weights leave {fit.ess_share:.0%} of the "
+                f"effective sample, and {fit.uncovered:.0%} of the random positives have odds beyond 99 % of "
+                "the log's. Clip the propensity, or use fewer features.",
+                PositivityWarning,
+            )
+        return fit.propensity(odds)
+
+    def _parts(
+        self, train: Interactions, rng: np.random.Generator
+    ) -> list[tuple[Interactions, Interactions]]:
+        """Return logs to take features from, each with the positives that stand for the log."""
+        if self.biased is None:
+            repeated = (split_random(train, test_fraction=SET_ASIDE, rng=rng) for _ in range(N_SET_ASIDE))
+            return [(one.train, one.test) for one in repeated]
+        ids = ((self.biased.user_ids, train.user_ids), (self.biased.item_ids, train.item_ids))
+        if not all(np.array_equal(own, other) for own, other in ids):
+            raise InputError("biased is in another id space than the training log; pass split.test as it is.")
+        return [(train, self.biased)]
+
+    def _sample(
+        self, train: Interactions, biased: Interactions, exposure: Exposure, rng: np.random.Generator
+    ) -> Sample:
+        """Return the positives of the log, random positives, and uniform pairs of the users of the log."""
+        if self.biased_users == "exposed" and self.exposure is not None:
+            biased = biased.select(np.isin(biased.user, self.exposure.user))
+        random = exposure.select(exposure.positive)
+        if len(biased) == 0 or len(random) == 0:
+            raise InputError(
+                f"there are {len(random)} random-exposure positives outside the training log and "
+                f"{len(biased)} held-out positives to learn from; both are needed."
+            )
+        users = np.unique(biased.user)
+        n_uniform = self.n_uniform if self.biased is not None else -(-self.n_uniform // N_SET_ASIDE)
+        user = np.repeat(users, max(1, min(n_uniform, MAX_UNIFORM // users.size)))
+        item = rng.integers(train.n_items, size=user.size)
+        keep = ~np.isin(user * np.int64(train.n_items) + item, train.pair_key)
+        parts = (
+            (biased.user, biased.item, BIASED),
+            (random.user, random.item, RANDOM),
+            (user[keep], item[keep], UNIFORM),
+        )
+        return Sample.joined(Sample(one, other, np.full(one.size, kind)) for one, other, kind in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityRatioFit:
+    """What a density ratio was fitted to, and how well it fits users it has not seen.
+
+    Attributes
+    ----------
+    strength : float
+        α: how much of the odds (log : uniform) is taken for selection; mean over the models.
+    ridge : float
+        Penalty of the deviation of each slope from the tempered direction; geometric mean.
+    slope : (n_features,) float array
+        Of the log odds, on standardised features; mean over the models.
+    feature_names : tuple of str
+    n_random, n_biased : int
+        Positives of the two samples.
+    n_users, n_random_users : int
+        Users with positives of the log, and with random positives.
+    n_dropped : int
+        Random-exposure pairs left out because they are pairs of the training log.
+    n_limited : int
+        Positives of the log whose odds were held at the limit.
+    calibration_gap : float
+        Mean |observed − predicted| share of random positives, over tenths of the odds; predictions by models
+        that have not seen the user.
+    auc : float
+        How well the two samples can be told apart, 0.5 … 1; near 1 there is little overlap.
+    ess_share : float
+        Kish effective sample size of the weights over the log's positives, as a share of it without weights.
+    uncovered : float
+        Share of the random positives whose odds exceed those of 99 % of the log's positives.
+    problem : RatioProblem
+        What is fitted; `refit` fits it to resampled users.
+    """
+
+    strength: float
+    ridge: float
+    slope: FloatArray
+    feature_names: tuple[str, ...]
+    n_random: int
+    n_biased: int
+    n_users: int
+    n_random_users: int
+    n_dropped: int
+    n_limited: int
+    calibration_gap: float
+    auc: float
+    ess_share: float
+    uncovered: float
+    problem: RatioProblem
+
+    def __repr__(self) -> str:
+        lines = [
+            f"DensityRatioFit: {self.n_random:,} random positives of {self.n_random_users:,} users, "
+            f"{self.n_biased:,} of the log of {self.n_users:,}",
+            f"  strength {self.strength:.2f}, ridge {self.ridge:.3g}; out of fold: AUC {self.auc:.3f}, "
+            f"calibration gap {self.calibration_gap:.3f}, effective share of the weights "
+            f"{self.ess_share:.0%}, not covered {self.uncovered:.1%}",
+        ]
+        if self.n_limited:
+            lines.append(f"  {self.n_limited:,} positives of the log held at the limit of the odds")
+        if self.n_dropped:
+            lines.append(f"  {self.n_dropped:,} exposures left out: also in the log")
+        return "\n".join(lines)
+
+    def propensity(self, odds: CrossFitted) -> Propensity:
+        """Return P ∝ 1/odds."""
+        train = self.problem.features.train
+        return Propensity(
+            None,
+            False,
+            "density ratio, cross-fitted",
+            train.n_items,
+            function=odds,
+            fit=self,
+            item_ids=train.item_ids,
+            user_ids=train.user_ids,
+        )
+
+    def refit(self, counts: IntArray) -> Propensity:
+        """Return the propensity fitted to a sample in which user u occurs `counts[u]` times, (n_users,).
+
+        For `evaluation.with_intervals(refit=propensity.fit.refit)`: the error of the weights reaches the
+        interval. Training log, features, folds and ridge stay.
+        """
+        odds, _ = self.problem.solve(np.asarray(counts, dtype=np.float64))
+        return self.propensity(odds)
+
+
+def _describe(
+    problem: RatioProblem, odds: CrossFitted, slopes: list[Slopes], names: tuple[str, ...], n_dropped: int
+) -> DensityRatioFit:
+    """Return the fit with its calibration and overlap, judged on the weights that are handed out."""
+    sample = problem.sample
+    positive = sample.kind != UNIFORM
+    user, item, kind = sample.user[positive], sample.item[positive], sample.kind[positive]
+    log_odds, held = odds.log_odds(user, problem.x[positive])
+    random, biased = kind == RANDOM, kind == BIASED
+    weight = user_weights(user, kind)
+    for rows in (random, biased):
+        weight[rows] *= user.size / 2 / max(weight[rows].sum(), 1e-300)
+
+    def n_pairs(rows: BoolArray) -> int:  # several set-asides may hold one pair
+        return int(np.unique(user[rows] * np.int64(problem.features.train.n_items) + item[rows]).size)
+
+    effective = weight[biased] * np.exp(log_odds[biased])
+    flat = weight[biased].sum() ** 2 / (weight[biased] ** 2).sum()
+    beyond = log_odds[random] > np.quantile(log_odds[biased], 0.99)
+    return DensityRatioFit(
+        strength=float(np.mean([one.strength for one in slopes])),
+        ridge=float(np.exp(problem.ridge @ np.log(RIDGES))),
+        slope=readonly(np.mean([one.slope for one in slopes], axis=0)),
+        feature_names=names,
+        n_random=n_pairs(random),
+        n_biased=n_pairs(biased),
+        n_users=sample.users(BIASED).size,
+        n_random_users=sample.users(RANDOM).size,
+        n_dropped=n_dropped,
+        n_limited=n_pairs(biased & held),
+        calibration_gap=_calibration_gap(log_odds, random, weight),
+        auc=weighted_auc(log_odds, random, weight),
+        ess_share=float(effective.sum() ** 2 / (effective**2).sum() / flat),
+        uncovered=float(weight[random] @ beyond / weight[random].sum()),
+        problem=problem,
     )
+
+
+def _calibration_gap(log_odds: FloatArray, random: BoolArray, weight: FloatArray) -> float:
+    order = np.argsort(log_odds, kind="stable")
+    place = np.minimum((np.cumsum(weight[order]) / weight.sum() * N_BINS).astype(np.int64), N_BINS - 1)
+    excess = np.bincount(place, (weight * (random - expit(log_odds)))[order], N_BINS)
+    return float(np.abs(excess).sum() / weight.sum())
+
+
+def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray) -> float:
+    """Return the probability that a positive scores above a negative, ties counting half; NaN without one."""
+    _, place = np.unique(score, return_inverse=True)
+    up = np.bincount(place, weight * positive)
+    down = np.bincount(place, weight * ~positive)
+    below = np.cumsum(down) - down
+    with np.errstate(invalid="ignore"):
+        return float(np.divide((up * (below + down / 2)).sum(), up.sum() * down.sum()))

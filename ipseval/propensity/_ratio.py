@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,8 +53,7 @@ class PairFeatures:
 BIASED, RANDOM, UNIFORM = 0, 1, 2
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """Pairs of three kinds: positives of the log, positives of random exposure, and uniform draws."""
 
     user: IntArray
@@ -64,6 +63,11 @@ class Sample:
     def users(self, kind: int) -> IntArray:
         """Return the users with pairs of a kind, ascending."""
         return np.asarray(np.unique(self.user[self.kind == kind]), dtype=np.int64)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Sample]) -> Sample:
+        """Return several samples as one."""
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def user_weights(user: IntArray, kind: IntArray, counts: FloatArray | None = None) -> FloatArray:
@@ -75,8 +79,7 @@ def user_weights(user: IntArray, kind: IntArray, counts: FloatArray | None = Non
     return weight if counts is None else weight * counts[user]
 
 
-@dataclass(frozen=True, eq=False)
-class Slopes:
+class Slopes(NamedTuple):
     """Slopes of the log odds (random : log), and the strength α of the tempered direction in them."""
 
     slope: FloatArray
@@ -133,10 +136,8 @@ def ridge_weights(x: FloatArray, sample: Sample, folds: IntArray) -> FloatArray:
     best ridge would.
     """
     score = np.zeros(len(RIDGES))
-    score[:-1] = -np.inf
     if sample.users(RANDOM).size < 2:
-        return np.exp(score)
-    score[:] = 0.0
+        return np.asarray(np.eye(score.size)[-1])
     weight = user_weights(sample.user, sample.kind)
     start: FloatArray | None = None
     for fold in folds:
@@ -209,11 +210,11 @@ class RatioProblem:
         biased = sample.kind == BIASED
         if not weight[biased].any():
             raise InputError("no user with held-out positives of the log is left in a resample.")
-        n_assignments, n_folds = self.fold.shape[0], int(self.fold.max()) + 1
+        shape = (self.fold.shape[0], int(self.fold.max()) + 1)
         models: list[Slopes] = []
         limits, levels = [], []
         for fold in self.fold:
-            for number in range(n_folds):
+            for number in range(shape[1]):
                 seen = fold[sample.user] != number
                 if not weight[seen & biased].any():
                     seen = np.ones(seen.size, dtype=bool)  # a single user: there is nobody else to learn from
@@ -225,16 +226,9 @@ class RatioProblem:
                 models.append(model)
                 limits.append(limit)
                 levels.append(_log_mean_exp(np.minimum(values, limit), weight[biased]))
-        shape = (n_assignments, n_folds)
         slope = np.array([model.slope for model in models]).reshape(*shape, -1)
-        odds = CrossFitted(
-            self.features,
-            self.fold,
-            readonly(slope),
-            readonly(np.array(limits).reshape(shape)),
-            readonly(np.array(levels).reshape(shape)),
-        )
-        return odds, models
+        per_fold = (readonly(np.array(one).reshape(shape)) for one in (limits, levels))
+        return CrossFitted(self.features, self.fold, readonly(slope), *per_fold), models
 
 
 def _mean_slopes(models: list[Slopes], weight: FloatArray) -> Slopes:

@@ -21,8 +21,8 @@ from ipseval.propensity import (
     Exposure,
     KnownPropensity,
 )
+from ipseval.propensity._density_ratio import weighted_auc
 from ipseval.propensity._ratio import BIASED, RANDOM, UNIFORM, fit_slopes, user_weights
-from ipseval.propensity._ratio_fit import weighted_auc
 from ipseval.simulation import World
 from ipseval.splits import Split
 
@@ -107,7 +107,7 @@ def test_weights_give_every_user_the_same_share_of_a_kind():
 
 
 def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure(monkeypatch):
-    for file in ("_ratio", "_ratio_fit"):  # the mixture of ridges reads all users
+    for file in ("_ratio", "_density_ratio"):  # the mixture of ridges reads all users
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0,))
     split, exposure = two_samples()
     own = exposure.user == 7
