@@ -166,7 +166,7 @@ class StratifiedPropensity:
             base = self.model.fit(train)
             if base.item is None:
                 raise InputError("model= must give one propensity per item, not per pair.")
-            weight = np.bincount(stratum, counts[seen] / base.item[seen])
+            weight = np.asarray(np.bincount(stratum, counts[seen] / base.item[seen]), dtype=np.float64)
             is_probability = base.is_probability
         item = np.full(counts.size, np.nan)
         item[seen] = (np.bincount(stratum, counts[seen]) / weight)[stratum]
