@@ -1,21 +1,16 @@
-"""What every propensity model shares: ids, checks of values, and warnings at the user's line."""
+"""What every propensity model shares: ids, and checks of values."""
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
-from pathlib import Path
 from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
 
+from ipseval._checks import warn_user
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import DataWarning, PropensityError
 from ipseval.interactions import check_interactions
-
-PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 class HasIds(Protocol):
@@ -84,11 +79,3 @@ def cap(item: FloatArray) -> tuple[FloatArray, int]:
             DataWarning,
         )
     return np.minimum(item, 1.0), n_above
-
-
-def warn_user(text: str, category: type[Warning]) -> None:
-    """Issue a warning that names the line of the user: the first one outside this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)

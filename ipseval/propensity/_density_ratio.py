@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
+from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int, warn_user
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError, PositivityWarning
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity import _pair_features
 from ipseval.propensity._base import Propensity
-from ipseval.propensity._common import check_same_ids, warn_user
+from ipseval.propensity._common import check_same_ids
 from ipseval.propensity._exposure import Exposure, check_exposure
 from ipseval.propensity._ratio import (
     BIASED,

@@ -8,10 +8,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ipseval._checks import check_choice, check_counts, check_fraction, check_positive_int, check_same_labels
+from ipseval._checks import (
+    check_choice,
+    check_counts,
+    check_fraction,
+    check_positive_int,
+    check_same_labels,
+    warn_user,
+)
 from ipseval._types import BoolArray, FloatArray
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
-from ipseval.propensity._common import warn_user
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit, ListLevels
 from ipseval.propensity._recommendations import RecommendationCounts
