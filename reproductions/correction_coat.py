@@ -152,7 +152,7 @@ def one_split(number: int, study: RandomExposureStudy, sizes: tuple[int, ...], n
 
 def table(rows: pd.DataFrame) -> str:
     """Return the table: per cell, one number for each metric."""
-    mean = rows.groupby(["size", "estimator", "metric"], sort=False).mean(numeric_only=True)
+    mean = rows.groupby(["size", "estimator", "metric"]).mean(numeric_only=True)
     lines = []
     for size in rows["size"].unique():
         for name in (CORRECTED, RANDOM_SAMPLE, DENSITY_RATIO, AOA_POOLED):

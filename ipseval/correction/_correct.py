@@ -12,7 +12,7 @@ from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._missing import check_lists, settle_lists
 from ipseval._requests import check_models, check_same_positives, requested_metrics
 from ipseval._types import IntArray, Missing, RngLike, TieChoice
-from ipseval.correction._path import CorrectionPath, correction_path
+from ipseval.correction._path import CorrectionPath, averages, correction_path
 from ipseval.correction._posterior import RandomSample, posterior
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._result import Correction
@@ -82,7 +82,9 @@ def correct(
     """
     check_models(models, "models", "scorer")
     check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
-    asked = requested_metrics(metrics)
+    check_fraction("confidence_level", confidence_level)
+    prior = _checked(prior)
+    asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours
     shown = None
     if exposure is not None:
         check_type("exposure", exposure, Exposure, " Make it with Exposure.from_frame(frame, split).")
@@ -132,8 +134,7 @@ def correct_path(
         As in `correct`.
     """
     check_fraction("confidence_level", confidence_level)
-    prior = CorrectionPrior() if prior is None else prior
-    check_type("prior", prior, CorrectionPrior)
+    prior = _checked(prior)
     sample = None
     if random is not None:
         if list(random) != list(path.models):
@@ -142,6 +143,12 @@ def correct_path(
             check_same_positives(random)
             sample = RandomSample.of(random, path)
     return Correction(path, prior, sample, posterior(path, prior, sample), exposure, confidence_level)
+
+
+def _checked(prior: CorrectionPrior | None) -> CorrectionPrior:
+    prior = CorrectionPrior() if prior is None else prior
+    check_type("prior", prior, CorrectionPrior)
+    return prior
 
 
 def _pairs(key: IntArray, split: Split) -> Interactions:

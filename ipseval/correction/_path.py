@@ -21,6 +21,7 @@ from ipseval.splits import Split
 N_UNIFORM, MAX_UNIFORM = 20, 50_000
 RIDGE = 1e-3
 LIMIT = 0.99
+NO_AVERAGE = "is not an average over relevant items, which the correction needs: recall@k, mean_dcg@k, atop."
 # Half a hit more, as in the Jeffreys prior of a rate: a sample without a hit is not without doubt.
 HALF_HIT = 0.5
 
@@ -119,7 +120,7 @@ def correction_path(
         For a metric that is no average over relevant items, and ranks of other positives than `split.test`.
     """
     check_same_positives(ranks)
-    asked = requested_metrics(metrics)
+    asked = averages(requested_metrics(metrics))
     first = next(iter(ranks.values()))
     key = first.user * np.int64(split.n_items) + first.item
     if not np.isin(key, split.test.pair_key).all():
@@ -149,6 +150,14 @@ def correction_path(
     )
 
 
+def averages(metrics: list[Metric]) -> list[Metric]:
+    """Return the metrics, all of them averages over relevant items, or raise `InputError`."""
+    others = [metric.label for metric in metrics if metric.kind != "mean"]
+    if others:
+        raise InputError(f"{', '.join(others)} {NO_AVERAGE}")
+    return metrics
+
+
 def contributions(
     ranks: Mapping[str, RankedPositives], metrics: Iterable[Metric], ties: TieChoice
 ) -> FloatArray:
@@ -156,12 +165,9 @@ def contributions(
     columns = []
     for metric in metrics:
         for ranked in ranks.values():
-            column = metric.contributions(ranked, ties=ties) if metric.kind == "mean" else None
+            column = metric.contributions(ranked, ties=ties)
             if column is None:
-                raise InputError(
-                    f"{metric.label} is not an average over relevant items; the correction strength needs "
-                    "one: recall@k, mean_dcg@k, atop."
-                )
+                raise InputError(f"{metric.label} {NO_AVERAGE}")
             columns.append(column)
     return np.column_stack(columns).astype(np.float64)
 

@@ -1,0 +1,82 @@
+"""The programs that judge the correction strength, on small worlds and files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPrior
+from ipseval.correction._posterior import posterior
+from ipseval.estimators import AOA_POOLED
+from reproductions import correction_coat, correction_prior, correction_worlds
+from reproductions.correction_family import METRICS, Setting, world_of
+
+SMALL = Setting((300,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4), ("popularity",))
+
+
+@pytest.fixture(scope="module", name="world")
+def a_world():
+    return world_of(0, 0, SMALL)
+
+
+def test_a_world_knows_the_truth_of_every_recommender(world):
+    ranks = world.ranks["popular"]
+    assert world.path.cells[11] == ("popular", "recall@5")
+    assert world.truth[11] == pytest.approx((ranks.n_above < 5).mean(), abs=0.02)  # ties apart
+    assert world.truth.shape == (len(METRICS) * 10,)
+
+
+def test_exposure_shows_so_many_items_at_random(world):
+    drawn = world.expose(300, 30, np.random.default_rng(0))["popular"]
+    # Half of the items are shown to all users: half of the relevant pairs, five standard deviations wide.
+    n = len(world.ranks["popular"])
+    assert len(drawn) == pytest.approx(n / 2, abs=2.5 * np.sqrt(n))
+
+
+def test_the_table_of_worlds_has_every_size_and_estimator(world, monkeypatch):
+    monkeypatch.setattr(correction_worlds, "SIZES", (0, 100, 400))
+    monkeypatch.setattr(correction_worlds, "world_of", lambda *_: world_of(0, 0, SMALL))
+    monkeypatch.setattr(correction_worlds.Simulated, "expose", exposing(300))
+    rows = correction_worlds.run(1, 2, 1)
+    assert set(rows["estimator"]) == {CORRECTED, RANDOM_SAMPLE, AOA_POOLED}
+    assert rows["covered"].between(0, 1).all()
+    made = correction_worlds.tables(rows)
+    assert made["correction-worlds"].count("\n| ") == 1 + 1 + 2 + 2 * 2  # header, rule, two and four rows
+    assert "popularity" in made["correction-kinds"]
+
+
+def exposing(most: int):
+    original = correction_worlds.Simulated.expose
+    return lambda self, n, shown, rng: original(self, min(n, most), shown, rng)
+
+
+def test_the_likelihood_finds_the_strength_that_made_the_values(world):
+    path = world.path
+    case = correction_prior.Case("made", path, path.value[12], [None])
+    likelihood = correction_prior.strength_likelihood(case, CorrectionPrior(deviation=1e-3))
+    assert likelihood[12] > 100 * max(likelihood[0], likelihood[24])
+    assert path.alpha[likelihood.argmax()] == pytest.approx(path.alpha[12], abs=0.11)
+    near, far = (
+        correction_prior.log_density(posterior(path, CorrectionPrior(mean=mean, sd=0.05)), case.truth)
+        for mean in (path.alpha[12], 1.2)
+    )
+    assert near > far
+    assert "| made | 1 |" in correction_prior.table([case], CorrectionPrior())
+
+
+def test_the_script_reads_files_in_the_layout_of_yahoo_r3(tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    for part, n_users, n_shown in (("train", 80, 15), ("test", 60, 10)):
+        lines = [
+            f"{user + 1}\t{song + 1}\t{rng.integers(1, 6)}"
+            for user in range(n_users)
+            for song in rng.permutation(40)[:n_shown]
+        ]
+        name = f"ydata-ymusic-rating-study-v1_0-{part}.txt"
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    monkeypatch.setitem(correction_coat.SIZES, "yahoo-r3", (0, 25, 100))
+    correction_coat.main(["--yahoo-r3", str(tmp_path), "--any-size", "--splits", "1", "--draws", "1"])
+    printed = capsys.readouterr().out
+    for name in (CORRECTED, RANDOM_SAMPLE, correction_coat.DENSITY_RATIO, AOA_POOLED):
+        assert f"| 25 | {name} |" in printed
+    assert "| 100 |" not in printed  # 60 users have random exposure
