@@ -26,7 +26,7 @@ from reproductions.tables import markdown, write_tables
 
 SIZES = (25, 100, 400, 1600)
 SEED = 1
-START = CorrectionPrior(no_bias=0.37, mean=0.54, sd=0.23, deviation=0.09, log_scale_sd=1.0)
+START = CorrectionPrior(no_bias=0.37, mean=0.536, sd=0.232, deviation=0.09, log_scale_sd=1.0)
 N_TRIALS = 60
 FLAT = CorrectionPrior(no_bias=1e-9, mean=0.6, sd=1e3)
 
