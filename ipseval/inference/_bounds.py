@@ -10,7 +10,7 @@ import pandas as pd
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.inference._linear import LinearGroup, groups, stacks
+from ipseval.inference._linear import LinearGroup, groups, keys_of, weights_or_ones
 from ipseval.metrics import Metric
 
 COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower", "upper", "note")
@@ -67,31 +67,18 @@ def bounds(
     """
     for factor in factors:
         check_factor(factor)
-    sample = next(iter(samples.values()))
-    parts, rest = stacks(samples, metrics)
-    linear, others = groups(parts, estimators, sample)
-    missing = [(*one, estimator) for one in rest for estimator in estimators] + others
-    weights = sample.weights if sample.propensity is not None else np.ones(len(sample.ranked))
+    linear, others = groups(samples, metrics, estimators)
+    weights = weights_or_ones(next(iter(samples.values())))
     found: dict[tuple[str, str, str, float], tuple[float, float, float, str]] = {}
     for group in linear:
         for factor in factors:
             found.update(_group_bounds(group, weights, float(factor)))
-    for model, metric, estimator in missing:
+    nan, why = float("nan"), "no bounds: not a weighted average of contributions"
+    for model, metric, estimator in others:
+        value = estimator.sums(samples[model], metric).value()
         for factor in factors:
-            value = estimator.sums(samples[model], metric).value()
-            found[model, metric.label, estimator.label, float(factor)] = (
-                value,
-                float("nan"),
-                float("nan"),
-                "no bounds: not a weighted average of contributions",
-            )
-    keys = [
-        (model, m.label, e.label, float(factor))
-        for model in samples
-        for m in metrics
-        for e in estimators
-        for factor in factors
-    ]
+            found[model, metric.label, estimator.label, float(factor)] = (value, nan, nan, why)
+    keys = [(*key, float(factor)) for key in keys_of(samples, metrics, estimators) for factor in factors]
     return pd.DataFrame([(*key, *found[key]) for key in keys], columns=list(COLUMNS))
 
 

@@ -12,7 +12,7 @@ from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample, estimate
 from ipseval.inference._bootstrap import Key
-from ipseval.inference._linear import LinearGroup, groups, stacks
+from ipseval.inference._linear import LinearGroup, groups
 from ipseval.metrics import Metric
 from ipseval.propensity import GammaChain, Propensity
 
@@ -70,9 +70,7 @@ class Curves:
             )
         chain = propensity.gamma_chain()
         sample = next(iter(samples.values()))
-        parts, rest = stacks(samples, metrics)
-        linear, others = groups(parts, estimators, sample)
-        others += [(model, metric, estimator) for model, metric in rest for estimator in estimators]
+        linear, others = groups(samples, metrics, estimators)
         level = chain.place[sample.ranked.item]
         return cls(samples, chain, level, linear, others, propensity.is_probability)
 

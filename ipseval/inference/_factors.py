@@ -11,7 +11,7 @@ import pandas as pd
 from ipseval._types import FloatArray
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bounds import per_user_bounds
-from ipseval.inference._linear import LinearGroup, groups, stacks
+from ipseval.inference._linear import LinearGroup, groups, weights_or_ones
 from ipseval.metrics import Metric
 
 TIPPING_FACTOR_COLUMNS = (
@@ -95,12 +95,9 @@ def tipping_factors(
     ----------
     Zhao, Small & Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327.
     """
-    sample = next(iter(samples.values()))
-    parts, rest = stacks(samples, metrics)
-    linear, others = groups(parts, estimators, sample)
-    missing = {(model, metric.label, one.label) for model, metric in rest for one in estimators}
-    missing |= {(model, metric.label, one.label) for model, metric, one in others}
-    weights = sample.weights if sample.propensity is not None else np.ones(len(sample.ranked))
+    linear, others = groups(samples, metrics, estimators)
+    missing = {(model, metric.label, one.label) for model, metric, one in others}
+    weights = weights_or_ones(next(iter(samples.values())))
     found = {}
     for group in linear:
         found.update(_group_factors(group, weights))

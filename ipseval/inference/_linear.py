@@ -36,12 +36,25 @@ class LinearGroup:
     contributions: FloatArray
 
 
-def stacks(
-    samples: Mapping[str, Sample], metrics: Sequence[Metric]
-) -> tuple[list[Stack], list[tuple[str, Metric]]]:
+Stacks = tuple[list[Stack], list[tuple[str, Metric]]]
+Groups = tuple[list[LinearGroup], list[tuple[str, Metric, Estimator]]]
+
+
+def keys_of(
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator]
+) -> list[Key]:
+    """Return (recommender, metric, estimator) of every estimate, in the order of tables."""
+    return [(model, m.label, e.label) for model in samples for m in metrics for e in estimators]
+
+
+def weights_or_ones(sample: Sample) -> FloatArray:
+    """Return 1/P of each positive, (n_pos,); 1 where there is no propensity."""
+    return sample.weights if sample.propensity is not None else np.ones(len(sample.ranked))
+
+
+def stacks(samples: Mapping[str, Sample], metrics: Sequence[Metric]) -> Stacks:
     """Return the contributions of all recommenders and metrics, and those that have none (or undefined)."""
-    columns: dict[bool, list[tuple[str, Metric]]] = {False: [], True: []}
-    values: dict[bool, list[FloatArray]] = {False: [], True: []}
+    by_kind: dict[bool, list[tuple[tuple[str, Metric], FloatArray]]] = {False: [], True: []}
     rest = []
     for model, sample in samples.items():
         for metric in metrics:
@@ -49,17 +62,21 @@ def stacks(
             if found is None:
                 rest.append((model, metric))
             else:
-                columns[metric.kind == "sum"].append((model, metric))
-                values[metric.kind == "sum"].append(found)
-    made = [Stack(tuple(columns[kind]), np.column_stack(values[kind])) for kind in values if values[kind]]
-    return made, rest
+                by_kind[metric.kind == "sum"].append(((model, metric), found))
+    columns = (zip(*one, strict=True) for one in by_kind.values() if one)
+    return [Stack(names, np.column_stack(values)) for names, values in columns], rest
 
 
 def groups(
-    parts: Sequence[Stack], estimators: Sequence[Estimator], sample: Sample
-) -> tuple[list[LinearGroup], list[tuple[str, Metric, Estimator]]]:
-    """Return the linear estimates in groups, and what is not linear; `sample` gives users and scale."""
-    linear, others = [], []
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    found: Stacks | None = None,
+) -> Groups:
+    """Return the estimates that are linear, in groups, and those that are not, from stacks made before."""
+    parts, rest = stacks(samples, metrics) if found is None else found
+    sample = next(iter(samples.values()))
+    linear, others = [], [(model, metric, one) for model, metric in rest for one in estimators]
     for estimator in estimators:
         for stack in parts:
             by_form: dict[LinearForm, list[int]] = {}
@@ -70,9 +87,8 @@ def groups(
                 else:
                     by_form.setdefault(form, []).append(place)
             for form, places in by_form.items():
-                keys = tuple(
-                    (stack.columns[k][0], stack.columns[k][1].label, estimator.label) for k in places
-                )
+                chosen = (stack.columns[place] for place in places)
+                keys = tuple((model, metric.label, estimator.label) for model, metric in chosen)
                 whole = len(places) == len(stack.columns)
                 values = stack.values if whole else stack.values[:, places]
                 linear.append(LinearGroup(form, keys, values))

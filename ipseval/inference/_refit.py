@@ -14,7 +14,7 @@ from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator, Sample, UserSums, estimate
 from ipseval.inference._bootstrap import Bootstrap, Key, blocks, draw_counts
-from ipseval.inference._linear import Stack, groups, stacks
+from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import PowerLawPropensity, Propensity
@@ -96,16 +96,16 @@ def bootstrap_refit(
     check_callable("refit", refit)
     check_positive_int("n_resamples", n_resamples)
     first = next(iter(samples.values()))
-    keys = [(name, m.label, e.label) for name in samples for m in metrics for e in estimators]
+    keys = keys_of(samples, metrics, estimators)
     originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]
-    parts, rest = stacks(samples, metrics)
+    parts = stacks(samples, metrics)
     seed = as_generator(rng).integers(2**63, size=2).tolist()
     n_users = first.ranked.n_population
     rows = []
     for number, size in blocks(n_resamples, n_users):
         for counts in draw_counts(n_users, size, seed, number):
             fitted = _checked(refit(counts.astype(np.int64)), first)
-            rows.append(_replicate(samples, metrics, estimators, parts, rest, fitted, counts))
+            rows.append(_replicate(samples, metrics, estimators, parts, fitted, counts))
     return Bootstrap(
         keys=tuple(keys),
         values=readonly(np.array(originals)),
@@ -118,8 +118,7 @@ def _replicate(
     samples: Mapping[str, Sample],
     metrics: Sequence[Metric],
     estimators: Sequence[Estimator],
-    parts: Sequence[Stack],
-    rest: Sequence[tuple[str, Metric]],
+    parts: Stacks,
     propensity: Propensity,
     counts: FloatArray,
 ) -> dict[Key, float]:
@@ -128,18 +127,15 @@ def _replicate(
     values = propensity.at(ranked.user, ranked.item)
     known = ~np.isnan(values)
     if not counts[ranked.user[known]].any():
-        return {(n, m.label, e.label): float("nan") for n in samples for m in metrics for e in estimators}
+        return dict.fromkeys(keys_of(samples, metrics, estimators), float("nan"))
     now = {name: one.under(values, propensity.is_probability) for name, one in samples.items()}
-    if not known.all():
-        parts, rest = stacks(now, metrics)
     first = next(iter(now.values()))
-    linear, others = groups(parts, estimators, first)
+    linear, others = groups(now, metrics, estimators, parts if known.all() else None)
     result: dict[Key, float] = {}
     times = counts[first.ranked.users]
     for group in linear:
         estimates = group.form.coefficients(first.weights, times) @ group.contributions
         result.update(zip(group.keys, estimates.tolist(), strict=True))
-    others += [(model, metric, estimator) for model, metric in rest for estimator in estimators]
     for model, metric, estimator in others:
         sums = estimator.sums(now[model], metric)
         result[model, metric.label, estimator.label] = resampled_value(sums, counts)

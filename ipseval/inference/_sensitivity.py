@@ -17,6 +17,7 @@ from ipseval.estimators import Estimator, Sample
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._curves import Curves
 from ipseval.inference._intervals import normal_interval
+from ipseval.inference._linear import keys_of
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 
@@ -180,7 +181,7 @@ def sensitivity(
     curves = Curves.of(samples, metrics, estimators, propensity)
     values, slopes = curves.values(grid)
     errors = curves.standard_errors(grid, values) if standard_errors else {}
-    keys = [(model, m.label, e.label) for model in samples for m in metrics for e in estimators]
+    keys = keys_of(samples, metrics, estimators)
     unknown = np.full(grid.size, np.nan)
     parts = []
     for key in keys:
