@@ -18,7 +18,7 @@ import pytest
 
 from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.errors import InputError
-from tests.test_distributed import METRICS, UP_TO_A_FACTOR, as_arrays, assert_same, example, local
+from tests.test_distributed import METRICS, SCALED, UP_TO_A_FACTOR, as_arrays, assert_same, example, local
 
 OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "snips", "snips-global"), "propensity": UP_TO_A_FACTOR}
 
@@ -108,6 +108,27 @@ def test_dask_takes_frames_that_are_partitioned_already_and_factors(frames, clus
         evaluate_dask({"first": dask_frames(frames, 3)["first"]}, train, test, partitioned=True)
 
 
+def population(frames):
+    """Return what evaluates ips over users of whom some have no row, by factors, and the local result."""
+    users = np.arange(700)
+    items = np.sort(pd.concat([frames["train"]["item"], frames["test"]["item"]]).unique())
+    rng = np.random.default_rng(1)
+    models = {name: (rng.normal(size=(700, 2)), rng.normal(size=(items.size, 2))) for name in ("one", "two")}
+    options = {"users": users, "items": items, "metrics": ("auc", "recall@5"), "estimators": ("ips", "snips")}
+    options |= {"propensity": SCALED, "n_relevant": 20}
+    return models, options, local(frames, models, **options)
+
+
+@needs_dask
+def test_dask_counts_users_without_a_row_in_ips(frames, cluster):
+    models, options, whole = population(frames)
+    given = dask_frames(frames)
+    ours = evaluate_dask(models, given["train"], given["test"], **options)
+    ips_of_recall = ours.frame.query("metric == 'recall@5' and estimator == 'ips'")
+    assert ips_of_recall["n_users"].tolist() == [700, 700]
+    assert_same(ours, whole)
+
+
 def slow(frame: pd.DataFrame, folder: str) -> pd.DataFrame:
     """Leave a trace of the process that works on a partition, and take a while."""
     Path(folder, f"{os.getpid()}").touch()
@@ -183,6 +204,16 @@ def test_spark_gives_the_numbers_of_the_local_path(frames, expected, spark):
     }
     ours = evaluate_spark(models, given["train"], given["test"], **OPTIONS)
     assert_same(ours, expected)
+
+
+@needs_spark
+def test_spark_counts_users_without_a_row_in_ips(frames, spark):
+    models, options, whole = population(frames)
+    given = spark_frames(frames, spark)
+    ours = evaluate_spark(models, given["train"], given["test"], per_user=True, **options)
+    assert_same(ours, whole)
+    key = ("one", "auc", "ips")
+    pd.testing.assert_series_equal(ours.per_user(*key), whole.per_user(*key))
 
 
 @needs_spark
