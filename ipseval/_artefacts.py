@@ -2,6 +2,8 @@
 
 Results, baselines, studies and ranks are written here. A text is sealed by a checksum of its content; an
 archive is a .npz of arrays with a JSON header that holds a checksum of each. Nothing is ever unpickled.
+Files that are missing, damaged, changed by hand or by a merge, of another kind or version, or that unpack to
+far more than their size, and places that cannot be written to, are an `InputError` that says what to do.
 """
 
 from __future__ import annotations
@@ -39,13 +41,7 @@ Pathlike = str | os.PathLike[str]
 
 
 def writable(path: Pathlike) -> Path:
-    """Return the file that `path` stands for, its folder made; to be called before a long computation.
-
-    Raises
-    ------
-    InputError
-        When it is a folder or a device, or its folder cannot be made or written to.
-    """
+    """Return the file that `path` stands for, its folder made; to be called before a long computation."""
     try:
         file = Path(path).resolve()
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -66,11 +62,6 @@ def writing(path: Pathlike) -> Iterator[IO[bytes]]:
 
     The content goes to a file of another name, is flushed to the disk, and is renamed, which POSIX does at
     once. A process that is killed leaves the old file or the new one, whole.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written; nothing is left behind.
     """
     file = writable(path)
     remove_leftovers(file.parent)
@@ -144,13 +135,7 @@ def open_archive(path: Pathlike) -> Iterator[zipfile.ZipFile]:
 
 
 def read_arrays(path: Pathlike) -> dict[str, AnyArray]:
-    """Return the arrays of a .npz file by name.
-
-    Raises
-    ------
-    InputError
-        When the file is missing, damaged, encrypted or pickled, or unpacks to far more than its size.
-    """
+    """Return the arrays of a .npz file by name."""
     with reading(path), open_archive(path) as archive:
         return {name.removesuffix(_ARRAY): _array(archive, name) for name in archive.namelist()}
 
@@ -162,13 +147,7 @@ def seal(kind: str, content: Mapping[str, Any]) -> str:
 
 
 def read_sealed(path: Pathlike, kind: str, advice: str) -> dict[str, Any]:
-    """Return the content of a sealed file.
-
-    Raises
-    ------
-    InputError
-        When it is missing, damaged, changed by hand or by a merge, or of another kind or version.
-    """
+    """Return the content of a sealed file."""
     with reading(path, advice):
         body = json.loads(Path(path).read_bytes())
     check_kind(path, body, kind, advice)
@@ -194,13 +173,7 @@ def check_kind(path: Pathlike, header: Any, kind: str, advice: str) -> None:
 
 
 def write_archive(path: Pathlike, kind: str, header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
-    """Write arrays with a header of plain JSON values as one archive, readable by `numpy.load`.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written, or an array holds objects that are neither numbers nor text.
-    """
+    """Write arrays with a header of plain JSON values as one archive, readable by `numpy.load`."""
     body = {
         "format": kind,
         "format_version": FORMAT_VERSION,
@@ -221,13 +194,7 @@ def write_archive(path: Pathlike, kind: str, header: Mapping[str, Any], arrays: 
 
 
 def read_archive(path: Pathlike, kind: str, advice: str) -> tuple[dict[str, Any], list[AnyArray]]:
-    """Return header and arrays of an archive that `write_archive` has written.
-
-    Raises
-    ------
-    InputError
-        When it is missing or damaged, or of another kind or version.
-    """
+    """Return header and arrays of an archive that `write_archive` has written."""
     with reading(path, advice), open_archive(path) as archive:
         header = json.loads(archive.read(HEADER))
         check_kind(path, header, kind, advice)

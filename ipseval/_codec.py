@@ -23,24 +23,13 @@ def save(path: str | os.PathLike[str], kind: str, value: Any, **about: Any) -> N
 
     Dataclasses of the library are stored by their fields, without caches; of an object of the caller's own,
     what a file can hold: see `NotStored`.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written, or ids are neither numbers nor text.
     """
     arrays = _Arrays()
     write_archive(path, kind, {"about": about, "value": _encode(value, arrays)}, arrays.found)
 
 
 def load(path: str | os.PathLike[str], kind: str, advice: str) -> tuple[Any, dict[str, Any]]:
-    """Return the value that `save` has written, equal in every bit, and what was said about it.
-
-    Raises
-    ------
-    InputError
-        When the file is missing, damaged, of another kind, or of a version with other fields.
-    """
+    """Return the value that `save` has written, equal in every bit, and what was said about it."""
     header, arrays = read_archive(path, kind, advice)
     written = f"It was written by ipseval {header.get('ipseval')}. {advice}"
     with reading(path, written):

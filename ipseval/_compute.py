@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,6 +119,16 @@ class _BlasHold:
 
 
 _HOLD = _BlasHold()
+
+
+def quiet_tqdm() -> Any:
+    """Return tqdm of terminal or notebook; a notebook without ipywidgets has the terminal's, unsaid."""
+    from tqdm import TqdmWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 @contextmanager

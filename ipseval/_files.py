@@ -18,13 +18,7 @@ ARRAYS = (".npy", ".npz")
 
 
 def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Return the table in a CSV, TSV or Parquet file; `columns` are renamed where it has them.
-
-    Raises
-    ------
-    InputError
-        For a missing file, another suffix, or content that cannot be parsed.
-    """
+    """Return the table in a CSV, TSV or Parquet file; `columns` are renamed where it has them."""
     path = _existing(path)
     if path.suffix not in TABLES:
         raise InputError(f"{path}: expected a table ending in {', '.join(TABLES)}.")
@@ -46,13 +40,7 @@ def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd
 
 
 def read_array(path: str | Path) -> AnyArray:
-    """Return the array in a .npy file (memory-mapped, read-only) or the only one in a .npz file.
-
-    Raises
-    ------
-    InputError
-        For a missing or damaged file, pickled content, or a .npz with several arrays.
-    """
+    """Return the array in a .npy file (memory-mapped, read-only) or the only one in a .npz file."""
     path = _existing(path)
     if path.suffix == ".npz":
         arrays = read_arrays(path)

@@ -103,8 +103,7 @@ THIRD_PARTY = {
     "splits": {"pandas"},
     "datasets": {"pandas", "pooch"},
     "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},
-    "_compute": {"threadpoolctl"},
-    "ranking": {"tqdm"},
+    "_compute": {"threadpoolctl", "tqdm"},
     "ranking._scorers": {"pandas"},
     "ranking._candidates": {"narwhals"},
     "ranking._kernels_numba": {"numba"},
@@ -132,7 +131,7 @@ THIRD_PARTY = {
     "_provenance": {"pandas"},
     "plots": {"pandas", "matplotlib"},
     "validation": {"pandas", "scipy", "tqdm"},
-    "protocols": {"pandas", "tqdm"},
+    "protocols": {"pandas"},
     "protocols._compare": {"scipy"},
     "distributed": {"pandas", "scipy"},
     "distributed._dask": {"dask"},
@@ -381,4 +380,4 @@ def test_the_rules_refuse_what_they_should_refuse():
     assert not check("ranking._exact", "ipseval.propensity._base")
     assert not check("ranking._exact", "ipseval.ranking")
     assert not check("ranking._exact", "ipseval")
-    assert allowed("ranking._lists") == {"numpy", "pandas", "tqdm"}
+    assert allowed("ranking._lists") == {"numpy", "pandas"}

@@ -22,7 +22,7 @@ import ipseval
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions
 from ipseval.protocols import Protocol
-from ipseval.protocols._store import Store
+from ipseval.protocols._run import Store
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.splits import Split, split_random
 

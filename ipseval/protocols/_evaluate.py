@@ -17,7 +17,6 @@ from ipseval.estimators import Estimate, resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
-from ipseval.protocols._protocol import Protocol
 from ipseval.protocols._run import Ranked
 
 FRAME_COLUMNS = (
@@ -115,25 +114,17 @@ def evaluate_protocol(
     parts = np.stack([_contribution(one, places, log.n_users) for row in estimates for one in row], axis=1)
     shifts = _replicates(parts, options, first.log).reshape(-1, len(keys), len(models))
     cubes = parts.reshape(log.n_users, len(keys), len(models))
-    results, rows = [], []
+    results, rows, protocol = [], [], first.protocol
     for number, (metric, estimator, gamma) in enumerate(keys):
-        protocol = first.protocol
-        setting = Setting(
-            first.log,
-            protocol.split_label,
-            protocol.core_label,
-            protocol.candidates_label,
-            estimator,
-            gamma,
-        )
+        labels = (protocol.split_label, protocol.core_label, protocol.candidates_label)
+        setting = Setting(first.log, *labels, estimator, gamma)
         values = np.array([np.mean([one.value for one in repeated]) for repeated in estimates[number]])
         n_entered = _entered(estimates[number]).size
         covariance = _covariance(cubes[:, number], n_entered)
         note = "; ".join(dict.fromkeys(note for one in estimates[number][0] for note in one.notes))
-        results.append(
-            Result(setting, metric, values, covariance, values + shifts[:, number], n_entered, note)
-        )
-        rows += _rows(results[-1], models, estimates[number], repeats, protocol)
+        replicates = values + shifts[:, number]
+        results.append(Result(setting, metric, values, covariance, replicates, n_entered, note))
+        rows += _rows(results[-1], models, estimates[number], repeats)
     where = f"{first.log} {first.protocol.split_label}"
     return results, rows, [(text, where) for text in dict.fromkeys(warned)]
 
@@ -161,16 +152,15 @@ def _evaluations(
     return found
 
 
-def _contribution(repeats: Iterable[Estimate], places: IntArray, n_users: int) -> FloatArray:
+def _contribution(repeats: Sequence[Estimate], places: IntArray, n_users: int) -> FloatArray:
     """Return ψ_u/n of each user of the log, averaged over repeats; 0 for users that did not enter."""
-    total, count = np.zeros(n_users), 0
+    total = np.zeros(n_users)
     for one in repeats:
         if one.sums.n_users:
             total[places[one.user_sums.users]] += one.influence / one.sums.n_users
         else:
             total[:] = np.nan
-        count += 1
-    return total / count
+    return total / len(repeats)
 
 
 def _entered(estimates: Iterable[Iterable[Estimate]]) -> IntArray:
@@ -203,11 +193,7 @@ def _replicates(parts: FloatArray, options: Options, log: str) -> FloatArray:
 
 
 def _rows(
-    result: Result,
-    models: list[str],
-    estimates: list[list[Estimate]],
-    repeats: Sequence[Ranked],
-    protocol: Protocol,
+    result: Result, models: list[str], estimates: list[list[Estimate]], repeats: Sequence[Ranked]
 ) -> list[tuple[object, ...]]:
     setting = result.setting
     where = (setting.log, setting.split, setting.k_core, setting.candidates)
@@ -219,7 +205,7 @@ def _rows(
         values = np.array([one.value for one in repeated])
         spread = float(values.std(ddof=1)) if values.size > 1 else np.nan
         n_positives = sum(one.n_positives for one in repeated)
-        counts = (protocol.n_repeats, _entered([repeated]).size, n_positives, *n_cold)
+        counts = (len(repeats), _entered([repeated]).size, n_positives, *n_cold)
         note = "; ".join(dict.fromkeys(note for one in repeated for note in one.notes))
         numbers = (float(value), float(error), spread, *counts)
         rows.append((*where, model, result.metric, setting.estimator, gamma, *numbers, note))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import re
 import sys
@@ -16,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._artefacts import array_digest
+from ipseval._provenance import sha256
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 
@@ -24,23 +24,13 @@ _DATA = ("builtins", "collections", "functools", "numpy", "pandas")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def digest(*texts: str) -> str:
-    """Return a short hash of texts."""
-    joined = "\x1f".join(texts)
-    return hashlib.sha256(joined.encode()).hexdigest()[:32]
-
-
 def fingerprint(value: Any) -> str:
     """Return a text that is the same for the same content.
 
     Functions count with their source, defaults, captured variables and, followed in turn, what they name in
     their module: functions, classes and data. `functools.partial` counts with its arguments. Libraries count
-    with their version; other objects with their class and attributes.
-
-    Raises
-    ------
-    InputError
-        For an object whose content cannot be read, so that a change would go unnoticed.
+    with their version; other objects with their class and attributes. An object whose content cannot be read,
+    so that a change would go unnoticed, is an `InputError`.
     """
     return _Reader().read(value)
 
@@ -48,7 +38,7 @@ def fingerprint(value: Any) -> str:
 def log_fingerprint(log: Interactions) -> str:
     """Return a hash of the pairs, ids, values and times of a log, in row order."""
     arrays = (log.user, log.item, log.user_ids, log.item_ids, log.value, log.timestamp)
-    return digest(*("none" if array is None else array_digest(array) for array in arrays))
+    return sha256(*("none" if array is None else array_digest(array) for array in arrays))
 
 
 class _Reader:
@@ -107,7 +97,7 @@ class _Reader:
             for name in sorted(named & function.__globals__.keys())
         }
         given = self.read([function.__defaults__, function.__kwdefaults__, captured, followed])
-        return f"function({digest(_name(function), source, given)})"
+        return f"function({sha256(_name(function), source, given)})"
 
     def _followed(self, value: Any, named: set[str]) -> str:
         """Return the text of what a function names in its module; what cannot be read counts by its type."""

@@ -132,20 +132,15 @@ class Protocol:
 
     def splits(self, core: Interactions, rng: int) -> Iterator[Split]:
         """Return the splits of a log that is already filtered, one for each repeat."""
-        shares = {
-            "test_fraction": self.test_fraction,
-            "validation_fraction": self.validation_fraction,
-        }
-        if self.order == "random" and self.holdout == "ratio":
-            return repeated_splits(core, self.n_repeats, method=split_random, rng=rng, **shares)
+        key = self.split_key
+        sizes = {name: key[name] for name in key if name not in ("order", "holdout", "k_core")}
+        by_share = split_random if self.holdout == "ratio" else split_leave_one_out
         if self.order == "random":
-            return repeated_splits(
-                core, self.n_repeats, method=split_leave_one_out, rng=rng, n_validation=self.n_validation
-            )
+            return repeated_splits(core, self.n_repeats, method=by_share, rng=rng, **sizes)
         if self.holdout == "leave-one-out":
-            return iter([split_leave_one_out(core, order="temporal", n_validation=self.n_validation)])
+            return iter([split_leave_one_out(core, order="temporal", **sizes)])
         by_time = split_temporal if self.holdout == "ratio" else split_global_time
-        return iter([by_time(core, **shares)])
+        return iter([by_time(core, **sizes)])
 
 
 def grid(
@@ -189,21 +184,11 @@ def grid(
     for name, values in lists.items():
         if isinstance(values, (str, int)):
             raise InputError(f"{name} must be a list of values; got {values!r}. Write [{values!r}].")
-    if isinstance(candidates, Mapping):
-        pools = list(candidates.items())
-    else:
-        pools = [("", pool) for pool in candidates]
+    pools = candidates.items() if isinstance(candidates, Mapping) else [("", pool) for pool in candidates]
     found = [
-        Protocol(
-            one_order,
-            one_holdout,
-            core,
-            pool,
-            name,
-            n_repeats=n_repeats if one_order == "random" else 1,
-            **options,
-        )
-        for core, one_holdout, one_order, (name, pool) in product(k_core, list(holdout), list(order), pools)
+        Protocol(one_order, one_holdout, core, pool, name, n_repeats=n, **options)
+        for core, one_holdout, one_order, (name, pool) in product(k_core, holdout, order, pools)
+        for n in [n_repeats if one_order == "random" else 1]
         if not (one_order == "random" and one_holdout == "global-time")
     ]
     if not found:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,11 +17,16 @@ from ipseval._checks import check_choice, counted
 from ipseval.errors import InputError
 from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
 from ipseval.protocols._evaluate import Result
-from ipseval.protocols._report import study_tables
-from ipseval.report import Reported, Tables, csv_text
+from ipseval.protocols._protocol import LEGEND
+from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, csv_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+NAMES = {"split": "splits", "k_core": "filters", "candidates": "candidates", "estimator": "estimators"}
+NAMES["log"] = "logs"
+MAX_EXAMPLES = 12
+IDENTICAL = "snips is identical to aoa here"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,9 +162,7 @@ class ProtocolStudy(Reported):
             groups.setdefault(tuple(where[name] for name in where if name != "log"), []).append(one)
         rows = []
         for group in groups.values():
-            row: dict[str, object] = {
-                name: value for name, value in _where(group[0]).items() if name != "log"
-            }
+            row: dict[str, object] = {key: text for key, text in _where(group[0]).items() if key != "log"}
             mean = mean_of_comparisons(group, over=over, confidence_level=self.confidence_level)
             row |= {} if mean is None else mean.to_dict()
             alpha = 1 - self.confidence_level
@@ -211,7 +216,7 @@ class ProtocolStudy(Reported):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
-        return study_tables(self, digits=digits)
+        return _tables(self, digits)
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write report.md, estimates.csv and one agreement_<factor>.csv per factor; return the files."""
@@ -228,3 +233,148 @@ def _where(one: ProtocolComparison) -> dict[str, str]:
     """Return the columns that say what a comparison is about."""
     row = {f"{one.factor}_a": one.level_a, f"{one.factor}_b": one.level_b}
     return row | one.other_levels() | {"metric": one.metric}
+
+
+def _tables(study: ProtocolStudy, digits: int) -> Tables:
+    found = {factor: study.comparisons(factor, reference=_reference(study, factor)) for factor in FACTORS}
+    compared = {factor: comparisons for factor, comparisons in found.items() if comparisons}
+    parts: list[Part] = []
+    for factor in compared:  # logs come last
+        parts += _table_section(study, factor, digits) if factor != "log" else _matrix_section(study, digits)
+    parts += [*_verdict_section(study, compared), Heading("What to know"), Notes(_notes(study))]
+    return Tables(_summary(study), tuple(parts), title="Protocol study")
+
+
+def _summary(study: ProtocolStudy) -> tuple[str, ...]:
+    counts = ", ".join(
+        f"{len(study.levels(factor))} {NAMES[factor]} ({', '.join(study.levels(factor))})"
+        for factor in FACTORS
+    )
+    n_pairs = len(study.models) * (len(study.models) - 1) // 2
+    return (
+        f"{counted(len(study.models), 'recommender')} ({', '.join(study.models)}); {counts}; metrics "
+        f"{', '.join(study.metrics)}.",
+        LEGEND,
+        "or@k is the share of the top k in common, src Spearman's correlation, tau_b Kendall's. ipc is the "
+        f"number of inverted pairs of recommenders, of {n_pairs}. n_beyond counts, over all logs, the pairs "
+        "that swap beyond their uncertainty.",
+        f"Brackets hold {study.confidence_level:.0%} bootstrap intervals over the users of these logs. A "
+        "replicate carries the noise of the data twice. Intervals therefore lean towards less agreement, and "
+        "need not hold the value.",
+        "Tables show the first level of what they do not compare. agreement_*.csv have all levels.",
+    )
+
+
+def _reference(study: ProtocolStudy, factor: str) -> str | None:
+    """Return the level that tables compare with: the full catalogue, the first estimator; else all pairs."""
+    levels = study.levels(factor)
+    if factor == "candidates" and "full" in levels:
+        return "full"
+    return levels[0] if factor in ("candidates", "estimator") else None
+
+
+def _first_levels(study: ProtocolStudy) -> dict[str, str]:
+    return {name: study.levels(name)[0] for name in ("k_core", "candidates", "estimator")}
+
+
+def _table_section(study: ProtocolStudy, factor: str, digits: int) -> list[Part]:
+    """Return one table per metric, with every split, and the first level of what else does not differ."""
+    fixed = {name: value for name, value in _first_levels(study).items() if name != factor}
+    parts: list[Part] = [Heading(f"Between {NAMES[factor]} ({', '.join(fixed.values())})")]
+    for metric in study.metrics:
+        table = study.table(factor, metric=metric, reference=_reference(study, factor))
+        for name, value in fixed.items():
+            table = table[table[name] == value]
+        constant = ["split"] if "split" in table and table["split"].nunique() == 1 else []
+        table = table.drop(columns=["metric", *fixed, *constant])
+        parts += [Heading(metric, 3), Table.of(table, formats=f".{digits}f", n_keys=2)]
+    return parts
+
+
+def _matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
+    parts: list[Part] = [Heading("Between logs: mean src over all settings")]
+    for metric in study.metrics:
+        matrix = study.matrix("log", "src", metric=metric).reset_index(names="log")
+        parts += [Heading(metric, 3), Table.of(matrix, formats=f".{digits}f")]
+    return parts
+
+
+def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[ProtocolComparison]]) -> list[Part]:
+    """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty."""
+    alpha = 1 - study.confidence_level
+    parts: list[Part] = [
+        Heading("Which differences are larger than their uncertainty"),
+        "Two settings differ beyond their uncertainty when some pair of recommenders is in opposite order, "
+        f"clear of zero in both. The test is Gail and Simon's at {alpha:.0%}, Holm-corrected over the pairs "
+        "of recommenders. Other differences in order may be noise between users.",
+    ]
+    for factor, found in comparisons.items():
+        parts.append(Heading(NAMES[factor].capitalize(), 3))
+        pairs: dict[tuple[str, str], list[ProtocolComparison]] = {}
+        for one in found:
+            pairs.setdefault((one.level_a, one.level_b), []).append(one)
+        rows = []
+        for (a, b), group in pairs.items():
+            known = [one for one in group if one.agreement is not None]
+            clear = [one for one in known if one.beyond_uncertainty(alpha)]
+            inverted = [one for one in known if one.inversions]
+            rows.append((a, b, len(known), len(inverted), len(clear), _most_frequent(clear, alpha)))
+        columns = ("a", "b", "comparisons", "another order", "beyond uncertainty", "most frequent swap")
+        parts += [
+            Table.of(pd.DataFrame(rows, columns=columns), n_keys=2),
+            Notes(_examples(study, factor, found, alpha)),
+        ]
+    return parts
+
+
+def _most_frequent(comparisons: Sequence[ProtocolComparison], alpha: float) -> str:
+    swaps = Counter(
+        f"{swap.better_in_a} > {swap.better_in_b} under a, the reverse under b"
+        for one in comparisons
+        for swap in one.beyond_uncertainty(alpha)
+    )
+    return "".join(f"{text} ({count})" for text, count in swaps.most_common(1))
+
+
+def _examples(
+    study: ProtocolStudy, factor: str, comparisons: Sequence[ProtocolComparison], alpha: float
+) -> tuple[str, ...]:
+    """Return a line per comparison with clear swaps, those at the first level of other factors if any."""
+    clear = [one for one in comparisons if one.beyond_uncertainty(alpha)]
+    if not clear:
+        return ("No pair of recommenders swaps beyond its uncertainty.",)
+    first = _first_levels(study)
+    usual = [one for one in clear if {**one.other_levels(), **first} == {**first, **one.other_levels()}]
+    chosen = (usual or clear)[:MAX_EXAMPLES]
+    lines = []
+    for one in chosen:
+        swaps = one.beyond_uncertainty(alpha)
+        shown = "; ".join(
+            f"{swap.better_in_a} > {swap.better_in_b} under {one.level_a}, the reverse under {one.level_b} "
+            f"(p = {swap.p_value:.2g})"
+            for swap in swaps[:2]
+        )
+        more = f"; and {len(swaps) - 2} more" if len(swaps) > 2 else ""
+        lines.append(f"{', '.join(one.other_levels().values())}, {one.metric}: {shown}{more}.")
+    if len(clear) > len(chosen):
+        lines.append(f"and {len(clear) - len(chosen)} other comparisons: agreement_{factor}.csv.")
+    return tuple(lines)
+
+
+def _notes(study: ProtocolStudy) -> tuple[str, ...]:
+    notes = list(study.notes)
+    same = study.frame[study.frame["note"].str.contains(IDENTICAL, regex=False)]
+    if len(same):
+        splits = same.groupby("split", sort=False)["log"].unique()
+        where = "; ".join(f"{split} ({', '.join(logs)})" for split, logs in splits.items())
+        notes.insert(
+            0,
+            f"Every user has one positive under {where}: there per-user snips equals aoa for every γ, "
+            "whatever the propensity. Their agreement is no evidence of anything; snips-global does use the "
+            "weights.",
+        )
+    notes.append(
+        "Intervals and tests are over users of the recommenders as trained. Another training set or seed "
+        "adds to the uncertainty; std_repeats in estimates.csv shows it for repeated splits."
+    )
+    return tuple(dict.fromkeys(notes))

@@ -1,25 +1,73 @@
-"""Training and ranking of a study: each model once per split, each rank stored as soon as it is there."""
+"""Training and ranking of a study: each model once per split, the ranks stored as soon as they are there."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ipseval._artefacts import remove_leftovers, writable
+from ipseval._codec import load, save
 from ipseval._compute import ComputeOptions
+from ipseval._provenance import sha256
 from ipseval._requests import check_models
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.protocols._fingerprint import digest, fingerprint, log_fingerprint
+from ipseval.protocols._fingerprint import fingerprint, log_fingerprint
 from ipseval.protocols._protocol import Protocol
-from ipseval.protocols._store import Store
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, k_core
 
 FitFunction = Callable[[Interactions], Any]
+Advance = Callable[[int], object]
+KIND = "ipseval-ranks"
+ADVICE = "Delete it and run the study again."
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of ranks, one file each, keyed by content; many processes and threads may share it."""
+
+    folder: Path
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Store:
+        """Return the store in `path`, which is made if needed; leftovers of killed processes are removed."""
+        folder = writable(Path(path) / "ranks" / "any").parent
+        remove_leftovers(folder)
+        return cls(folder)
+
+    def file(self, key: str) -> Path:
+        """Return where the ranks of `key` are, or would be."""
+        return self.folder / f"{key}.npz"
+
+    def write(self, key: str, ranked: RankedPositives, about: dict[str, Any]) -> None:
+        """Store ranks, whole or not at all; `about` says in words what they are."""
+        save(self.file(key), KIND, ranked, **about)
+
+    def read(self, key: str, split: Split) -> tuple[RankedPositives, dict[str, Any]]:
+        """Return stored ranks of a split and what was said of them; an error when they are of others."""
+        ranked, about = load(self.file(key), KIND, ADVICE)
+        known = isinstance(ranked, RankedPositives) and all(
+            np.array_equal(getattr(ranked, name), getattr(split, name)) for name in ("user_ids", "item_ids")
+        )
+        if known:
+            pair_key = ranked.user * np.int64(split.n_items) + ranked.item
+            known = pair_key.size == len(split.test) - ranked.n_not_candidates
+            known = known and bool(np.isin(pair_key, split.test.pair_key).all())
+        if not known:
+            raise InputError(
+                f"{self.file(key)} ranks other positives than this split holds: it was made by another "
+                "version. Delete it, or give the study another folder."
+            )
+        return ranked, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +125,7 @@ class Plan:
 
     def key(self, log: str, protocol: Protocol, repeat: int, model: str) -> str:
         """Return the key of one ranking."""
-        return digest(
+        return sha256(
             __version__,
             self._prints[1][log],
             fingerprint(protocol.split_key),
@@ -94,7 +142,7 @@ class Plan:
         return {**where, "repeat": repeat, "rng": self.rng}
 
 
-def run(plan: Plan, advance: Callable[[int], object]) -> Iterator[Ranked]:
+def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
     """Yield the ranks of every protocol and repeat, computing and storing what is not stored.
 
     `advance(n)` is called for every n rankings that are there.
@@ -109,25 +157,21 @@ def run(plan: Plan, advance: Callable[[int], object]) -> Iterator[Ranked]:
                 for model in plan.models:
                     _rank_group(plan, log_name, group, repeat, split, model, advance)
                 for protocol in group:
-                    keys = {model: plan.key(log_name, protocol, repeat, model) for model in plan.models}
-                    stored = {model: plan.store.read(key, split) for model, key in keys.items()}
+                    stored = {
+                        model: plan.store.read(plan.key(log_name, protocol, repeat, model), split)
+                        for model in plan.models
+                    }
                     ranks = {model: ranked for model, (ranked, _) in stored.items()}
                     warned = [text for _, about in stored.values() for text in about["warnings"]]
                     yield Ranked(log_name, protocol, repeat, split, ranks, tuple(dict.fromkeys(warned)))
 
 
 def _rank_group(
-    plan: Plan,
-    log: str,
-    group: list[Protocol],
-    repeat: int,
-    split: Split,
-    model: str,
-    advance: Callable[[int], object],
+    plan: Plan, log: str, group: list[Protocol], repeat: int, split: Split, model: str, advance: Advance
 ) -> None:
     """Train one model and store its ranks under every protocol of the group that lacks them."""
     keys = {plan.key(log, protocol, repeat, model): protocol for protocol in group}
-    missing = {key: protocol for key, protocol in keys.items() if not plan.store.has(key)}
+    missing = {key: protocol for key, protocol in keys.items() if not plan.store.file(key).exists()}
     advance(len(group) - len(missing))
     if not missing:
         return
@@ -147,16 +191,12 @@ def _rank_group(
     except SystemExit as error:
         raise InputError(f"model {model!r} ended the program (SystemExit: {error}).") from error
     except Exception as error:  # a user's fit function may raise anything; it is passed on with its place
+        where = f"{group[0].split_label}, {group[0].core_label}"
         error.add_note(
-            f"in the study: model {model!r}, log {log!r}, {_first_label(group)}, repeat {repeat}. What was "
+            f"in the study: model {model!r}, log {log!r}, {where}, repeat {repeat}. What was "
             "ranked before is stored; run the study again to go on."
         )
         raise
-
-
-def _first_label(group: list[Protocol]) -> str:
-    """Return split and filter of a group, for messages."""
-    return f"{group[0].split_label}, {group[0].core_label}"
 
 
 def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from tqdm import TqdmWarning
 
 from ipseval._checks import check_fraction, check_positive_int
-from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
@@ -19,8 +18,7 @@ from ipseval.interactions import Interactions
 from ipseval.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
 from ipseval.protocols._protocol import Protocol, grid
 from ipseval.protocols._result import ProtocolStudy
-from ipseval.protocols._run import FitFunction, Plan, Ranked, check_inputs, run
-from ipseval.protocols._store import Store
+from ipseval.protocols._run import FitFunction, Plan, Ranked, Store, check_inputs, run
 
 
 def study(
@@ -113,14 +111,10 @@ def _evaluate_all(
     plan: Plan, options: Options, total: int, progress: bool | None
 ) -> tuple[list[Result], list[Any], list[str]]:
     """Return results, rows and notes of all protocols, in the order of logs and protocols as given."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets has the terminal's bar
-        from tqdm.auto import tqdm
     found = {}
     waiting: dict[tuple[str, str], list[Ranked]] = {}
-    with tqdm(
-        total=total, desc="study", unit="ranking", disable=None if progress is None else not progress
-    ) as bar:
+    disable = None if progress is None else not progress
+    with quiet_tqdm()(total=total, desc="study", unit="ranking", disable=disable) as bar:
         for ranked in run(plan, bar.update):
             key = (ranked.log, ranked.protocol.label)
             repeats = waiting.setdefault(key, [])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ipseval._border import guard
+from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._exact import rank_positives
 from ipseval.ranking._ranked import RankedPositives
-from ipseval.ranking._sampled import SampledCandidates
 from ipseval.ranking._sampling import Sampling
 
 __all__ = ["RankedPositives", "SampledCandidates", "Sampling", "rank_positives"]

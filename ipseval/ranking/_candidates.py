@@ -26,13 +26,7 @@ class CandidateLists:
 
     @classmethod
     def of(cls, frame: Any, split: Split, name: str) -> CandidateLists:
-        """Return the lists of a data frame with columns user and item.
-
-        Raises
-        ------
-        InputError
-            For unknown ids, repeated pairs, or when only training items are left.
-        """
+        """Return the lists of a data frame with columns user and item."""
         try:
             log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
         except InputError as error:
@@ -51,13 +45,7 @@ class CandidateLists:
 
 
 def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLists | None:
-    """Return each user's own candidates, or None for the whole catalogue.
-
-    Raises
-    ------
-    InputError
-        When `candidates` is neither "all" nor a data frame with columns user and item.
-    """
+    """Return each user's own candidates, or None for the whole catalogue."""
     if isinstance(candidates, str) and candidates == "all":
         return None
     if not {"user", "item"} <= frame_columns(candidates):
@@ -68,13 +56,7 @@ def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLis
 
 
 def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
-    """Return the sorted codes of the items that may be recommended, from ids or a mask (n_items,).
-
-    Raises
-    ------
-    InputError
-        For unknown ids, or an empty set.
-    """
+    """Return the sorted codes of the items that may be recommended, from ids or a mask (n_items,)."""
     try:
         given = np.asarray(allowed_items)
     except ValueError:  # a list of lists of several lengths

@@ -1,30 +1,107 @@
-"""Draws of competitors: for each user, from a generator of its own."""
+"""Draws of competitors: what is drawn, and the draws for each user, from a generator of its own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._checks import as_float_vector, as_generator, check_choice, check_finite, check_positive_int
+from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
+from ipseval.ranking._sampling import Pool
 from ipseval.ranking._targets import Targets
+from ipseval.splits import Split
+
+POOLS = ("candidates", "unobserved", "unobserved+positives")
 
 
-class DrawScheme(Protocol):
-    """The choices that the draws follow: `SampledCandidates`."""
+@dataclass(frozen=True, eq=False)
+class SampledCandidates:
+    """Draw m competitors of each positive instead of ranking it against all candidates.
+
+    Sampled metrics are not estimates of the full-ranking metrics (AUC excepted): pass the ranks on to
+    `ipseval.correct_sampled`, or rank all candidates, which is fast enough for most catalogues.
+
+    Parameters
+    ----------
+    n_sampled : int
+        m, the number of competitors drawn for each positive.
+    distribution : "uniform", "popularity" or (n_items,) array
+        Probability of an item to be drawn: equal, proportional to its number of training interactions, or
+        proportional to the array (order of `split.item_ids`). Restricted to the user's candidates.
+    per : {"user", "positive"}
+        One sequence of draws shared by a user's positives (each positive skips itself), or a sequence for
+        each positive.
+    replacement : bool
+        Draw with replacement. Without and with unequal probabilities, items are drawn one after the other in
+        proportion to what is left (by exponential keys: time proportional to the catalogue).
+    pool : {"candidates", "unobserved", "unobserved+positives"}
+        What is drawn from. "candidates": all items but the user's training items and the positive itself;
+        other positives may be drawn. The other two make the competition depend on which positives were
+        observed, are biased for that reason and draw an `IdentificationWarning`: "unobserved" leaves all of
+        the user's test positives out; "unobserved+positives" does the same and lets the positives compete
+        with each other in addition.
+    rng : int, Generator or None
+        Source of randomness. Each user has a generator of its own, derived from it, so that the draws depend
+        neither on the other users nor on blocks and threads. A Generator or None is read once, here: the same
+        object draws the same candidates for every recommender.
+
+    Raises
+    ------
+    InputError
+        For an unknown choice, m < 1, or a distribution that is negative, not finite or all 0.
+
+    Examples
+    --------
+    >>> SampledCandidates(100, rng=0)
+    SampledCandidates(100 drawn uniformly, with replacement, per user, seed 0)
+    """
+
+    n_sampled: int
+    distribution: str | AnyArray = field(default="uniform", kw_only=True)
+    per: Literal["user", "positive"] = field(default="user", kw_only=True)
+    replacement: bool = field(default=True, kw_only=True)
+    pool: Pool = field(default="candidates", kw_only=True)
+    rng: RngLike = field(default=None, kw_only=True)
+    key: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_positive_int("n_sampled", self.n_sampled)
+        check_choice("per", self.per, ("user", "positive"))
+        check_choice("pool", self.pool, POOLS)
+        if isinstance(self.distribution, str):
+            check_choice("distribution", self.distribution, ("uniform", "popularity"))
+        object.__setattr__(self, "key", int(as_generator(self.rng).integers(2**63)))
+
+    def __repr__(self) -> str:
+        return f"SampledCandidates({self.description})"
 
     @property
-    def n_sampled(self) -> int: ...
-    @property
-    def per(self) -> str: ...
-    @property
-    def replacement(self) -> bool: ...
-    @property
-    def pool(self) -> str: ...
-    @property
-    def key(self) -> int: ...
+    def description(self) -> str:
+        """The draw in words, for reports."""
+        how = {"uniform": "uniformly", "popularity": "by popularity"}
+        law = how[self.distribution] if isinstance(self.distribution, str) else "by given probabilities"
+        seed = f"seed {self.rng}" if isinstance(self.rng, (int, np.integer)) else f"key {self.key}"
+        where = "" if self.pool == "candidates" else f" from pool {self.pool!r}"
+        with_or_without = "with" if self.replacement else "without"
+        return f"{self.n_sampled} drawn {law}{where}, {with_or_without} replacement, per {self.per}, {seed}"
+
+    def weights(self, split: Split) -> FloatArray | None:
+        """Return the unnormalised probabilities of the items (n_items,); None for uniform."""
+        if isinstance(self.distribution, str):
+            if self.distribution == "uniform":
+                return None
+            return split.train.popularity.astype(np.float64)
+        weights = as_float_vector("distribution", self.distribution, size=split.n_items)
+        check_finite("distribution", weights)
+        if (weights < 0).any() or weights.sum() <= 0:
+            n_negative = int((weights < 0).sum())
+            raise InputError(
+                f"distribution must be >= 0 with a positive sum; {n_negative} entries are below 0."
+            )
+        return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +115,7 @@ class Draws:
 class Drawer:
     """Draws the competitors of one user after the other, each user from a generator of its own."""
 
-    def __init__(self, candidates: DrawScheme, targets: Targets, weights: FloatArray | None) -> None:
+    def __init__(self, candidates: SampledCandidates, targets: Targets, weights: FloatArray | None) -> None:
         self.candidates = candidates
         self.targets = targets
         self.weights = weights

@@ -15,12 +15,13 @@ from ipseval.adapters import adapt
 from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
+from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._lists import is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._run import Resources, kernels_for
-from ipseval.ranking._sampled import SampledCandidates, rank_sampled
+from ipseval.ranking._sampled import rank_sampled
 from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
 from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
@@ -73,8 +74,10 @@ def rank_positives(
     Raises
     ------
     InputError
-        For NaN scores (with their number), a shape that does not match, an unsupported type, a memory limit
-        below the scores of one user.
+        For NaN scores (with their number), a shape that does not match, an unsupported type, an engine that
+        is not installed, a memory limit below the scores of one user; for candidates or lists with unknown
+        ids or repeated pairs, and lists with training items or ranks that are not 1, 2, 3, … within a user;
+        for users with too few candidates to draw from.
 
     Examples
     --------

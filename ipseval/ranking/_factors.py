@@ -52,13 +52,7 @@ class Factors:
 
     @classmethod
     def of(cls, user: AnyArray, item: AnyArray, bias: AnyArray | None, name: str) -> Factors:
-        """Return factors ready for ranking.
-
-        Raises
-        ------
-        InputError
-            For NaN or infinite factors, NaN biases (with their number), and values too large to multiply.
-        """
+        """Return factors ready for ranking."""
         user, item = _floating(user), _floating(item)
         if user.dtype != item.dtype:
             user, item = user.astype(np.float64), item.astype(np.float64)

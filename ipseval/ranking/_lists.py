@@ -39,12 +39,6 @@ def rank_lists(
     counted). K is the length of the longest list; shorter lists are padded with misses, and a positive that
     is not in its user's list gets rank K + 1, which only says "beyond K". Lists of all candidates give the
     whole ranking.
-
-    Raises
-    ------
-    InputError
-        For unknown ids, repeated pairs, training items in a list, NaN scores, or ranks that are not
-        1, 2, 3, … within a user.
     """
     by_rank = "rank" in frame_columns(model)
     try:

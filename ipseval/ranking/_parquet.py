@@ -22,13 +22,7 @@ COUNTS = ("n_above", "n_tied", "n_candidates")
 
 
 def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
-    """Write the fields of RankedPositives as rows of user, item, n_above, n_tied, n_candidates[, gain].
-
-    Raises
-    ------
-    InputError
-        Without pyarrow, and for ids of a type that parquet does not hold.
-    """
+    """Write the fields of RankedPositives as rows of user, item, n_above, n_tied, n_candidates[, gain]."""
     pyarrow, parquet = _pyarrow()
     try:
         ids = {name: pyarrow.array(fields[f"{name}_ids"], from_pandas=False) for name in ("user", "item")}
@@ -65,13 +59,7 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
 
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return the fields that `write` has written, with the same values and types.
-
-    Raises
-    ------
-    InputError
-        Without pyarrow, for a damaged file, one of another origin, or one of a later format.
-    """
+    """Return the fields that `write` has written, with the same values and types."""
     pyarrow, parquet = _pyarrow()
     limits = {"thrift_string_size_limit": 2**31 - 1, "thrift_container_size_limit": 2**31 - 1}
     with reading(path), parquet.ParquetFile(path, **limits, page_checksum_verification=True) as file:

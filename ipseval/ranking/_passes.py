@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
 
 import numpy as np
@@ -46,11 +47,6 @@ def rank_shared(scores: AnyArray, batch: Batch, name: str) -> Counts:
     """Return (n_above, n_tied) of all positives when every user has the same `scores` (n_items,).
 
     The items are sorted once; of what stands above a positive, the user's excluded items are taken off.
-
-    Raises
-    ------
-    InputError
-        When scores are NaN, with their total number.
     """
     scores = comparable(scores)
     n_users = batch.users.size
@@ -125,18 +121,12 @@ def rank_stored(
     kernels: ModuleType,
     resources: Resources,
 ) -> Counts:
-    """Return (n_above, n_tied) of all positives from scores as they are; `columns`: only these items compete.
-
-    Raises
-    ------
-    InputError
-        When scores are NaN, with their total number.
-    """
+    """Return (n_above, n_tied) of all positives from scores as they are; `columns`: only these compete."""
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
     n_nan = np.zeros(batch.users.size, np.int64)  # at the first row of each part: no lock is needed
 
-    def count(first: int, last: int, scores: AnyArray) -> None:
-        part = batch.part(first, last)
+    def count(first: int, scores: AnyArray) -> None:
+        part = batch.part(first, first + scores.shape[0])
         chosen = scores if columns is None else scores[:, columns]
         n_above[part.positives], n_tied[part.positives], n_nan[first] = count_block(part, chosen, kernels)
 
@@ -153,7 +143,7 @@ def rank_stored(
 
     def handle(block: int) -> Iterator[int]:
         first, last = block * size, min((block + 1) * size, n_users)
-        count(first, last, scorer.block(batch.users[first:last]))
+        count(first, scorer.block(batch.users[first:last]))
         yield last - first
 
     def produce(block: int) -> AnyArray:
@@ -161,7 +151,7 @@ def rank_stored(
 
     def handlers(block: int, scores: AnyArray) -> list[Callable[[], None]]:
         rows = range(0, scores.shape[0], PART)
-        return [_counter(count, block * size + row, scores[row : row + PART]) for row in rows]
+        return [partial(count, block * size + row, scores[row : row + PART]) for row in rows]
 
     if parallel:
         run_workers(n_blocks, lambda: handle, resources, n_users)
@@ -169,10 +159,6 @@ def rank_stored(
         run_blocks(n_blocks, produce, handlers, resources, n_users)
     check_nan(int(n_nan.sum()), n_users * n_items, resources.name)
     return n_above, n_tied
-
-
-def _counter(count: Callable[[int, int, AnyArray], None], first: int, scores: AnyArray) -> Callable[[], None]:
-    return lambda: count(first, first + scores.shape[0], scores)
 
 
 def rank_in_lists(
@@ -229,11 +215,6 @@ def comparable(scores: AnyArray) -> AnyArray:
     """Return scores in one of the types that the kernels compare, in the same order.
 
     float16 becomes float32, short integers float64, each without loss; 64-bit integers stay what they are.
-
-    Raises
-    ------
-    InputError
-        For scores that are not real numbers.
     """
     dtype = scores.dtype
     if dtype.kind == "f" and dtype.itemsize <= 8:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from ipseval._compute import ComputeOptions
+from ipseval._compute import ComputeOptions, quiet_tqdm
 from ipseval.errors import InputError
 
 NAME = "ipseval-ranking"
@@ -41,11 +40,6 @@ class Resources:
         """Return how many users are handled together: `wanted`, or what the memory limit leaves room for.
 
         Each worker needs `fixed` bytes and `bytes_per_user` for every user of its block.
-
-        Raises
-        ------
-        InputError
-            When the memory limit does not even hold one user per worker.
         """
         memory, block_size = self.compute.memory, self.compute.block_size
         most = (memory // n_workers - fixed) // bytes_per_user
@@ -59,13 +53,7 @@ class Resources:
 
 
 def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
-    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading.
-
-    Raises
-    ------
-    InputError
-        When Numba is asked for and not installed.
-    """
+    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading."""
     installed = "numba" in sys.modules or find_spec("numba") is not None
     if engine == "numba" and not installed:
         raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")
@@ -150,13 +138,3 @@ def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
         total=n_users, desc=f"ranking {resources.name}", unit="user", delay=BAR_DELAY, disable=disable
     ) as bar:
         yield bar
-
-
-def quiet_tqdm() -> Any:
-    """Return tqdm of terminal or notebook; a notebook without ipywidgets has the terminal's, unsaid."""
-    from tqdm import TqdmWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TqdmWarning)
-        from tqdm.auto import tqdm
-    return tqdm

@@ -4,134 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import as_float_vector, as_generator, check_choice, check_finite, check_positive_int
-from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
-from ipseval.errors import DataWarning, IdentificationWarning, InputError
-from ipseval.ranking._draws import Drawer
+from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval.errors import DataWarning, IdentificationWarning
+from ipseval.ranking._draws import Drawer, SampledCandidates
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._passes import CALL_TARGET, check_nan, comparable
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._run import Resources, kernels_for
-from ipseval.ranking._sampling import Pool, Sampling
+from ipseval.ranking._sampling import Sampling
 from ipseval.ranking._scorers import FactorScorer, Scorer
 from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
-
-POOLS = ("candidates", "unobserved", "unobserved+positives")
-
-
-@dataclass(frozen=True, eq=False)
-class SampledCandidates:
-    """Draw m competitors of each positive instead of ranking it against all candidates.
-
-    Sampled metrics are not estimates of the full-ranking metrics (AUC excepted): pass the ranks on to
-    `ipseval.correct_sampled`, or rank all candidates, which is fast enough for most catalogues.
-
-    Parameters
-    ----------
-    n_sampled : int
-        m, the number of competitors drawn for each positive.
-    distribution : "uniform", "popularity" or (n_items,) array
-        Probability of an item to be drawn: equal, proportional to its number of training interactions, or
-        proportional to the array (order of `split.item_ids`). Restricted to the user's candidates.
-    per : {"user", "positive"}
-        One sequence of draws shared by a user's positives (each positive skips itself), or a sequence for
-        each positive.
-    replacement : bool
-        Draw with replacement. Without and with unequal probabilities, items are drawn one after the other in
-        proportion to what is left (by exponential keys: time proportional to the catalogue).
-    pool : {"candidates", "unobserved", "unobserved+positives"}
-        What is drawn from. "candidates": all items but the user's training items and the positive itself;
-        other positives may be drawn. The other two make the competition depend on which positives were
-        observed, are biased for that reason and draw an `IdentificationWarning`: "unobserved" leaves all of
-        the user's test positives out; "unobserved+positives" does the same and lets the positives compete
-        with each other in addition.
-    rng : int, Generator or None
-        Source of randomness. Each user has a generator of its own, derived from it, so that the draws depend
-        neither on the other users nor on blocks and threads. A Generator or None is read once, here: the same
-        object draws the same candidates for every recommender.
-
-    Raises
-    ------
-    InputError
-        For an unknown choice, m < 1, or a distribution that is negative, not finite or all 0.
-
-    Examples
-    --------
-    >>> SampledCandidates(100, rng=0)
-    SampledCandidates(100 drawn uniformly, with replacement, per user, seed 0)
-    """
-
-    n_sampled: int
-    distribution: str | AnyArray = field(default="uniform", kw_only=True)
-    per: Literal["user", "positive"] = field(default="user", kw_only=True)
-    replacement: bool = field(default=True, kw_only=True)
-    pool: Pool = field(default="candidates", kw_only=True)
-    rng: RngLike = field(default=None, kw_only=True)
-    key: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        check_positive_int("n_sampled", self.n_sampled)
-        check_choice("per", self.per, ("user", "positive"))
-        check_choice("pool", self.pool, POOLS)
-        if isinstance(self.distribution, str):
-            check_choice("distribution", self.distribution, ("uniform", "popularity"))
-        object.__setattr__(self, "key", int(as_generator(self.rng).integers(2**63)))
-
-    def __repr__(self) -> str:
-        return f"SampledCandidates({self.description})"
-
-    @property
-    def description(self) -> str:
-        """The draw in words, for reports."""
-        how = {"uniform": "uniformly", "popularity": "by popularity"}
-        law = how[self.distribution] if isinstance(self.distribution, str) else "by given probabilities"
-        seed = f"seed {self.rng}" if isinstance(self.rng, (int, np.integer)) else f"key {self.key}"
-        where = "" if self.pool == "candidates" else f" from pool {self.pool!r}"
-        with_or_without = "with" if self.replacement else "without"
-        return f"{self.n_sampled} drawn {law}{where}, {with_or_without} replacement, per {self.per}, {seed}"
-
-    def weights(self, split: Split) -> FloatArray | None:
-        """Return the unnormalised probabilities of the items (n_items,); None for uniform.
-
-        Raises
-        ------
-        InputError
-            For an array of the wrong length, negative or non-finite entries, or a sum of 0.
-        """
-        if isinstance(self.distribution, str):
-            if self.distribution == "uniform":
-                return None
-            return split.train.popularity.astype(np.float64)
-        weights = as_float_vector("distribution", self.distribution, size=split.n_items)
-        check_finite("distribution", weights)
-        if (weights < 0).any() or weights.sum() <= 0:
-            n_negative = int((weights < 0).sum())
-            raise InputError(
-                f"distribution must be >= 0 with a positive sum; {n_negative} entries are below 0."
-            )
-        return weights
 
 
 def rank_sampled(
     scorer: Scorer, split: Split, targets: Targets, candidates: SampledCandidates, resources: Resources
 ) -> RankedPositives:
-    """Return the rank of each positive among its drawn competitors; `n_candidates` is the list's length.
-
-    Raises
-    ------
-    InputError
-        For NaN scores, and for users with too few candidates to draw from.
-    """
+    """Return the rank of each positive among its drawn competitors; `n_candidates` is the list's length."""
     weights = candidates.weights(split)
     _warn(candidates, targets, weights)
     drawer = Drawer(candidates, targets, weights)
-    size, reader = targets.user.size, _ScoreReader(scorer, targets.item_ids.size, resources)
+    size = targets.user.size
     n_above, n_tied, n_full = (np.zeros(size, dtype=np.int64) for _ in range(3))
     above_estimate, tied_estimate, order = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64)
     drawn_rows: list[IntArray] = []
@@ -139,7 +35,8 @@ def rank_sampled(
     users, starts = np.unique(targets.user, return_index=True)
     stops = np.append(starts[1:], size)
     n_nan, n_scores = 0, 0
-    for user, start, stop, scores in zip(users, starts, stops, reader.rows(users), strict=True):
+    score_rows = _score_rows(scorer, users, targets.item_ids.size, resources)
+    for user, start, stop, scores in zip(users, starts, stops, score_rows, strict=True):
         rows = slice(int(start), int(stop))
         items = targets.item[rows]
         n_full[rows], draws = drawer.draw(int(user), items)
@@ -185,42 +82,28 @@ def rank_sampled(
     )
 
 
-class _ScoreReader:
-    """Gives, for one user after the other, a function from item codes to their scores."""
-
-    def __init__(self, scorer: Scorer, n_items: int, resources: Resources) -> None:
-        self.scorer = scorer
-        self.n_items = n_items
-        self.resources = resources
-
-    def rows(self, users: IntArray) -> Iterator[Callable[[IntArray], AnyArray]]:
-        if isinstance(self.scorer, FactorScorer):
-            yield from self._products(self.scorer, users)
-            return
-        per_user = 8 * self.n_items * 2
-        size = self.resources.users_per_block(
-            per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user"
-        )
-        for first in range(0, users.size, size):
-            block = comparable(self.scorer.block(users[first : first + size]))
-            for row in block:
-                yield row.__getitem__
-
-    def _products(self, scorer: FactorScorer, users: IntArray) -> Iterator[Callable[[IntArray], AnyArray]]:
-        """Score only the drawn items, by the definition that exact ranks rest on."""
-        factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, self.resources.name)
+def _score_rows(
+    scorer: Scorer, users: IntArray, n_items: int, resources: Resources
+) -> Iterator[Callable[[IntArray], AnyArray]]:
+    """Give, for one user after the other, a function from item codes to their scores."""
+    if isinstance(scorer, FactorScorer):  # only the drawn items, by the definition that exact ranks rest on
+        factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
         kernels = kernels_for(None, 0)
         for user in users:
 
             def scores(items: IntArray, user: int = int(user)) -> AnyArray:
-                flat = items.ravel()
-                out = np.empty(flat.size)
-                kernels.pair_scores(
-                    factors.user, factors.item, factors.bias, np.full(flat.size, user), flat, out
-                )
+                flat, out = items.ravel(), np.empty(items.size)
+                of_user = np.full(flat.size, user)
+                kernels.pair_scores(factors.user, factors.item, factors.bias, of_user, flat, out)
                 return out.reshape(items.shape)
 
             yield scores
+        return
+    per_user = 8 * n_items * 2
+    size = resources.users_per_block(per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user")
+    for first in range(0, users.size, size):
+        for row in comparable(scorer.block(users[first : first + size])):
+            yield row.__getitem__
 
 
 def _warn(candidates: SampledCandidates, targets: Targets, weights: FloatArray | None) -> None:

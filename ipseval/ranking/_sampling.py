@@ -93,11 +93,6 @@ class Sampling:
 
         The counts are those that stood above the positive, tied with it, and in its list at all. The record
         is that of all positives, as if those in `mask` had never been drawn. `gone` (n_users,): their number.
-
-        Raises
-        ------
-        InputError
-            When the record does not say which positives were drawn.
         """
         order, drawn = self.order, self.drawn
         if order is None or (drawn is None and self.pool == "candidates"):

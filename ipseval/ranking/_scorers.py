@@ -108,13 +108,7 @@ class CallableScorer:
 
 
 def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
-    """Return `model` as a scorer in the id space of `split`, after a check of its shape.
-
-    Raises
-    ------
-    InputError
-        When the type is not supported or the shape does not match the split.
-    """
+    """Return `model` as a scorer in the id space of `split`, after a check of its shape."""
     if isinstance(model, pd.DataFrame):
         return DenseScorer(_aligned(model, split, name))
     if isinstance(model, np.ndarray):

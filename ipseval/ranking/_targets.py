@@ -40,9 +40,8 @@ class Targets:
             order = np.argsort(test.pair_key, kind="stable")
             user, item, gain = user[order], item[order], None if gain is None else gain[order]
         excluded = train.item
-        if not _is_sorted(
-            train.pair_key
-        ):  # to sort the keys themselves is many times faster than to order by them
+        # To sort the keys themselves is many times faster than to order by them.
+        if not _is_sorted(train.pair_key):
             excluded = np.sort(train.pair_key) % split.n_items
         return cls(
             user=user,

@@ -18,7 +18,7 @@ from ipseval.metrics import metric as find_metric
 from ipseval.sampled_metrics._data import SampledData, read_sampled, with_best_and_worst
 from ipseval.sampled_metrics._expected import sampled_values
 from ipseval.sampled_metrics._fitted import fitted_correction, refitted
-from ipseval.sampled_metrics._tables import CorrectionTable, correction_table, mean_over_ties
+from ipseval.sampled_metrics._tables import correction_table, mean_over_ties
 
 Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
 METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")
@@ -124,7 +124,15 @@ class _Request:
             return None, target.at_rank(data.estimated_rank, data.n_candidates), 1.0
         if method == "rank" or _prior_kind(self.prior, method) == "uniform":
             return _by_size(data, target, method, self.variance_weight)
-        made = _with_prior(data, target, method, self.variance_weight, self.prior)
+        low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
+        if high > low:
+            raise InputError(
+                f"a prior gives p(r) for one number of candidates, but the data go from {low:,.0f} to "
+                f"{high:,.0f}; correct each size separately, or use prior='estimated' with method='bv'."
+            )
+        options: dict[str, Any] = {"variance_weight": self.variance_weight, "prior": self.prior}
+        sizes = (int(low), data.n_sampled)
+        made = correction_table(*sizes, target, method, replacement=data.replacement, **options)
         return made.values, made.at(data.n_above, data.n_tied), made.condition_number
 
     def resample(self, n_resamples: int, generator: np.random.Generator) -> FloatArray:
@@ -288,19 +296,6 @@ def _between(stack: FloatArray, knots: FloatArray, n: FloatArray) -> FloatArray:
     left = right - 1
     share = np.log(n / knots[left]) / np.log(knots[right] / knots[left])
     return np.asarray((1 - share)[:, None] * stack[left] + share[:, None] * stack[right])
-
-
-def _with_prior(data: SampledData, target: Metric, method: Any, g: float, prior: Any) -> CorrectionTable:
-    """Return M̂ under a given prior, which is about one number of candidates."""
-    low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
-    if high > low:
-        raise InputError(
-            f"a prior gives p(r) for one number of candidates, but the data go from {low:,.0f} to {high:,.0f}"
-            "; correct each size separately, or use prior='estimated' with method='bv'."
-        )
-    return correction_table(
-        int(low), data.n_sampled, target, method, replacement=data.replacement, variance_weight=g, prior=prior
-    )
 
 
 def _prior_kind(prior: Any, method: str) -> str:

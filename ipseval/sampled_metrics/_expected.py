@@ -107,7 +107,11 @@ def equivalent_cutoff(k: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: 
     910.0
     """
     m = check_positive_int("n_sampled", n_sampled)
-    cutoff, n = _numbers("k", k), _numbers("n_candidates", n_candidates)
+    try:
+        cutoff, n = np.asarray(k, dtype=np.float64), np.asarray(n_candidates, dtype=np.float64)
+    except (TypeError, ValueError):
+        got = f"{k!r:.80} and {n_candidates!r:.80}"
+        raise InputError(f"k and n_candidates must be numbers or arrays of numbers; got {got}.") from None
     if not (n >= 2).all():
         raise InputError(f"n_candidates must be >= 2; the smallest is {n.min()}.")
     if not ((cutoff >= 1) & (cutoff <= m + 1)).all():
@@ -115,19 +119,16 @@ def equivalent_cutoff(k: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: 
     return 1 + (cutoff - 1) * (n - 1) / m
 
 
-def _numbers(name: str, values: npt.ArrayLike) -> FloatArray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number or an array of numbers; got {values!r:.80}.") from None
-
-
 def _moments(
     ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool
 ) -> tuple[FloatArray, FloatArray]:
     m = check_positive_int("n_sampled", n_sampled)
     rank, n = check_ranks(ranks, n_candidates, m, replacement)
-    values = _sampled_values(metric, m)
+    if isinstance(metric, (np.ndarray, list, tuple)):
+        values = as_float_vector("metric (values by sampled rank)", metric, size=m + 1)
+        check_finite("metric (values by sampled rank)", values)
+    else:
+        values = sampled_values(find_metric(metric), m)
     # Many positives share a rank: each (rank, n) is computed once.
     pairs, back = np.unique(np.stack([rank, n]), axis=1, return_inverse=True)
     mean, std = np.empty(pairs.shape[1]), np.empty(pairs.shape[1])
@@ -144,14 +145,6 @@ def _moments(
 def sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
     """Return the metric on a sampled list, not corrected, for the sampled ranks 1 … m + 1, (m + 1,)."""
     return metric.at_rank(np.arange(1.0, n_sampled + 2), n_sampled + 1.0)
-
-
-def _sampled_values(metric: Any, m: int) -> FloatArray:
-    if isinstance(metric, (np.ndarray, list, tuple)):
-        values = as_float_vector("metric (values by sampled rank)", metric, size=m + 1)
-        check_finite("metric (values by sampled rank)", values)
-        return values
-    return sampled_values(find_metric(metric), m)
 
 
 def check_ranks(

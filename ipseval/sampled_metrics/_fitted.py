@@ -17,6 +17,7 @@ from ipseval.sampled_metrics._tables import MAX_SAMPLED, mean_over_ties, solve_o
 # Positives whose numbers of candidates differ by less than this share a law: ranks are off by half of it.
 GROUP_WIDTH = 0.02
 MAX_GROUPS = 16
+LAST_BUT_ONE = -2  # the EM step whose distribution gives the tables of "mle", see `_posterior_means`
 
 
 def fitted_correction(
@@ -35,7 +36,7 @@ def fitted_correction(
     group_of, groups, weight = _groups(data, target)
     fitted = fit_rank_distribution(groups, weight, n_iterations)
     tables, by_density, condition = _tables(fitted, target, method, variance_weight)
-    gradients = fitted.gradient(by_density, _step(method))
+    gradients = fitted.gradient(by_density, LAST_BUT_ONE if method == "mle" else -1)
     contributions, drift = np.empty(group_of.size), np.empty(group_of.size)
     for index, (table, gradient) in enumerate(zip(tables, gradients, strict=True)):
         rows = group_of == index
@@ -59,11 +60,6 @@ def refitted(
         return float(sum(one.shares @ table for one, table in zip(now, tables, strict=True)))
 
     return estimate
-
-
-def _step(method: str) -> int:
-    """Return the EM step whose distribution gives the tables: for "mle" the last but one, see there."""
-    return -2 if method == "mle" else -1
 
 
 def _tables(
@@ -100,7 +96,7 @@ def _values(group: Group, target: Metric) -> FloatArray:
 
 def _posterior_means(fitted: RankDistribution, target: Metric) -> tuple[list[FloatArray], FloatArray]:
     """Return E[M(r) | r̃] under the last distribution but one, whose mean over the data is Σ π(r) M(r)."""
-    weights = fitted.weights(_step("mle"))
+    weights = fitted.weights(LAST_BUT_ONE)
     tables, by_density = [], np.zeros(weights.size)
     for group in fitted.groups:
         value = _values(group, target)
@@ -155,10 +151,6 @@ class RankDistribution:
     groups: list[Group]
     weight: FloatArray  # (n_nodes,)
     density: FloatArray  # (n_steps + 1, n_nodes)
-
-    def __repr__(self) -> str:
-        n_steps, n_nodes = self.density.shape
-        return f"RankDistribution({n_nodes:,} nodes, {n_steps - 1:,} steps)"
 
     def weights(self, step: int = -1) -> FloatArray:
         """Return the probability of each node after a step, (n_nodes,)."""

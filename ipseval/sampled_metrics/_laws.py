@@ -20,22 +20,13 @@ NODES = 16
 
 @dataclass(frozen=True)
 class RankGrid:
-    """Ranks and weights with Σ_r p(r) f(r) ≈ Σ_j weight_j f(rank_j); exact where every rank is a node.
+    """Ranks and weights with Σ_r p(r) f(r) ≈ Σ_j weight_j f(rank_j); exact where every rank is a node."""
 
-    Attributes
-    ----------
-    rank, weight : (n_nodes,) float arrays
-    n_candidates, n_sampled : int
-        n and m.
-    replacement : bool
-        The law of the sampled rank.
-    """
-
-    rank: FloatArray
-    weight: FloatArray
-    n_candidates: int
-    n_sampled: int
-    replacement: bool
+    rank: FloatArray  # (n_nodes,)
+    weight: FloatArray  # (n_nodes,)
+    n_candidates: int  # n
+    n_sampled: int  # m
+    replacement: bool  # the law of the sampled rank
 
     def law(self, rows: slice = slice(None)) -> FloatArray:
         """Return P(r̃ | r) at the nodes, (n_nodes, m + 1)."""
@@ -50,27 +41,16 @@ class RankGrid:
 
 
 def rank_grid(
-    n_candidates: int,
-    n_sampled: int,
-    replacement: bool,
-    *,
-    cutoff: int | None = None,
-    prior: FloatArray | None = None,
+    n: int, m: int, replacement: bool, *, cutoff: int | None = None, prior: FloatArray | None = None
 ) -> RankGrid:
-    """Return the grid for sums over the ranks 1 … n.
+    """Return the grid for sums over the ranks 1 … n, under `prior` (n,), p(r), or the uniform 1/n.
 
     A given prior (n,) or a small problem uses every rank. Otherwise the ranks are cut into panels that at
     most double, are never wider than a few standard deviations of the law, and end at the metric's cutoff;
     a panel of at most 16 ranks keeps them all, a longer one gets the 16 nodes of the Gauss rule for the
     *sum over its integers* (exact for polynomials up to degree 31 in the rank). So the head of the ranking,
     where recall@k and AP change fast, is summed term by term.
-
-    Parameters
-    ----------
-    prior : (n,) float array or None
-        p(r), summing to 1. None: uniform, 1/n.
     """
-    n, m = n_candidates, n_sampled
     if prior is not None or n * (m + 1) <= EXACT_ENTRIES:
         rank = np.arange(1.0, n + 1)
         weight = np.full(n, 1 / n) if prior is None else prior
@@ -106,15 +86,8 @@ def rank_law(ranks: FloatArray, n_candidates: FloatArray, n_sampled: int, replac
     """Return A[r, i] = P(r̃ = i | r), (n_ranks, m + 1), column i − 1 for the sampled rank i = 1 … m + 1.
 
     With replacement r̃ − 1 ~ Binomial(m, (r − 1)/(n − 1)); without, hypergeometric: m of the n − 1 other
-    candidates are drawn, of which r − 1 stand above.
-
-    Parameters
-    ----------
-    ranks : (n_ranks,) float array
-        Exact 1-based ranks in [1, n]. The binomial law also takes values between integers; the
-        hypergeometric one only where r − 1 >= m and n − r >= m.
-    n_candidates : (n_ranks,) float array
-        n, the size of the candidate set, the positive included.
+    candidates are drawn, of which r − 1 stand above. The binomial law also takes ranks between integers; the
+    hypergeometric one only where r − 1 >= m and n − r >= m. `ranks` and `n_candidates`: (n_ranks,).
     """
     if replacement:
         return _binomial((ranks - 1) / (n_candidates - 1), n_sampled)

@@ -28,6 +28,7 @@ from ipseval.sampled_metrics._tables import mean_over_ties
 
 DEFAULT_SIZES = (10, 50, 100, 500, 1000)
 SETTING = ["metric", "distribution", "n_sampled", "method"]
+COLUMNS = ("model", *SETTING, "repeat", "estimate", "std_error", "exact")
 
 
 def sampling_curve(
@@ -238,28 +239,16 @@ def sampling_study(
                 m, distribution=distribution, per=per, replacement=replacement, rng=rng + repeat
             )
             ranked = rank_positives(scorer, split, candidates=candidates, name=name, compute=compute)
-            uniform = ranked.sampling is not None and ranked.sampling.uniform
             chosen: list[Method] = ["none", "importance"]
-            if uniform:
+            if ranked.sampling is not None and ranked.sampling.uniform:
                 chosen = [one for one in methods if one != "importance"]
             for target, method in product(targets, chosen):
                 result = correct_sampled(
                     ranked, metric=target, method=method, variance_weight=variance_weight
                 )
-                rows.append(
-                    {
-                        "model": name,
-                        "metric": target.label,
-                        "distribution": scheme,
-                        "n_sampled": m,
-                        "method": method,
-                        "repeat": repeat,
-                        "estimate": result.estimate,
-                        "std_error": result.standard_error,
-                        "exact": exact[target.label],
-                    }
-                )
-    return SamplingStudy(pd.DataFrame(rows))
+                setting = (name, target.label, scheme, m, method, repeat)
+                rows.append((*setting, result.estimate, result.standard_error, exact[target.label]))
+    return SamplingStudy(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def full_ranking_value(ranked: RankedPositives, target: Metric) -> float:

@@ -119,16 +119,9 @@ def solve_on_grid(grid: RankGrid, target: Metric, method: str, variance_weight: 
         values, condition = _bias_variance(grid, target, variance_weight)
     else:
         values, condition = _least_squares(grid, target, constrained=method == "cls")
-    return CorrectionTable(
-        values,
-        target.label,
-        method,
-        grid.n_candidates,
-        grid.n_sampled,
-        grid.replacement,
-        variance_weight if method == "bv" else None,
-        condition,
-    )
+    g = variance_weight if method == "bv" else None
+    drawn = (grid.n_candidates, grid.n_sampled, grid.replacement)
+    return CorrectionTable(values, target.label, method, *drawn, g, condition)
 
 
 def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:

@@ -7,8 +7,7 @@ control. It states its data, options and metric definitions; results that differ
 from __future__ import annotations
 
 from ipseval._border import guard
-from ipseval.testing._assertions import assert_metric, assert_not_worse
-from ipseval.testing._compare import BaselineCheck, compare_results
+from ipseval.testing._compare import BaselineCheck, assert_metric, assert_not_worse, compare_results
 from ipseval.testing._result import StoredResult, write_baseline
 
 __all__ = [

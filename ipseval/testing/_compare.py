@@ -1,10 +1,11 @@
-"""The difference of two stored results, its standard error, and whether it is a loss."""
+"""The difference of two stored results, its standard error, whether it is a loss; what a test calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from ipseval._checks import check_choice
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import resolve_estimator
 from ipseval.inference import normal_interval
-from ipseval.testing._result import Influence, Key, StoredResult
+from ipseval.testing._result import Influence, Key, StoredResult, write_baseline
+
+if TYPE_CHECKING:
+    from ipseval.evaluation import Evaluation
 
 Rule: TypeAlias = Literal["no-evidence", "non-inferior"]
 
@@ -127,6 +131,95 @@ def _pairs(models: Iterable[str] | dict[str, str]) -> dict[str, str]:
             f"models must be names of recommenders, or {{name in new: name in old}}; got {models!r:.80}."
         )
     return pairs
+
+
+def assert_not_worse(
+    evaluation: Evaluation,
+    baseline: str | Path,
+    *,
+    metric: str,
+    estimator: str | None = None,
+    models: Iterable[str] | dict[str, str] | None = None,
+    margin: float = 0.0,
+    rule: Rule = "no-evidence",
+    confidence_level: float = 0.95,
+    update: bool = False,
+) -> None:
+    """Return None unless a recommender is worse than in the stored result by more than `margin`.
+
+    Δ = new − old with a normal interval, paired by user. Each comparison stands for itself: with many, one
+    in (1 − confidence_level)/2 fails by chance.
+
+    Parameters
+    ----------
+    baseline : path
+        Written by `write_baseline`.
+    metric, estimator : str
+        Labels; without an estimator, every one that both hold.
+    models : names, or {name here: name in the baseline}, optional
+        Default: all models of the evaluation.
+    margin : float
+        Loss that is tolerated, >= 0, in the unit of the metric.
+    rule : {"no-evidence", "non-inferior"}
+        "no-evidence": fails when the whole interval lies below −margin; an equal recommender passes with
+        probability 1 − (1 − confidence_level)/2. "non-inferior": passes only when the whole interval lies at
+        or above −margin, so the test needs a margin of about two standard errors.
+    update : bool
+        Write the baseline instead of comparing.
+
+    Raises
+    ------
+    AssertionError
+        When a recommender is worse; the text lists all comparisons.
+    InputError
+        When the results are not comparable: other data, options or metric definition.
+    """
+    options: dict[str, Any] = {"metric": metric, "estimator": estimator, "models": models, "margin": margin}
+    found = _checks(evaluation, baseline, update, **options, rule=rule, confidence_level=confidence_level)
+    if not all(one.passed for one in found):
+        raise AssertionError("\n".join([f"worse than {baseline}:", *(f"  {one}" for one in found)]))
+
+
+def assert_metric(
+    evaluation: Evaluation,
+    baseline: str | Path,
+    *,
+    metric: str,
+    estimator: str | None = None,
+    models: Iterable[str] | dict[str, str] | None = None,
+    tolerance: float = 1e-9,
+    update: bool = False,
+) -> None:
+    """Return None when every estimate is the stored one within `tolerance`: the same numbers, not as good.
+
+    For a pipeline that must not change at all; parameters as in `assert_not_worse`.
+
+    Raises
+    ------
+    AssertionError
+        When |new − old| exceeds `tolerance`, or one of them is undefined.
+    InputError
+        When the results are not comparable, or `tolerance` is negative.
+    """
+    if not (np.isfinite(tolerance) and tolerance >= 0):
+        raise InputError(f"tolerance must be a finite number >= 0; got {tolerance!r}.")
+    found = _checks(evaluation, baseline, update, metric=metric, estimator=estimator, models=models)
+    moved = [one for one in found if not abs(one.difference) <= tolerance]
+    if moved:
+        lines = [
+            f"  {' '.join(one.key)}: {one.old!r} -> {one.new!r} ({one.difference:+.3g})" for one in moved
+        ]
+        raise AssertionError("\n".join([f"not the numbers of {baseline} (within {tolerance:g}):", *lines]))
+
+
+def _checks(
+    evaluation: Evaluation, baseline: str | Path, update: bool, **options: Any
+) -> list[BaselineCheck]:
+    """Return the comparisons with the baseline; none where it is written instead."""
+    if update:
+        write_baseline(evaluation, baseline)
+        return []
+    return compare_results(StoredResult.of(evaluation), StoredResult.read(baseline), **options)
 
 
 def _compare(
