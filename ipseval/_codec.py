@@ -16,6 +16,8 @@ from ipseval.errors import InputError
 
 _PLAIN = (bool, int, float, str, type(None))
 PACKAGE = __name__.partition(".")[0]
+# Digest -> place and array, in the order in which they are met, each content once.
+_Found = dict[str, tuple[int, AnyArray]]
 
 
 def save(path: str | os.PathLike[str], kind: str, value: Any, **about: Any) -> None:
@@ -24,8 +26,9 @@ def save(path: str | os.PathLike[str], kind: str, value: Any, **about: Any) -> N
     Dataclasses of the library are stored by their fields, without caches; of an object of the caller's own,
     what a file can hold: see `NotStored`.
     """
-    arrays = _Arrays()
-    write_archive(path, kind, {"about": about, "value": _encode(value, arrays)}, arrays.found)
+    found: _Found = {}
+    header = {"about": about, "value": _encode(value, found)}
+    write_archive(path, kind, header, [array for _, array in found.values()])
 
 
 def load(path: str | os.PathLike[str], kind: str, advice: str) -> tuple[Any, dict[str, Any]]:
@@ -63,42 +66,27 @@ class NotStoredError(InputError, AttributeError):
     """What a stored object lacks; an AttributeError too, so that `hasattr` and `getattr` see it."""
 
 
-class _Arrays:
-    """Arrays in the order in which they are met, each content once."""
-
-    def __init__(self) -> None:
-        self.found: list[AnyArray] = []
-        self._places: dict[str, int] = {}
-
-    def place(self, array: AnyArray) -> int:
-        digest = array_digest(array)
-        if digest not in self._places:
-            self._places[digest] = len(self.found)
-            self.found.append(array)
-        return self._places[digest]
-
-
-def _encode(value: Any, arrays: _Arrays) -> Any:
+def _encode(value: Any, found: _Found) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, np.ndarray):
-        return {"array": arrays.place(value)}
+        return {"array": found.setdefault(array_digest(value), (len(found), value))[0]}
     if isinstance(value, np.generic):
-        return {"scalar": arrays.place(np.asarray(value))}
+        return {"scalar": _encode(np.asarray(value), found)["array"]}
     if isinstance(value, (list, tuple)):
-        content = [_encode(one, arrays) for one in value]
+        content = [_encode(one, found) for one in value]
         return content if type(value) is list else {"tuple": content}
     if isinstance(value, Mapping):
-        return {"dict": [[_encode(key, arrays), _encode(one, arrays)] for key, one in value.items()]}
+        return {"dict": [[_encode(key, found), _encode(one, found)] for key, one in value.items()]}
     kind = type(value)
     if is_dataclass(value) and kind.__module__.partition(".")[0] == PACKAGE:
         stored = {
-            field.name: _encode(getattr(value, field.name), arrays)
+            field.name: _encode(getattr(value, field.name), found)
             for field in fields(value)
             if field.init and not field.name.startswith("_")
         }
         return {"class": f"{kind.__module__}:{kind.__name__}", "fields": stored}
-    return {"described": repr(value), "kept": _encode(_plain_attributes(value), arrays)}
+    return {"described": repr(value), "kept": _encode(_plain_attributes(value), found)}
 
 
 def _plain_attributes(value: Any) -> dict[str, Any]:

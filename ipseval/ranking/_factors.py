@@ -25,8 +25,7 @@ import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.ranking._batches import Batch, frozen
-from ipseval.ranking._tiles import Block, Catalogue, Shape, Tile
+from ipseval.ranking._batches import Batch, Block, Catalogue, Shape, Tile, frozen
 
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow on the way
 DOUBLE_LIMIT = 1e300

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
-from ipseval.ranking._tiles import Block, Catalogue, Shape, Tile
+from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
 
 NAME = "numpy"
 BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches

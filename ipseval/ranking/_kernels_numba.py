@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
-from ipseval.ranking._tiles import Block, Catalogue, Shape, Tile
+from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
 
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together
@@ -278,11 +278,7 @@ class Worker:
         self._block = block._replace(fast_user=self._user)
 
     def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
-        """Add the counts of the tile's items to those of the block's positives.
-
-        Returns how many positives fell out of their own bounds (none, or the bounds are wrong), and how many
-        products were too close to call.
-        """
+        """Add the counts of the tile's items; what is returned is as in `_kernels`."""
         width, depth = tile.fast_item.shape
         for first in range(0, width, TRANSPOSED):
             piece = tile.fast_item[first : first + TRANSPOSED]

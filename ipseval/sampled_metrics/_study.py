@@ -227,21 +227,22 @@ def sampling_study(
     check_positive_int("n_repeats", n_repeats)
     targets = [find_metric(metric) for metric in metrics]
     schemes = {"uniform": "uniform"} if distributions is None else dict(distributions)
-    if not (targets and list(n_sampled) and methods and schemes):
+    sizes, asked = list(n_sampled), list(methods)
+    if not (targets and sizes and asked and schemes):
         raise InputError("n_sampled, distributions, metrics and methods must not be empty.")
     rows = []
     for name, model in models.items():
         scorer = adapt(model, split, name=name)
         full = rank_positives(scorer, split, name=name, compute=compute)
         exact = {target.label: full_ranking_value(full, target) for target in targets}
-        for (scheme, distribution), m, repeat in product(schemes.items(), n_sampled, range(n_repeats)):
+        for (scheme, distribution), m, repeat in product(schemes.items(), sizes, range(n_repeats)):
             candidates = SampledCandidates(
                 m, distribution=distribution, per=per, replacement=replacement, rng=rng + repeat
             )
             ranked = rank_positives(scorer, split, candidates=candidates, name=name, compute=compute)
             chosen: list[Method] = ["none", "importance"]
             if ranked.sampling is not None and ranked.sampling.uniform:
-                chosen = [one for one in methods if one != "importance"]
+                chosen = [one for one in asked if one != "importance"]
             for target, method in product(targets, chosen):
                 result = correct_sampled(
                     ranked, metric=target, method=method, variance_weight=variance_weight

@@ -62,11 +62,7 @@ class BaselineCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether the new estimate is not worse under `rule`.
-
-        "no-evidence": unless the whole interval lies below −margin. "non-inferior": only if the whole
-        interval lies at or above −margin, so that too little data fails.
-        """
+        """Whether the new estimate is not worse under `rule`, as `assert_not_worse` says."""
         if self.rule == "no-evidence":
             return self.high >= -self.margin
         return self.low >= -self.margin
