@@ -100,7 +100,7 @@ class Interactions:
         for what, column in (("user", user), ("item", item), ("value", value), ("timestamp", timestamp)):
             if not isinstance(column, str) and (column is not None or what in ("user", "item")):
                 raise InputError(f"{what} must be the name of a column of the frame; got {column!r:.80}.")
-        columns = _columns(frame, [name for name in (user, item, value, timestamp) if name is not None])
+        columns = columns_of(frame, [name for name in (user, item, value, timestamp) if name is not None])
         if columns[user].size == 0:
             raise InputError("the frame has no rows; at least one user–item pair is needed.")
         user_codes, user_ids = encode(columns[user], users, f"column {user!r}", complete=True)
@@ -286,7 +286,7 @@ def encode(
     return codes, ids
 
 
-def _columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
+def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise InputError(

@@ -96,12 +96,7 @@ def level(setting: Setting, factor: str) -> str:
 
 
 def compare(
-    results: Sequence[Result],
-    models: Sequence[str],
-    factor: str,
-    *,
-    k: Iterable[int] | None,
-    confidence_level: float,
+    results: Sequence[Result], models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
 ) -> list[ProtocolComparison]:
     """Return the comparison of every two results that differ in `factor` only, in order."""
     groups: dict[tuple[str, ...], list[Result]] = {}
@@ -109,37 +104,24 @@ def compare(
         others = tuple(level(result.setting, other) for other in FACTORS if other != factor)
         groups.setdefault((result.metric, *others), []).append(result)
     return [
-        _compare(a, b, models, factor, k, confidence_level)
+        _compare(a, b, models, factor, k, confidence)
         for group in groups.values()
         for a, b in combinations(group, 2)
     ]
 
 
 def _compare(
-    a: Result,
-    b: Result,
-    models: Sequence[str],
-    factor: str,
-    k: Iterable[int] | None,
-    confidence_level: float,
+    a: Result, b: Result, models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
 ) -> ProtocolComparison:
-    undefined = [
-        model
-        for model, *values in zip(models, a.estimates, b.estimates, strict=True)
-        if np.isnan(values).any()
-    ]
+    undefined = [models[place] for place in np.flatnonzero(np.isnan([a.estimates, b.estimates]).any(axis=0))]
     agreement, notes = None, [note for note in dict.fromkeys((a.note, b.note)) if note]
     if undefined:
         notes.insert(0, f"no agreement: the estimate of {', '.join(undefined)} is undefined")
     else:
         point = order_agreement(a.estimates, b.estimates, k=k)
-        agreement = with_intervals(
-            point,
-            measures(a.orders, b.orders, point.overlap),
-            unit="users",
-            n_units=min(a.n_users, b.n_users),
-            level=confidence_level,
-        )
+        draws = measures(a.orders, b.orders, point.overlap)
+        n_users = min(a.n_users, b.n_users)
+        agreement = with_intervals(point, draws, unit="users", n_units=n_users, level=confidence)
         notes = [agreement.note, *notes] if agreement.note else notes
     return ProtocolComparison(factor, a, b, agreement, tuple(_inversions(a, b, models)), "; ".join(notes))
 

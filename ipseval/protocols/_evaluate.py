@@ -40,26 +40,14 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """All models under one setting and metric.
-
-    Attributes
-    ----------
-    estimates : (n_models,) float array
-        Means over repeats.
-    covariance : (n_models, n_models) float array
-        Of the estimates, over users.
-    replicates : (n_resamples, n_models) float array
-        Bootstrap over users; every setting of a log draws the same users.
-    n_users : int
-        Users that entered any of the estimates.
-    """
+    """All models under one setting and metric."""
 
     setting: Setting
     metric: str
-    estimates: FloatArray
-    covariance: FloatArray
-    replicates: FloatArray
-    n_users: int
+    estimates: FloatArray  # (n_models,) means over repeats
+    covariance: FloatArray  # (n_models, n_models) of the estimates, over users
+    replicates: FloatArray  # (n_resamples, n_models) over users: the same under every setting of a log
+    n_users: int  # that entered any of the estimates
     note: str
 
     @cached_property
@@ -106,7 +94,7 @@ def evaluate_protocol(
     models = list(first.ranks)
     estimates = [
         [
-            [evaluation.estimate(model, metric, estimator) for evaluation in evaluations[estimator, gamma]]
+            [one.estimate(model, metric, estimator) for one in evaluations[estimator, gamma]]
             for model in models
         ]
         for metric, estimator, gamma in keys

@@ -98,9 +98,7 @@ class ProtocolStudy(Reported):
         if reference is not None:
             check_choice("reference", reference, levels)
         if factor not in self._compared:
-            self._compared[factor] = compare(
-                self.results, self.models, factor, k=self.k, confidence_level=self.confidence_level
-            )
+            self._compared[factor] = compare(self.results, self.models, factor, self.k, self.confidence_level)
         return [
             one.swapped() if one.level_b == reference else one
             for one in self._compared[factor]

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 
 from ipseval._checks import examples
-from ipseval._types import AnyArray, BoolArray, IntArray, readonly
+from ipseval._types import BoolArray, IntArray, readonly
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions, encode
 from ipseval.ranking._targets import Targets
@@ -136,15 +136,3 @@ def frame_columns(frame: Any) -> set[str]:
         return set(table.collect_schema().names() if isinstance(table, nw.LazyFrame) else table.columns)
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError):  # such as columns of one name
         return set()
-
-
-def frame_column(frame: Any, name: str) -> AnyArray:
-    """Return one column as an array, rows in the order of the frame."""
-    try:
-        table: Any = nw.from_native(frame)
-    except nw.exceptions.NarwhalsError as error:  # such as columns of one name
-        raise InputError(f"the frame cannot be read: {error}") from None
-    if isinstance(table, nw.LazyFrame):
-        table = table.select(name).collect()
-    column: AnyArray = table[name].to_numpy()
-    return column

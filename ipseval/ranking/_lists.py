@@ -10,8 +10,8 @@ import pandas as pd
 from ipseval._checks import examples
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
-from ipseval.ranking._candidates import CandidateLists, frame_column, frame_columns
+from ipseval.interactions import Interactions, columns_of
+from ipseval.ranking._candidates import CandidateLists, frame_columns
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._targets import Targets
@@ -88,12 +88,9 @@ def _check_candidates(
 
 def _numbers(frame: Any, column: str) -> AnyArray:
     """Return a column of numbers; infinite scores are scores, NaN is not."""
-    values: AnyArray = frame_column(frame, column)
+    values = columns_of(frame, [column])[column]
     if values.dtype.kind not in "iuf":
         raise InputError(f"column {column!r} must be numeric; got {values.dtype}.")
-    n_nan = int((values != values).sum())
-    if n_nan:
-        raise InputError(f"column {column!r} has {n_nan} missing entries of {values.size}; remove them.")
     return values.astype(np.float64) if column == "rank" else values
 
 

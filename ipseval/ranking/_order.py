@@ -8,14 +8,9 @@ from ipseval._types import AnyArray, BoolArray, IntArray
 
 
 def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same group score higher than, and tie with, each entry.
+    """Return how many entries of the same group score higher than, and tie with, each entry, (n,) each.
 
-    Parameters
-    ----------
-    group : (n,) int array
-        In any order.
-    score : (n,) array
-        Higher is better; any real type, without NaN.
+    Groups in any order; scores of any real type, without NaN, the higher the better.
 
     Examples
     --------
@@ -37,14 +32,9 @@ def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntA
 
 
 def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return how many of the `counted` entries of the same group have a lower, and the same, level.
+    """Return how many `counted` entries of the same group have a lower, and the same, level, (n,) each.
 
-    Parameters
-    ----------
-    group : (n,) int array
-        Ascending.
-    level : (n,) int array
-        Of each entry, at least 0: the better, the lower.
+    Groups ascending; levels at least 0, the better the lower.
 
     Examples
     --------
