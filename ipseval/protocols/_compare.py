@@ -113,7 +113,8 @@ def compare(
 def _compare(
     a: Result, b: Result, models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
 ) -> ProtocolComparison:
-    undefined = [models[place] for place in np.flatnonzero(np.isnan([a.estimates, b.estimates]).any(axis=0))]
+    isnan = np.isnan([a.estimates, b.estimates]).any(axis=0)
+    undefined = [model for model, is_undefined in zip(models, isnan, strict=True) if is_undefined]
     agreement, notes = None, [note for note in dict.fromkeys((a.note, b.note)) if note]
     if undefined:
         notes.insert(0, f"no agreement: the estimate of {', '.join(undefined)} is undefined")
