@@ -107,16 +107,19 @@ def equivalent_cutoff(k: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: 
     910.0
     """
     m = check_positive_int("n_sampled", n_sampled)
-    try:
-        cutoff, n = np.asarray(k, dtype=np.float64), np.asarray(n_candidates, dtype=np.float64)
-    except (TypeError, ValueError):
-        got = f"{k!r:.80} and {n_candidates!r:.80}"
-        raise InputError(f"k and n_candidates must be numbers or arrays of numbers; got {got}.") from None
+    cutoff, n = _numbers("k", k), _numbers("n_candidates", n_candidates)
     if not (n >= 2).all():
         raise InputError(f"n_candidates must be >= 2; the smallest is {n.min()}.")
     if not ((cutoff >= 1) & (cutoff <= m + 1)).all():
         raise InputError(f"k must be in 1 … n_sampled + 1 = {m + 1}; got {k!r}.")
     return 1 + (cutoff - 1) * (n - 1) / m
+
+
+def _numbers(name: str, values: npt.ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number or an array of numbers; got {values!r:.80}.") from None
 
 
 def _moments(

@@ -79,6 +79,13 @@ def test_the_study_compares_every_setting_with_full_ranking():
     assert (agreement["wrong_pairs"] == agreement["ipc"] / 3).all()
 
 
+def test_what_to_draw_may_come_from_iterators():
+    world = random_world(4)
+    models = {"a": world.scores, "b": -world.scores}
+    asked = {"n_sampled": iter([5]), "methods": iter(["none"]), "metrics": iter(["recall@5"])}
+    assert len(sampling_study(models, world.split, **asked, n_repeats=1).frame) == 2
+
+
 def test_full_ranking_values_average_over_ties():
     world = random_world(4)
     flat = rank_positives(np.zeros_like(world.scores), world.split)
