@@ -124,6 +124,7 @@ class Propensity:
         if self.item is not None:
             return self.item[item]
         if self.rank_one is not None:
+            user = check_codes("user", np.asarray(user), self.rank_one[0].size)
             return np.asarray(self.rank_one[0][user] * self.rank_one[1][item])
         if self.function is not None:
             values = np.asarray(self.function(user, item), dtype=np.float64)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -154,18 +153,13 @@ def _dispersion(
     return float(np.exp(brentq(score, low, high, xtol=1e-10)))
 
 
-@dataclass(frozen=True)
-class BoundaryFit:
-    """A log-binomial fit whose largest rate is 1: it has no standard error."""
+class BoundaryFit(NamedTuple):
+    """A log-binomial fit whose largest rate is 1: it has no curvature there, and so no standard error."""
 
     params: FloatArray
+    bse: tuple[float, float] = (float("nan"), float("nan"))
     converged: bool = False
     df_resid: int = 0
-
-    @property
-    def bse(self) -> FloatArray:
-        """NaN: at the edge of its range the likelihood has no curvature to read an error from."""
-        return np.full(2, np.nan)
 
 
 def fit_log_binomial(x: FloatArray, y: FloatArray, trials: FloatArray, frequency: FloatArray) -> Any:

@@ -82,19 +82,17 @@ def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = Non
         raise InputError(f"popularity must hold whole numbers; {n_broken} of {counts.size} entries are not.")
     level, frequency = np.unique(counts[counts > 0], return_counts=True)
     if xmin is not None:
-        xmin = check_positive_int("xmin", xmin)
-        inside = level >= xmin
+        inside = level >= check_positive_int("xmin", xmin)
         level, frequency = level[inside], frequency[inside]
     if level.size < 2:
         raise InputError(f"the tail has {level.size} distinct popularity; at least 2 are needed to fit one.")
     starts = np.array([float(xmin)]) if xmin is not None else level[:-1]
-    first = np.zeros(1, dtype=np.int64) if xmin is not None else np.arange(level.size - 1)
-    n_tail = np.cumsum(frequency[::-1])[::-1][first].astype(np.float64)
-    mean_log = np.cumsum((frequency * np.log(level))[::-1])[::-1][first] / n_tail
+    n_tail = np.cumsum(frequency[::-1])[::-1][: starts.size].astype(np.float64)
+    mean_log = np.cumsum((frequency * np.log(level))[::-1])[::-1][: starts.size] / n_tail
     alpha = _maximise(starts, mean_log)
     distances = [
         _distance(level[j:], frequency[j:], start, value)
-        for j, start, value in zip(first, starts, alpha, strict=True)
+        for j, (start, value) in enumerate(zip(starts, alpha, strict=True))
     ]
     best = int(np.argmin(distances))
     return PopularityExponent(

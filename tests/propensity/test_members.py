@@ -162,6 +162,7 @@ BAD = {
     "a table for the exposure of strata": lambda: StratifiedPropensity(exposure=pd.DataFrame()),
     "a number for a model": lambda: StratifiedPropensity(model=3),
     "a user factor without items": lambda: KnownPropensity(user=[0.5]),
+    "a user that counts from the end": lambda: members()["rank one"].at(np.array([-1]), np.array([0])),
     "no function": lambda: KnownPropensity(function=3),
     "a function of another shape": lambda: KnownPropensity(function=lambda u, i: 0.5).fit(LOG).at(USER, ITEM),
     "a function out of range": lambda: KnownPropensity(function=lambda u, i: u + 2.0).fit(LOG).at(USER, ITEM),
