@@ -29,7 +29,8 @@ from tests.fuzz.values import right, wrong
 RESULTS = {
     *(
         "Evaluation",
-        "DistributedEvaluation",
+        "Correction",
+        "CorrectionPath",
         "Estimate",
         "Sample",
         "UserSums",

@@ -40,7 +40,10 @@ def right(folder: Path) -> dict[str, Any]:
     ipseval.testing.write_baseline(evaluation, folder / "baseline.json")
     world = World(n_users=40, n_items=20, mean_relevant=6, rng=0)
     counts = np.array([4.0, 9, 2, 7, 5, 1, 3, 8, 6])
+    path = ipseval.correction.correction_path({"a": ranked}, split, metrics=["recall@2"], rng=0)
+    correction = ipseval.correction.correct_path(path)
     return {
+        "correction": correction, "correct_path.path": path,
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
