@@ -135,6 +135,8 @@ def correct_path(
     """
     check_fraction("confidence_level", confidence_level)
     prior = _checked(prior)
+    if exposure is not None:
+        check_type("exposure", exposure, Exposure, "Pass Exposure.from_frame(frame, split).")
     sample = None
     if random is not None:
         if list(random) != list(path.models):
