@@ -1,17 +1,21 @@
-"""The public border: a call that fails because an argument has another type than its signature says.
+"""The public border: an argument of another type than its signature says is named in an `InputError`.
 
-Functions check what they are given and say what to do. `guard` stands behind these checks: where a public
-call ends in an error that is not ours, the arguments are compared with the annotations, and the first that
-does not fit is named. An error with fitting arguments is a fault of the library and stays as it is.
+Functions check what they are given and say what to do. `guard` stands behind these checks, for calls from
+outside the library. Where such a call fails, the arguments are compared with the annotations, and the first
+that does not fit is named. An error with fitting arguments is a fault of the library and stays as it is.
+Where it succeeds, plain arguments must fit as well (text, numbers, truth values, functions, the library's own
+objects): what was ignored, or taken for something else, is refused.
 """
 
 from __future__ import annotations
 
 import builtins
 import collections.abc
+import contextlib
 import functools
 import inspect
 import os
+import pathlib
 import sys
 import types
 import typing
@@ -31,26 +35,32 @@ WORDS = {
     "RngLike": "an integer >= 0, a numpy Generator or None",
     " | ": " or ",
 }
+ERRORS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError, StopIteration)
+PLAIN = (str, int, float, bool, type(None), np.integer, np.random.Generator, os.PathLike, pathlib.Path)
 KINDS = {np.bool_: "b", np.integer: "iu", np.floating: "biuf"}
 
 
 def guard(module: str) -> None:
     """Guard the public functions of a module, and the public methods of its public classes."""
     home = sys.modules[module]
+    rooms = [one for name, one in list(sys.modules.items()) if f"{name}.".startswith(f"{module}.")]
     for name in public_names(home):
         one: Any = getattr(home, name)
         if not getattr(one, "__module__", "").startswith("ipseval"):
             continue
         if inspect.isfunction(one):
-            # In the module of its definition too: what is pickled is looked up there.
+            # Wherever it is used: what is pickled must be what stands in the module of its definition.
             guarded = _guarded(one)
-            for place in (home, sys.modules[one.__module__]):
+            for place in (*rooms, sys.modules[one.__module__]):
                 if getattr(place, name, None) is one:
                     setattr(place, name, guarded)
         elif isinstance(one, type) and not issubclass(one, BaseException):
-            for attribute, member in list(vars(one).items()):
+            ours = [base for base in one.__mro__ if base.__module__.startswith("ipseval.")]
+            for owner, (attribute, member) in (
+                (base, pair) for base in ours for pair in list(vars(base).items())
+            ):
                 if attribute == "__init__" or not attribute.startswith("_"):
-                    _guard_member(one, attribute, member)
+                    _guard_member(owner, attribute, member)
 
 
 def public_names(module: types.ModuleType) -> list[str]:
@@ -69,60 +79,82 @@ def _guard_member(owner: type, attribute: str, member: Any) -> None:
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     if hasattr(function, "__guarded__"):
         return function
-    signature = inspect.signature(function)
-    eager: dict[str, Any] = {"bool": (bool, np.bool_)}
-    eager |= {"str": str} if function.__name__ == "__init__" else {}
-    strict = {
-        place: (name, eager[str(one.annotation)])
-        for place, (name, one) in enumerate(signature.parameters.items())
-        if str(one.annotation) in eager
-    }
+    code = function.__code__
+    n_places = code.co_argcount
+    names = code.co_varnames[: n_places + code.co_kwonlyargcount]
+    truths = [
+        (place, name) for place, name in enumerate(names) if function.__annotations__.get(name) == "bool"
+    ]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        # Checked at once, as nothing would fail: text counts as true, "False" too.
-        for place, (name, kind) in strict.items():
-            value = args[place] if place < len(args) else kwargs.get(name, signature.parameters[name].default)
-            if not isinstance(value, kind) and value is not inspect.Parameter.empty:
-                expected = "text" if kind is str else "True or False"
-                raise InputError(f"{name} must be {expected}; got {value!r:.80}.")
-        try:
+        # What the library itself calls is no border: an error there is a fault, or for the outer call to say.
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("ipseval."):
             return function(*args, **kwargs)
+        # Checked first: text counts as true, "False" too, and would change what is done.
+        for place, name in truths:
+            value = args[place] if place < min(len(args), n_places) else kwargs.get(name, False)
+            if not isinstance(value, (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False; got {value!r:.80}.")
+        try:
+            result = function(*args, **kwargs)
         except IpsevalError:
             raise
         except OSError as error:
+            # Without a name it is a pipe or a connection, or a full disk.
+            if error.filename is None:
+                raise
             raise InputError(f"a file or folder cannot be used: {error!s:.200}.") from error
-        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError) as error:
-            text = _misfit(function, signature, args, kwargs)
+        except ERRORS as error:
+            text = _misfit(function, args, kwargs)
             if text is None:
                 raise
             raise InputError(text) from error
+        text = _misfit(function, args, kwargs, plain=True)
+        if text is not None:
+            raise InputError(text)
+        return result
 
     call.__guarded__ = True  # type: ignore[attr-defined]  # functions take attributes
     return call
 
 
-def _misfit(function: Any, signature: inspect.Signature, args: Any, kwargs: Any) -> str | None:
-    """Return what is wrong with the first argument that does not fit its annotation."""
+def _misfit(function: Any, args: Any, kwargs: Any, *, plain: bool = False) -> str | None:
+    """Return what is wrong with the first argument that does not fit its annotation, or its `plain` one."""
     try:
-        bound = signature.bind(*args, **kwargs)
+        bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:  # an argument that is missing, or one too many: Python says it well
         return None
+    hints = _hints(function)
     for name, value in bound.arguments.items():
-        parameter = signature.parameters[name]
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or name in ("self", "cls"):
-            continue
-        said = str(parameter.annotation)
-        try:
-            names = _Names(function.__globals__)
-            hint = eval(said, function.__globals__, names) if isinstance(parameter.annotation, str) else Any
-        except NameError:  # imported for type checkers only
-            continue
-        if not _fits(value, hint):
-            for word, plain in WORDS.items():
-                said = said.replace(word, plain)
+        if name in hints and (not plain or _is_plain(hints[name])) and not _fits(value, hints[name]):
+            said = str(function.__annotations__[name])
+            for word, words in WORDS.items():
+                said = said.replace(word, words)
             return f"{name} must be {said}; got {type(value).__name__} {value!r:.60}."
     return None
+
+
+@functools.cache
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the annotations of the arguments, but those whose names are imported for type checkers only."""
+    hints = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        with contextlib.suppress(NameError):
+            if isinstance(parameter.annotation, str):
+                hints[name] = eval(parameter.annotation, function.__globals__, _Names(function.__globals__))
+    return hints
+
+
+def _is_plain(hint: Any) -> bool:
+    """Return whether it is quickly told that a value fits: text, numbers, choices, the library's objects."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return all(_is_plain(one) for one in typing.get_args(hint))
+    return typing.get_origin(hint) in (typing.Literal, collections.abc.Callable) or (
+        isinstance(hint, type) and (hint in PLAIN or hint.__module__.startswith("ipseval."))
+    )
 
 
 class _Names(dict[str, Any]):
@@ -151,7 +183,9 @@ def _fits(value: Any, hint: Any) -> bool:
     kind = origin or hint
     if kind is np.ndarray:
         scalar = typing.get_args(inside[1])[0] if len(inside) > 1 and typing.get_args(inside[1]) else Any
-        return _is_array(value, KINDS.get(typing.get_origin(scalar) or scalar, ""), depth=1)
+        return isinstance(value, np.ndarray) and _is_array(
+            value, KINDS.get(typing.get_origin(scalar) or scalar, "")
+        )
     if kind in (int, float, bool):
         numbers = {int: (int, np.integer), float: (int, float, np.number), bool: (bool, np.bool_)}[kind]
         return isinstance(value, numbers) and isinstance(value, (bool, np.bool_)) == (kind is bool)
@@ -161,8 +195,12 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, kind)
     if kind is collections.abc.Mapping and isinstance(value, collections.abc.Mapping):
         return all(_fits(one, inside[1]) for one in value.values()) if inside else True
-    if kind in (collections.abc.Iterable, collections.abc.Sequence, list) and not isinstance(value, str):
+    if kind in (collections.abc.Iterable, collections.abc.Sequence, list):
+        if isinstance(value, (str, bytes)) and inside != (str,):
+            return False
         if not isinstance(value, collections.abc.Iterable) or getattr(value, "ndim", 1) != 1:
+            return False
+        if kind is not collections.abc.Iterable and not hasattr(value, "__getitem__"):
             return False
         return not inside or not hasattr(value, "__len__") or all(_fits(one, inside[0]) for one in value)
     if getattr(kind, "_is_protocol", False):
@@ -172,10 +210,10 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, kind) if isinstance(kind, type) else True
 
 
-def _is_array(value: Any, kinds: str, *, depth: int = 0) -> bool:
-    """Return whether a value is an array of a kind of entries, with at least `depth` dimensions."""
+def _is_array(value: Any, kinds: str) -> bool:
+    """Return whether a value is an array of a kind of entries."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
         return False
-    return array.ndim >= depth and (not kinds or array.dtype.kind in kinds) and not np.ma.isMaskedArray(value)
+    return (not kinds or array.dtype.kind in kinds) and not np.ma.isMaskedArray(value)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._types import AnyArray, FloatArray, RngLike
+from ipseval._types import AnyArray, BoolArray, FloatArray, RngLike
 from ipseval.errors import InputError, UnknownNameError
 
 
@@ -186,6 +186,27 @@ def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None
     if size is not None and array.size != size:
         raise InputError(f"{name} must have {size} entries, one for each id; got {array.size}.")
     return array
+
+
+def check_mask(name: str, values: npt.ArrayLike, size: int) -> BoolArray:
+    """Return a mask of this size, or raise `InputError`: positions are none."""
+    mask = np.asarray(values)
+    if mask.dtype != bool or mask.shape != (size,):
+        raise InputError(
+            f"{name} must hold True or False for each of {size:,} rows; got {mask.dtype} of shape "
+            f"{mask.shape}."
+        )
+    return mask
+
+
+def check_pairs(contributions: npt.ArrayLike, weights: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return contributions and their weights > 0 as vectors of one size, or raise `InputError`."""
+    c = as_float_vector("contributions", contributions)
+    w = as_float_vector("weights", weights, size=c.size)
+    n_bad = int((~(w > 0) | np.isinf(w)).sum())
+    if n_bad or not w.size:
+        raise InputError(f"weights must be finite numbers > 0, at least one; {n_bad} of {w.size} are not.")
+    return c, w
 
 
 def check_counts(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples
+from ipseval._checks import check_positive_int, examples
 from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables, forest
 
 # Pairs of recommenders that the paired test tells apart at this level, Holm-adjusted within a column.
@@ -50,6 +50,7 @@ def evaluation_tables(
     title, appendix
         Of the page.
     """
+    check_positive_int("digits", digits)
     apart = _told_apart(differences)
     parts: list[Part] = []
     for metric, part in frame.groupby("metric", sort=False):

@@ -142,6 +142,9 @@ def _rated_pairs(
         "n_pairs", by_label(one_for_all, ratings.user_ids, "n_pairs"), size=ratings.n_users
     )
     check_finite("n_pairs", pairs)
+    n_over = int((pairs > ratings.n_items).sum())
+    if n_over:
+        raise InputError(f"n_pairs is above the number of items, {ratings.n_items:,}, for {n_over} users.")
     n_short = int((pairs < ratings.activity).sum())
     if n_short:
         raise InputError(f"n_pairs is smaller than the number of ratings for {n_short} users.")

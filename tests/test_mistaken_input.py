@@ -295,11 +295,11 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "bounds by a word": (lambda: run().bounds("a"), r"factor must be a sequence of numbers"),
     "cutoff that is text": (
         lambda: ipseval.equivalent_cutoff("a", 100, 10),
-        r"k must be a number or an array of numbers; got 'a'",
+        r"k must be a number or an array of numbers, all finite; got 'a'",
     ),
     "candidates that are text": (
         lambda: ipseval.equivalent_cutoff(1, "a", 10),
-        r"n_candidates must be a number or an array of numbers; got 'a'",
+        r"n_candidates must be a number or an array of numbers, all finite; got 'a'",
     ),
     "no resamples": (
         lambda: run(interval="bca", n_resamples=0),
@@ -353,7 +353,7 @@ def test_labels_of_a_series_or_frame_say_which_id_a_value_is_for():
     assert ipseval.KnownPropensity(item=labelled).fit(SPLIT).item.tolist() == by_position.tolist()
     one, other = (
         run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=n_relevant).frame["estimate"].item()
-        for n_relevant in ([1, 2, 4], pd.Series([4, 1, 2], index=[2, 0, 1]))
+        for n_relevant in ([1, 2, 3], pd.Series([3, 1, 2], index=[2, 0, 1]))
     )
     assert one == other
     frame_of_scores = pd.DataFrame(SCORES, index=[0, 1, 2], columns=[0, 1, 2])

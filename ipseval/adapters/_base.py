@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -10,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples
+from ipseval._checks import examples, warn_user
 from ipseval._types import AnyArray, BoolArray, IntArray
 from ipseval.errors import DataWarning, InputError
 from ipseval.splits import Split
@@ -173,11 +172,10 @@ def _check_ids(
         )
     if missing.any():
         fate = "they come last, tied" if kind == "item" else "all items are tied for them"
-        warnings.warn(
+        warn_user(
             f"{label} does not know {int(missing.sum())} of {ids.size} {kind}s of the split "
             f"({examples(ids[missing])}): {fate}.",
             DataWarning,
-            stacklevel=5,
         )
 
 

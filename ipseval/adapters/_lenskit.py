@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from ipseval._checks import warn_user
 from ipseval._types import AnyArray, IntArray
 from ipseval.adapters._base import ModelScores, source_of
 from ipseval.errors import DataWarning, InputError
@@ -52,8 +52,6 @@ def _last_where_missing(block: AnyArray, source: str) -> AnyArray:
     if missing.any():
         if missing.all():
             raise InputError(f"{source} gave no item a score for {len(block)} users; was it trained on them?")
-        warnings.warn(
-            f"{source} gives some items no score (NaN); they come last, tied.", DataWarning, stacklevel=2
-        )
+        warn_user(f"{source} gives some items no score (NaN); they come last, tied.", DataWarning)
         block[missing] = -np.inf
     return block

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import as_generator, check_positive_int, examples
+from ipseval._checks import as_generator, check_fraction, check_positive_int, examples
 from ipseval._types import FloatArray, RngLike
 from ipseval.agreement._measures import RowOrders, measures
 from ipseval.agreement._result import OrderAgreement, percentiles, with_intervals
@@ -66,6 +66,8 @@ def order_agreement(
     >>> order_agreement(a, {"popular": 0.2, "knn": 0.1, "ease": 0.3}, k=[1, 2])
     OrderAgreement(or@1=1, or@2=0.5, src=0.5, ipc=1, tau_b=0.333; 3 recommenders)
     """
+    check_fraction("confidence_level", confidence_level)
+    check_positive_int("n_resamples", n_resamples)
     names, first = _values("a", a)
     other_names, second = _values("b", b)
     if names is not None and other_names is not None:
@@ -116,7 +118,9 @@ def mean_agreement(
     >>> mean_agreement([order_agreement([1, 2], [1, 2]), order_agreement([1, 2], [2, 1])]).src
     0.0
     """
-    if not agreements:
+    check_fraction("confidence_level", confidence_level)
+    check_positive_int("n_resamples", n_resamples)
+    if not len(agreements):
         raise InputError("at least one agreement is needed.")
     names = list(agreements[0].values)
     if any(list(one.values) != names for one in agreements):
@@ -130,7 +134,7 @@ def mean_agreement(
     ]
     intervals = {}
     if n > 1:
-        draw = as_generator(rng).integers(0, n, (check_positive_int("n_resamples", n_resamples), n))
+        draw = as_generator(rng).integers(0, n, (n_resamples, n))
         for column, name in enumerate(names):
             intervals[name] = percentiles(_mean_known(table[:, column][draw]), confidence_level)
     if n < 5:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ipseval._checks import check_real
+from ipseval._checks import check_counts, check_positive_int, check_real
 from ipseval._types import IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
@@ -79,6 +79,13 @@ class StudyPositives:
     n_positive: IntArray
     n_in_both: int
     threshold: float
+
+    def __post_init__(self) -> None:
+        check_interactions(self.biased, "biased")
+        check_positive_int("n_in_both", self.n_in_both, minimum=0)
+        check_real("threshold", self.threshold)
+        for name in ("n_exposed", "n_positive"):
+            check_counts(name, getattr(self, name), size=self.biased.n_items)
 
     def __repr__(self) -> str:
         return (

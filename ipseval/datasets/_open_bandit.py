@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import check_choice
+from ipseval._checks import as_float_vector, check_choice, check_mask, check_positive_int
 from ipseval._types import AnyArray, FloatArray, IntArray, freeze
 from ipseval.datasets._base import DataCard
 from ipseval.datasets._files import read_columns
 from ipseval.errors import InputError
+from ipseval.interactions import check_codes
 
 N_ITEMS = {"all": 80, "men": 34, "women": 46}
 N_POSITIONS = 3
@@ -51,6 +52,9 @@ COLUMNS = {
 }
 
 
+ARRAYS = ("item", "position", "click", "propensity", "timestamp")
+
+
 @dataclass(frozen=True, eq=False)
 class BanditLog:
     """Impressions under one policy, in the order of the file.
@@ -76,7 +80,19 @@ class BanditLog:
     n_items: int
 
     def __post_init__(self) -> None:
-        freeze(self, "item", "position", "click", "propensity", "timestamp")
+        for name in ARRAYS:
+            object.__setattr__(self, name, np.asarray(getattr(self, name)))
+        freeze(self, *ARRAYS)
+        shapes = {name: getattr(self, name).shape for name in ARRAYS}
+        if set(shapes.values()) != {self.item.shape} or self.item.ndim != 1:
+            raise InputError(f"the columns of a log must be of one length; got shapes {shapes}.")
+        check_codes("item", self.item, check_positive_int("n_items", self.n_items))
+        if self.position.dtype.kind not in "iu" or (self.position < 1).any():
+            raise InputError("position must hold whole numbers >= 1.")
+        check_mask("click", self.click, self.item.size)
+        p = as_float_vector("propensity", self.propensity)
+        if not ((p > 0) & (p <= 1)).all():
+            raise InputError(f"propensity must be in (0, 1]; {int((~((p > 0) & (p <= 1))).sum())} are not.")
 
     def __len__(self) -> int:
         return int(self.item.size)

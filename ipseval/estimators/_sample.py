@@ -203,6 +203,11 @@ def _relevant(ranked: RankedPositives, n_relevant: NRelevantLike) -> tuple[NRele
     n_bad = int((~(relevant >= 0) | np.isinf(relevant)).sum())
     if n_bad:
         raise InputError(f"n_relevant must be finite and >= 0; {n_bad} of {relevant.size} entries are not.")
+    n_over = int((relevant > ranked.item_ids.size).sum())
+    if n_over:
+        raise InputError(
+            f"n_relevant is above the number of items, {ranked.item_ids.size:,}, for {n_over} users."
+        )
     n_short = int((relevant[ranked.users] < ranked.counts).sum())
     if n_short:
         raise InputError(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import check_pairs, real_number
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
@@ -42,7 +43,8 @@ def ratio_bounds(contributions: FloatArray, weights: FloatArray, *, factor: floa
     (0.2, 0.8)
     """
     check_factor(factor)
-    low, high = _row_bounds(contributions[None, :], weights[None, :], factor)
+    c, w = check_pairs(contributions, weights)
+    low, high = _row_bounds(c[None, :], w[None, :], factor)
     return float(low[0]), float(high[0])
 
 
@@ -84,7 +86,7 @@ def bounds(
 
 def check_factor(factor: float) -> None:
     """Raise `InputError` unless Λ is a finite number ≥ 1."""
-    if not 1 <= factor < 1e150:  # its square is taken
+    if not 1 <= real_number(factor) < 1e150:  # its square is taken
         raise InputError(f"factor must be a finite number >= 1 (1: the weights are exact); got {factor!r}.")
 
 

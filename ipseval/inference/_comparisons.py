@@ -183,11 +183,19 @@ def minimum_detectable_difference(
     >>> round(minimum_detectable_difference(1.0, 200), 3)
     0.199
     """
+    _check_power(deviation, level, power)
     z = float(ndtri(1 - level / 2))
     effective = n_users - z**2 / 2
     if not effective >= 1:
         return float("nan")
     return (z + float(ndtri(power))) / float(np.sqrt(effective)) * deviation
+
+
+def _check_power(deviation: float, level: float, power: float) -> None:
+    check_fraction("level", level)
+    check_fraction("power", power)
+    if deviation < 0:
+        raise InputError(f"deviation must be >= 0; got {deviation!r}.")
 
 
 def users_needed(deviation: float, difference: float, *, level: float = 0.05, power: float = 0.8) -> float:
@@ -200,12 +208,13 @@ def users_needed(deviation: float, difference: float, *, level: float = 0.05, po
     >>> users_needed(1.0, 0.2)
     199.0
     """
+    _check_power(deviation, level, power)
     if np.isnan(difference) or np.isnan(deviation):
         return float("nan")
     if difference == 0:
         return float("inf")
     z = float(ndtri(1 - level / 2))
-    needed = ((z + float(ndtri(power))) * deviation / difference) ** 2 + z**2 / 2
+    needed = ((z + float(ndtri(power))) * np.float64(deviation) / difference) ** 2 + z**2 / 2
     return float(max(np.ceil(needed), 2.0))
 
 

@@ -69,8 +69,8 @@ class Curves:
                 "evaluate with propensity=PowerLawPropensity(gamma=…)."
             )
         chain = propensity.gamma_chain()
-        sample = next(iter(samples.values()))
         linear, others = groups(samples, metrics, estimators)
+        sample = next(iter(samples.values()))
         level = chain.place[sample.ranked.item]
         return cls(samples, chain, level, linear, others, propensity.is_probability)
 

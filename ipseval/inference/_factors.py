@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import check_pairs
 from ipseval._types import FloatArray
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bounds import per_user_bounds
@@ -58,6 +59,7 @@ def required_factor(contributions: FloatArray, weights: FloatArray, target: floa
     >>> round(required_factor(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.8), 12)
     2.0
     """
+    contributions, weights = check_pairs(contributions, weights)
     gap = contributions - target
     above, below = float(weights @ np.maximum(gap, 0)), float(weights @ np.maximum(-gap, 0))
     if np.isnan(above + below):

@@ -7,8 +7,9 @@ from typing import overload
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ipseval._checks import check_fraction
+from ipseval._checks import as_float_vector, check_fraction, refuse_masked
 from ipseval._types import FloatArray
+from ipseval.errors import InputError
 
 
 @overload
@@ -31,6 +32,12 @@ def normal_interval(
     (0.304, 0.696)
     """
     check_fraction("confidence_level", confidence_level)
+    for name, one in (("value", value), ("standard_error", standard_error)):
+        refuse_masked(one, name)
+        if np.asarray(one).dtype.kind not in "iuf":
+            raise InputError(f"{name} must be a number or an array of numbers; got {one!r:.80}.")
+    if np.any(np.asarray(standard_error) < 0):
+        raise InputError("standard_error must be >= 0, or NaN where it is not known.")
     reach = float(ndtri((1 + confidence_level) / 2)) * standard_error
     return value - reach, value + reach
 
@@ -45,7 +52,7 @@ def percentile_interval(replicates: FloatArray, *, confidence_level: float) -> t
     """
     check_fraction("confidence_level", confidence_level)
     tail = (1 - confidence_level) / 2
-    return _quantiles(replicates, tail, 1 - tail)
+    return _quantiles(as_float_vector("replicates", replicates), tail, 1 - tail)
 
 
 def bca_interval(
@@ -83,6 +90,7 @@ def bca_interval(
     (5.0, 95.0)
     """
     check_fraction("confidence_level", confidence_level)
+    replicates = as_float_vector("replicates", replicates)
     defined = replicates[~np.isnan(replicates)]
     if defined.size == 0 or np.isnan(value):
         return float("nan"), float("nan")

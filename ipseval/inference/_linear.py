@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._types import FloatArray
+from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bootstrap import Key
 from ipseval.metrics import Metric
@@ -74,6 +75,9 @@ def groups(
     found: Stacks | None = None,
 ) -> Groups:
     """Return the estimates that are linear, in groups, and those that are not, from stacks made before."""
+    for name, values in (("samples", samples), ("metrics", metrics), ("estimators", estimators)):
+        if not len(values):
+            raise InputError(f"{name} must not be empty.")
     parts, rest = stacks(samples, metrics) if found is None else found
     sample = next(iter(samples.values()))
     linear, others = [], [(model, metric, one) for model, metric in rest for one in estimators]

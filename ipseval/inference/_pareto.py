@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipseval._checks import as_float_vector
 from ipseval._types import FloatArray
+from ipseval.errors import InputError
 
 MIN_TAIL = 5
 # Weakly informative prior of the profile likelihood, and shrinkage of k̂ towards ½ by ten observations.
@@ -35,6 +37,9 @@ def pareto_k(values: FloatArray) -> float:
     Technometrics 51, 2009, doi 10.1198/tech.2009.08017. Vehtari et al., Pareto smoothed importance sampling,
     JMLR 25, 2024, arXiv 1507.02646.
     """
+    values = as_float_vector("values", values)
+    if (values < 0).any():
+        raise InputError(f"values must be positive; {int((values < 0).sum())} of {values.size} are negative.")
     size = int(np.ceil(min(0.2 * values.size, 3 * np.sqrt(values.size))))
     if size < MIN_TAIL or size >= values.size:
         return float("nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_finite, check_fraction
+from ipseval._checks import as_float_vector, check_finite, check_fraction, real_number
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 
@@ -53,9 +53,9 @@ def confidence_sequence(
     (True, True)
     """
     check_fraction("confidence_level", confidence_level)
-    low, high = float(bounds[0]), float(bounds[1])
+    low, high = (real_number(one) for one in bounds) if len(bounds) == 2 else (0.0, 0.0)
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise InputError(f"bounds must be finite, the lower below the upper; got {bounds!r}.")
+        raise InputError(f"bounds must be finite, two numbers, the lower below the upper; got {bounds!r}.")
     x = as_float_vector("values", values)
     check_finite("values", x)
     outside = int(((x < low) | (x > high)).sum())

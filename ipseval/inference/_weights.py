@@ -9,7 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from ipseval._checks import as_float_vector
 from ipseval._types import FloatArray
+from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Extent, Sample
 from ipseval.inference._pareto import pareto_k
 from ipseval.metrics import Metric
@@ -19,16 +21,11 @@ K = TypeVar("K")
 V = TypeVar("V", "WeightTotals", "WeightSums")
 
 # A weighted average is flagged when its effective sample size is below this; the notes below have the rule.
-LOW_ESS_SHARE = 0.1
-LOW_ESS = 50.0
-LOW_ESS_SMALL_DATA = 0.5
-HIGH_SHARE = 0.1
-HIGH_SHARE_SMALL_DATA = 5.0
+LOW_ESS, LOW_ESS_SHARE, LOW_ESS_SMALL_DATA = 50.0, 0.1, 0.5
+HIGH_SHARE, HIGH_SHARE_SMALL_DATA = 0.1, 5.0
 # From here on a reader is told, without more being done.
-RARE_POPULARITY = 2
-HIGH_RARE_SHARE = 0.5
-HIGH_PARETO_K = 0.7
-HIGH_CLIPPED_SHARE = 0.2
+RARE_POPULARITY, HIGH_RARE_SHARE = 2, 0.5
+HIGH_PARETO_K, HIGH_CLIPPED_SHARE = 0.7, 0.2
 
 
 @dataclass(frozen=True)
@@ -397,4 +394,7 @@ def effective_sample_size(weights: FloatArray) -> float:
     >>> effective_sample_size(np.array([1.0, 1.0, 2.0]))
     2.6666666666666665
     """
-    return Weighed.of(weights).ess
+    w = as_float_vector("weights", weights)
+    if (np.isfinite(w) & (w >= 0)).all() and w.any():
+        return Weighed.of(w).ess
+    raise InputError("weights must be finite numbers >= 0, and one of them above 0.")

@@ -79,6 +79,8 @@ def tipping_gammas(frame: pd.DataFrame | None, metric: str, estimator: str) -> l
 def axes_or_new(ax: Axes | None, *, width: float = 5.6, height: float = 3.6) -> Axes:
     # A figure of our own, not pyplot's: nothing global changes, and no figure stays behind in memory.
     if ax is not None:
+        if not isinstance(ax, Axes):
+            raise InputError(f"ax must be matplotlib axes or None; got {type(ax).__name__}.")
         return ax
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot(axes_class=NotebookAxes)
     ax.spines[["top", "right"]].set_visible(False)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
+from ipseval.errors import InputError
 from ipseval.plots._base import add_legend, axes_or_new, distinct, forest, limits, marks, only, reach, table
 
 
@@ -32,6 +33,9 @@ def plot_bias(
     frame = table(frame, "frame", "metric", "estimator", "truth", "estimate", "ci_low", "ci_high")
     part = only(frame, "metric", metric)
     chosen = list(estimators) if estimators is not None else distinct(part["estimator"])
+    unknown = [one for one in chosen if one not in distinct(part["estimator"])]
+    if unknown or not chosen:
+        raise InputError(f"estimators must be of {distinct(part['estimator'])}; got {chosen!r:.80}.")
     part = part[part["estimator"].isin(chosen)]
     ax = axes_or_new(ax, width=4.2, height=3.8)
     low, high = limits(part[["truth", "estimate", "ci_low", "ci_high"]].to_numpy())

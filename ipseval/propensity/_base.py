@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import check_bool, check_choice, check_fraction, check_real, examples
+from ipseval._checks import as_float_vector, check_bool, check_choice, check_fraction, check_real, examples
 from ipseval._types import AnyArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import PropensityError
 from ipseval.interactions import check_codes
@@ -87,6 +87,14 @@ class Propensity:
         freeze(self, "item", "pair", "pair_key", "popularity", "item_ids", "user_ids")
         if self.rank_one is not None:
             object.__setattr__(self, "rank_one", (readonly(self.rank_one[0]), readonly(self.rank_one[1])))
+        for name in ("item", "popularity"):
+            if getattr(self, name) is not None:
+                as_float_vector(name, getattr(self, name), size=self.n_items)
+        for name in ("gamma", "eta"):
+            if getattr(self, name) is not None:
+                check_real(name, getattr(self, name))
+        if getattr(self.pair, "shape", None) != getattr(self.pair_key, "shape", None):
+            raise PropensityError("pair and pair_key go together, with one entry for each known pair.")
         values = self._extremes()
         if values is None:
             return

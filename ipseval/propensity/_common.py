@@ -29,7 +29,7 @@ def as_frame(values: Any) -> Any | None:
     """Return a data frame for any engine's, None for what is none."""
     try:
         return nw.from_native(values)
-    except TypeError:
+    except (TypeError, nw.exceptions.NarwhalsError):  # such as columns of one name
         return None
 
 

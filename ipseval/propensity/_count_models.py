@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import digamma
 
 from ipseval._types import FloatArray, IntArray
+from ipseval.errors import InputError
 
 SMALLEST_DISPERSION = 1e-6
 MAX_ITERATIONS = 100
@@ -68,7 +69,10 @@ def fit_glm(
         warnings.simplefilter("ignore", sm_exceptions.DomainWarning)  # log of a share: what the model says
         design = sm.add_constant(x, has_constant="add")
         model = sm.GLM(endog, design, family=chosen, freq_weights=frequency, offset=offset)
-        return model.fit(start_params=start, maxiter=MAX_ITERATIONS, cov_type="HC0")
+        try:
+            return model.fit(start_params=start, maxiter=MAX_ITERATIONS, cov_type="HC0")
+        except ValueError as error:
+            raise InputError(f"the counts admit no fit of γ by {family} ({error!s:.80}).") from error
 
 
 class NegativeBinomialFit(NamedTuple):

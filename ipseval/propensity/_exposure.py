@@ -73,6 +73,9 @@ class Exposure:
             if n_bad:
                 raise InputError(f"{name} codes must be in 0 … {size - 1}; {n_bad} of {codes.size} are not.")
             object.__setattr__(self, name, readonly(codes.astype(np.int64)))
+            ids = getattr(self, f"{name}_ids")
+            if ids is not None and np.shape(ids) != (size,):
+                raise InputError(f"{name}_ids must hold {size} ids; got shape {np.shape(ids)}.")
         positive = np.asarray(self.positive)
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")

@@ -212,6 +212,8 @@ def _as_counts(
         return recommended
     array = np.asarray(recommended)
     if array.ndim == 2:
+        if n_lists not in (None, len(array)):
+            raise InputError(f"recommended holds {len(array)} lists, and n_lists is {n_lists}; leave it out.")
         return RecommendationCounts.from_lists(array, n_items)
     counts = check_counts("recommended", recommended, size=n_items)
     if n_lists is None:

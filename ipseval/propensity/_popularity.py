@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import zeta
 
-from ipseval._checks import check_counts, check_positive_int, check_same_labels
+from ipseval._checks import check_counts, check_positive_int, check_real, check_same_labels
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.propensity._gamma_fit import GammaFit
@@ -185,6 +185,8 @@ def frequency_by_popularity(
     check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
     lists = check_counts("recommended", recommended, size=counts.size)
+    if n_lists is not None:
+        check_real("n_lists", n_lists, low=0)
     seen = counts > 0
     levels, level, n_items = np.unique(counts[seen], return_inverse=True, return_counts=True)
     total = np.bincount(level, weights=lists[seen])

@@ -59,6 +59,7 @@ class RecommendationCounts:
         >>> RecommendationCounts.from_lists(np.array([[0, 2], [2, -1]]), 4).item
         array([1., 0., 2., 0.])
         """
+        lists, n_items = np.asarray(lists), check_positive_int("n_items", n_items)
         if lists.ndim != 2 or lists.dtype.kind not in "iu" or lists.shape[0] == 0:
             raise InputError(
                 "lists must be an (n_lists, k) integer array of item codes; got "

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from ipseval._checks import check_fraction, check_positive_int
+from ipseval._checks import check_fraction, check_positive_int, warn_user
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
@@ -92,7 +91,7 @@ def study(
     plan = Plan(models, logs, protocols, rng, Store.at(path), check_compute(compute))
     left_out = _without_time(plan)
     for text in left_out:
-        warnings.warn(text, DataWarning, stacklevel=2)
+        warn_user(text, DataWarning)
     total = plan.n_ranks()
     if total == 0:
         raise InputError("no protocol can be applied to any log: all need timestamps, and no log has them.")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from ipseval._checks import examples
+from ipseval._checks import examples, warn_user
 from ipseval._types import BoolArray, IntArray, readonly
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions, encode
@@ -114,11 +113,10 @@ def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
     if n_dropped == keep.size:
         raise InputError(f"none of the {keep.size:,} test positives can be ranked: they {why}.")
     pair = (targets.user_ids[targets.user[~keep][0]], targets.item_ids[targets.item[~keep][0]])
-    warnings.warn(
+    warn_user(
         f"{n_dropped:,} of {keep.size:,} test positives {why} (first: {examples(pair)}) and are left out: "
         "what does not compete has no rank. A candidate set must not depend on what was observed.",
         DataWarning,
-        stacklevel=5,  # the caller of ipseval.rank_positives
     )
     return replace(
         targets,

@@ -73,6 +73,8 @@ class SampledCandidates:
         check_choice("pool", self.pool, POOLS)
         if isinstance(self.distribution, str):
             check_choice("distribution", self.distribution, ("uniform", "popularity"))
+        else:
+            as_float_vector("distribution", self.distribution)
         object.__setattr__(self, "key", int(as_generator(self.rng).integers(2**63)))
 
     def __repr__(self) -> str:

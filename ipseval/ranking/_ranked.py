@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import check_finite, check_positive_int
+from ipseval._checks import check_finite, check_mask, check_positive_int
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._order import counted_above
@@ -160,6 +160,7 @@ class RankedPositives:
 
         Longer lists, lists of all candidates, and scores of all items count as `depth`.
         """
+        check_positive_int("depth", depth, minimum=0)
         length = np.full(self.users.size, depth)
         if self.list_length is not None:
             own = self.list_length[self.users]
@@ -178,11 +179,14 @@ class RankedPositives:
 
     def leaving_out(self, users: BoolArray) -> RankedPositives:
         """Return the ranks of the other users; those in `users` (n_users,) leave the population as well."""
+        users = check_mask("users", users, self.n_population)
         gone = users if self.left_out is None else users | self.left_out
         return self._rows(~users[self.user], left_out=gone)
 
     def sum_by_user(self, values: FloatArray) -> FloatArray:
         """Return Σ of `values` (n_pos,) over each user's positives, (n_users_with_positives,)."""
+        if np.shape(values)[:1] != self.user.shape:
+            raise InputError(f"values must have one entry for each of {len(self):,} positives.")
         if not len(self):
             return np.zeros(0)
         return np.asarray(np.add.reduceat(values, self.starts), dtype=np.float64)
@@ -191,10 +195,12 @@ class RankedPositives:
         """Return Σwv/Σw over each user's positives, (n_users_with_positives,); w = 1 without weights."""
         if weights is None:
             return self.sum_by_user(values) / self.counts
-        return self.sum_by_user(values * weights) / self.sum_by_user(weights)
+        total = self.sum_by_user(weights)
+        return self.sum_by_user(values * weights) / total
 
     def parts(self, n_positives: int) -> list[tuple[slice, RankedPositives]]:
         """Return whole users in parts of about `n_positives` positives, as views, with their rows here."""
+        check_positive_int("n_positives", n_positives)
         cuts = self.starts[np.searchsorted(self.starts, np.arange(n_positives, len(self), n_positives)) - 1]
         edges = np.unique(np.concatenate([[0], cuts, [len(self)]]))
         rows = [slice(int(first), int(last)) for first, last in pairwise(edges)]
@@ -202,6 +208,7 @@ class RankedPositives:
 
     def select(self, keep: BoolArray) -> RankedPositives:
         """Return the chosen positives; their ranks stay as they are."""
+        keep = check_mask("keep", keep, len(self))
         return self if keep.all() else self._rows(keep)
 
     def without(self, mask: BoolArray) -> RankedPositives:
@@ -225,12 +232,7 @@ class RankedPositives:
         >>> rest.n_above, rest.n_candidates
         (array([0]), array([4]))
         """
-        mask = np.asarray(mask)
-        if mask.dtype != bool or mask.shape != self.user.shape:
-            raise InputError(
-                f"mask must hold True or False for each of {len(self):,} positives; got {mask.dtype} of "
-                f"shape {mask.shape}."
-            )
+        mask = check_mask("mask", mask, len(self))
         if not mask.any():
             return self
         stays = ~mask

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ipseval._checks import warn_user
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking._draws import Drawer, SampledCandidates
@@ -109,12 +109,11 @@ def _score_rows(
 def _warn(candidates: SampledCandidates, targets: Targets, weights: FloatArray | None) -> None:
     if weights is not None and (weights == 0).any():
         n_zero = int((weights == 0).sum())
-        warnings.warn(
+        warn_user(
             f"{n_zero:,} of {weights.size:,} items have probability 0 and are never drawn: no correction can "
             "count those that stand above a positive. Give every item a positive probability, for example "
             "popularity + 1.",
             DataWarning,
-            stacklevel=5,  # the caller of ipseval.rank_positives
         )
     if candidates.pool == "candidates":
         return
@@ -125,9 +124,8 @@ def _warn(candidates: SampledCandidates, targets: Targets, weights: FloatArray |
     else:
         share = float(np.mean((counts - 1) / (counts - 1 + candidates.n_sampled)))
         effect = f"{what} are always among the competitors ({share:.1%} of them)"
-    warnings.warn(
+    warn_user(
         f"pool={candidates.pool!r}: {effect}, so who competes depends on which positives were observed, and "
         "every estimator, IPS and SNIPS included, is biased for that reason. Use pool='candidates'.",
         IdentificationWarning,
-        stacklevel=5,  # the caller of ipseval.rank_positives
     )

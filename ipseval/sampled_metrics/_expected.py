@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_finite, check_positive_int
+from ipseval._checks import as_float_vector, check_finite, check_positive_int, refuse_masked
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
@@ -116,10 +116,15 @@ def equivalent_cutoff(k: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: 
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> FloatArray:
+    refuse_masked(values, name)
+    given = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
     try:
-        return np.asarray(values, dtype=np.float64)
+        number = given.astype(np.float64) if given.dtype.kind in "iufO" else np.array(np.nan)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number or an array of numbers; got {values!r:.80}.") from None
+        number = np.array(np.nan)
+    if not np.isfinite(number).all():
+        raise InputError(f"{name} must be a number or an array of numbers, all finite; got {values!r:.80}.")
+    return number
 
 
 def _moments(
@@ -154,6 +159,7 @@ def check_ranks(
     ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, replacement: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return ranks and n as float arrays of one shape (n_ranks,), or raise `InputError`."""
+    refuse_masked(ranks, "ranks")
     rank = as_float_vector("ranks", np.atleast_1d(np.asarray(ranks)))
     n = check_sizes(n_candidates, rank.size, n_sampled, replacement)
     bad = ~((rank >= 1) & (rank <= n) & (rank == np.floor(rank)))
@@ -171,8 +177,10 @@ def check_sizes(n_candidates: npt.ArrayLike, size: int, n_sampled: int, replacem
     given = np.asarray(n_candidates)
     if given.ndim > 1 or (given.ndim == 1 and given.size != size):
         raise InputError(f"n_candidates must be one number or {size}, one per rank; got shape {given.shape}.")
-    if given.dtype.kind not in "iu" and not (given.dtype.kind == "f" and (given == np.floor(given)).all()):
-        raise InputError(f"n_candidates must be whole numbers; got {n_candidates!r}.")
+    if given.dtype.kind not in "iu" and not (
+        given.dtype.kind == "f" and (given == np.floor(given)).all() and np.isfinite(given).all()
+    ):
+        raise InputError(f"n_candidates must be whole numbers; got {n_candidates!r:.80}.")
     n = np.broadcast_to(given.astype(np.float64), (size,))
     low = 2 if replacement else max(2, n_sampled + 1)
     if size and n.min() < low:

@@ -125,7 +125,10 @@ def _bias_variance(
         table = np.nan_to_num(corrected.values)
         system = (1 - g) * (law.T @ (law * weights[:, None])) + g * np.diag(law.T @ weights)
         scale = 1 / np.sqrt(np.maximum(np.diag(system), np.finfo(float).tiny))
-        y = scale * np.linalg.solve(scale[:, None] * system * scale, scale * group.shares)
+        try:
+            y = scale * np.linalg.solve(scale[:, None] * system * scale, scale * group.shares)
+        except np.linalg.LinAlgError:
+            raise InputError("n_candidates candidates cannot give all of these sampled ranks.") from None
         by_weight += (law @ y) * (value - (1 - g) * (law @ table)) - g * (law @ (y * table))
         tables.append(table)
         condition = max(condition, corrected.condition_number)

@@ -78,7 +78,7 @@ def sampling_curve(
     given = {name: check_ranks(one, n_candidates, 1, True)[0] for name, one in ranks.items()}
     exact = {name: float(target.at_rank(one, float(n_candidates)).mean()) for name, one in given.items()}
     frames = []
-    for m in n_sampled:
+    for m in _sizes(n_sampled):
         table = chosen.table(n_candidates, m, replacement=replacement).values
         arguments = (n_candidates, m, table, replacement)
         frame = pd.DataFrame(
@@ -98,6 +98,14 @@ def sampling_curve(
     if not frames:
         raise InputError("n_sampled is empty; give at least one number of sampled items.")
     return pd.concat(frames, ignore_index=True)
+
+
+def _sizes(n_sampled: Iterable[int]) -> list[int]:
+    """Return the numbers of competitors as a list, or raise `InputError`."""
+    sizes = [check_positive_int("n_sampled", m) for m in n_sampled]
+    if not sizes:
+        raise InputError("n_sampled is empty: give at least one number of competitors.")
+    return sizes
 
 
 def _simulate(
@@ -227,7 +235,7 @@ def sampling_study(
     check_positive_int("n_repeats", n_repeats)
     targets = [find_metric(metric) for metric in metrics]
     schemes = {"uniform": "uniform"} if distributions is None else dict(distributions)
-    sizes, asked = list(n_sampled), list(methods)
+    sizes, asked = _sizes(n_sampled), list(methods)
     if not (targets and sizes and asked and schemes):
         raise InputError("n_sampled, distributions, metrics and methods must not be empty.")
     rows = []

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._types import FloatArray
+from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.metrics import metric
 from ipseval.ranking import RankedPositives, rank_positives
@@ -52,7 +53,9 @@ def truth(
     """
     rest = relevant.select(~np.isin(relevant.pair_key, split.train.pair_key))
     everything = Split(split.train, rest, description="all relevant items")
-    parsed = [metric(m) if isinstance(m, str) else m for m in metrics]
+    parsed = [metric(m) for m in metrics]
+    if not (parsed and models):
+        raise InputError("models and metrics must not be empty.")
     rows = []
     for name, model in models.items():
         ranked = rank_positives(model, everything, name=name, compute=compute)

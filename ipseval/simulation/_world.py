@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import as_generator, check_counts, check_fraction, check_positive_int
+from ipseval._checks import (
+    as_generator,
+    check_counts,
+    check_fraction,
+    check_positive_int,
+    check_real,
+)
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.datasets import RandomExposureStudy
@@ -23,6 +29,9 @@ from ipseval.simulation._truth import truth
 from ipseval.splits import Split
 
 RELEVANT_RATING = 4
+
+
+MAX_STRENGTH = 1e6  # beyond, exponentials of these overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +143,9 @@ class World:
     def _check_strengths(self) -> None:
         for name in ("relevant_spread", "popularity_skew", "affinity", "selection", "self_selection"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise InputError(f"{name} must be a finite number >= 0; got {value!r}.")
+            check_real(name, value, low=0, low_open=False)
+            if value > MAX_STRENGTH:
+                raise InputError(f"{name} must be at most {MAX_STRENGTH:g}; got {value!r}.")
         if not 1 <= self.mean_relevant <= self.n_items / 2:
             raise InputError(
                 f"mean_relevant must be in [1, n_items / 2] = [1, {self.n_items / 2:g}]; "
@@ -311,6 +321,8 @@ class World:
         """
         counts = np.maximum(check_counts("popularity", popularity, size=self.n_items), 0.5)
         check_positive_int("length", length)
+        if check_real("noise", noise, low=0, low_open=False) > MAX_STRENGTH:
+            raise InputError(f"noise must be at most {MAX_STRENGTH:g}; got {noise!r}.")
         if length > self.n_items:
             raise InputError(f"length must be at most n_items = {self.n_items}; got {length}.")
         lists = self.n_users if n_lists is None else check_positive_int("n_lists", n_lists)

@@ -115,7 +115,7 @@ def _as_time(value: Any, name: str) -> Any:
 
 def _said(time: Any) -> str:
     """Return a time as text; dates are stored as nanoseconds since 1970, and shown as dates."""
-    if not isinstance(time, (int, np.integer)) or abs(int(time)) < NANOSECONDS:
+    if not isinstance(time, (int, np.integer)) or not NANOSECONDS <= abs(int(time)) < 2**63:
         return str(time)
     shown = pd.Timestamp(int(time), unit="ns")
     return str(shown.date() if shown == shown.normalize() else shown)

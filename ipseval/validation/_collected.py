@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import warn_user
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
@@ -222,7 +223,7 @@ class Collected:
     def result(self, study: RandomExposureStudy) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
         for text in self.notes.values():
-            warnings.warn(text, DataWarning, stacklevel=3)
+            warn_user(text, DataWarning)
         cells = {
             key: Cell(
                 np.mean([part[0] for part in parts], axis=0),

@@ -102,7 +102,9 @@ def validate(
         raise InputError(f"{RANDOM_SAMPLE!r} names the plain average of the random sample; choose another.")
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_folds", n_folds, minimum=2)
-    chosen = [metric(one) if isinstance(one, str) else one for one in metrics]
+    chosen, estimators = [metric(one) for one in metrics], list(estimators)
+    if not estimators:
+        raise InputError("estimators is empty.")
     _check_metrics(chosen)
     compared = [resolve_estimator(one) for one in estimators]
     if not compared:

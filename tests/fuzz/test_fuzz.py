@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from tests.fuzz.border import attempt, cases
+from tests.fuzz.border import attempt, cases, targets
 
 N_CASES = 5200
 
@@ -36,6 +36,16 @@ def share(found: list) -> list:
     chooser.shuffle(found)
     quick = [case for case in found if case[0].name not in slow]
     return quick[: N_CASES - 200] + [case for case in found if case[0].name in slow][:200]
+
+
+def test_what_the_fuzzer_calls_right_is_right(tmp_path, monkeypatch):
+    """Where the right arguments fail, a wrong one is never reached. Only readers of data have no file."""
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [one for one in targets(tmp_path) if not one.name.startswith(("load_", "run_validation"))]
+        for one in found:
+            one.call(**one.arguments)
 
 
 def test_whatever_is_passed_a_result_comes_or_an_error_of_the_library(all_cases, tmp_path, monkeypatch):

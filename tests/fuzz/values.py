@@ -12,10 +12,25 @@ import numpy as np
 import pandas as pd
 
 import ipseval
+from ipseval import agreement, correction, datasets, estimators, inference
+from ipseval.estimators import weighted_sample as inference_sample
 from ipseval.simulation import World
 
 N_USERS, N_ITEMS = 12, 9
 USERS, ITEMS = [f"u{code:02d}" for code in range(N_USERS)], list(range(3, 3 + N_ITEMS))
+
+
+STUDY = """path = "out"
+[logs.l]
+file = "log.csv"
+[models.a]
+function = "ipseval.baselines:popularity"
+[models.b]
+function = "ipseval.baselines:random"
+[protocols]
+order = ["random"]
+k_core = [0]
+"""
 
 
 def right(folder: Path) -> dict[str, Any]:
@@ -31,7 +46,7 @@ def right(folder: Path) -> dict[str, Any]:
     split = ipseval.Split.from_frames(train, test, users=USERS, items=ITEMS)
     scores = rng.random((N_USERS, N_ITEMS))
     models = {"a": scores, "b": -scores}
-    propensity = ipseval.KnownPropensity(item=np.linspace(0.2, 0.9, N_ITEMS)).fit(split)
+    propensity = ipseval.PowerLawPropensity(gamma=0.5, scale=0.1, unseen="smooth").fit(split.train)
     exposure = ipseval.Exposure.from_ratings(log, threshold=4)
     ranked = ipseval.rank_positives(scores, split, name="a")
     evaluation = ipseval.evaluate(
@@ -40,8 +55,23 @@ def right(folder: Path) -> dict[str, Any]:
     ipseval.testing.write_baseline(evaluation, folder / "baseline.json")
     world = World(n_users=40, n_items=20, mean_relevant=6, rng=0)
     counts = np.array([4.0, 9, 2, 7, 5, 1, 3, 8, 6])
-    path = ipseval.correction.correction_path({"a": ranked}, split, metrics=["recall@2"], rng=0)
-    correction = ipseval.correction.correct_path(path)
+    sample = inference_sample(ranked, propensity, None, "default")
+    metric, estimator = ipseval.metric("recall@2"), estimators.resolve_estimator("snips-global")
+    estimates = {("a", "recall@2", "snips-global"): estimators.estimate(sample, metric, estimator)}
+    estimates |= {("b", "recall@2", "snips-global"): estimators.estimate(sample, metric, estimator)}
+    refit = inference.PowerLawRefit(split.train, gamma=0.0)
+    shown = np.arange(N_ITEMS)
+    times = np.full(N_ITEMS, np.datetime64("2020-01-01", "ns"))
+    bandit = datasets.BanditLog(
+        "random", shown, shown % 3 + 1, shown < 4, np.full(N_ITEMS, 1 / N_ITEMS), times, N_ITEMS
+    )
+    orders = agreement.RowOrders.of(np.array([[3.0, 2.0, 1.0]]))
+    world_ranks = ipseval.rank_positives(np.ones((40, 20)), world.split(rng=0))
+    ranked.to_parquet(folder / "ranks.parquet")
+    corrected = correction.correction_path({"a": ranked, "b": ranked}, split, metrics=["recall@2"], rng=0)
+    study_file = folder / "study.toml"
+    frame.to_csv(folder / "log.csv", index=False)
+    study_file.write_text(STUDY)
     return {
         "correction": correction, "correct_path.path": path,
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
@@ -56,7 +86,7 @@ def right(folder: Path) -> dict[str, Any]:
         "RankedPositives.user": ranked.user, "RankedPositives.item": ranked.item, "n_above": ranked.n_above,
         "n_tied": ranked.n_tied, "RankedPositives.n_candidates": ranked.n_candidates, "gain": None,
         "Propensity.item": propensity.item, "is_probability": True, "Propensity.model": "mine", "n_items": N_ITEMS,
-        "KnownPropensity.item": propensity.item, "gamma": 0.5, "PowerLawPropensity.eta": None, "propensity": propensity,
+        "KnownPropensity.item": propensity.item, "gamma": 0.5, "PowerLawPropensity.gamma": 0.5, "propensity": propensity,
         "propensities": {"p": ipseval.PowerLawPropensity(gamma=0)}, "exposure": exposure,
         "DensityRatioPropensity.fit.exposure": exposure, "popularity": counts, "recommended": counts * 3 + 1,
         "fit_gamma.n_lists": 40, "fit_gamma.source": "logger", "n_exposed": np.full(N_ITEMS, 40.0), "n_positive": counts,
@@ -76,15 +106,69 @@ def right(folder: Path) -> dict[str, Any]:
         "names": None, "test_fraction": 0.2, "load.path": folder, "folder": folder,
         "what": "things", "choices": ["a", "b"], "UnknownNameError.name": "c", "factor": 1.5, "floor": 0.3, "RatingMetric.label": "mae",
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
-        "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "ml-100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
+        "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
-        "study.models": {"pop": ipseval.baselines.popularity}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
-        "validate_bandit.study": None, "notes": (), "contributions": rng.random(9), "target": 0.4, "amount": 0.5, "depth": 3, "n_positives": 5,
+        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
+        "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
+        **{f"{room}.{name}": value for room in ("estimate", "claim") for name, value in {"metric": metric, "estimator": estimator}.items()},
+        **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "tipping_factors", "diagnostics_by_estimator")
+           for name, value in {"metrics": [metric], "estimators": [estimator], "samples": {"a": sample, "b": sample}}.items()},
+        "sample": sample, "weighted": True, "estimates": estimates, "sums": {key: one.sums for key, one in estimates.items()}, "ties": "default",
+        "factors": [1.5], "refit": refit, "bootstrap_intervals.method": "percentile", "refit_intervals.method": "percentile", "replicates": rng.random(50),
+        "acceleration": 0.1, "weighted_sample.n_relevant": None, "n_relevant": None, "train_scale": 1.0, "PowerLawRefit.gamma": 0.5,
+        "BanditLog.item": shown, "position": shown % 3 + 1, "click": shown < 4, "BanditLog.propensity": np.full(N_ITEMS, 1 / N_ITEMS),
+        "BanditLog.timestamp": times, "policy": "random", "BanditLog.n_items": N_ITEMS, "campaign": "toy", "BanditStudy.random": bandit, "bts": bandit,
+        "card": datasets.CARDS["open-bandit"], "random_negatives": log, "n_in_both": 0, "StudyPositives.threshold": 4.0, "StudyPositives.n_exposed": np.full(N_ITEMS, 40),
+        "StudyPositives.n_positive": counts.astype(int), "run_config.path": study_file, "run_validation.name": "coat", "run_validation.path": folder,
+        "study.path": folder / "study", "RecommendationCounts.from_lists.lists": np.array([[0, 2], [4, -1]]), "leaving_out.users": np.arange(N_USERS) < 3,
+        "RankedPositives.leaving_out.users": np.arange(N_USERS) < 3, "RankedPositives.sum_by_user.values": ranked.n_above + 1.0,
+        "RankedPositives.mean_by_user.values": ranked.n_above + 1.0, "RankedPositives.select.keep": np.arange(len(ranked)) < 9,
+        **{f"{name}.cutoff": 2 for name in ("Hit", "Hits", "Precision", "Recall")}, "count_recommendations.k": 2, "k_core.k": 2,
+        "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5, "measures.a": orders, "measures.b": orders, "measures.k": [1],
+        "correct_path.path": corrected, "plan_exposure.correction": correction.correct_path(corrected), "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
+        "study.protocols": ipseval.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": ipseval.testing.StoredResult.of(evaluation),
+        "Evaluation.confidence_sequence.estimator": "aoa", "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,
+        "resolve_estimator.name": "snips", "bca_interval.value": 0.5, "sensitivity.gamma": [0.0, 1.0], "Evaluation.sensitivity.gamma": [0.0, 1.0],
+        **{f"Evaluation.{name}.model": "a" for name in ("confidence_sequence", "estimate", "per_user")}, "World.recommend.popularity": np.ones(20),
+        "World.example_models.split": world.split(rng=0), "World.truth.ranks": world_ranks, "World.truth.ranked": world_ranks, "World.truth.split": world.split(rng=0),
+        "World.truth.models": {"w": np.ones((40, 20))}, "compare_results.new": ipseval.testing.StoredResult.of(evaluation), "Evaluation.load.path": evaluation.save(folder / "saved") or folder / "saved",
+        "parse_propensity.label": "power-law:gamma=1", "RankedPositives.from_parquet.path": folder / "ranks.parquet", "Propensity.held_out.test_fraction": 0.2,
+        **{f"plot_{name}.frame": frame for name, frame in plotted(evaluation).items()}, "contributions": rng.random(9), "target": 0.4, "plain_estimator.target": "user", "amount": 0.5, "depth": 3, "n_positives": 5,
         "mask": np.arange(len(ranked)) < 9, "steps": (), "lists": (np.array([0, 2, 4]), np.array([1, 2, 3, 4])),
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
         "profile_features.user": log.user, "profile_features.item": log.item,
+    }  # fmt: skip
+
+
+def plotted(evaluation: ipseval.Evaluation) -> dict[str, Any]:
+    """Return what each plot is given, by its name."""
+    square = pd.DataFrame(np.eye(2), index=["a", "b"], columns=["a", "b"])
+    sampled = {
+        "model": "a",
+        "metric": "recall@2",
+        "n_sampled": [5, 6],
+        "estimate": 0.5,
+        "ci_low": 0.4,
+        "ci_high": 0.6,
+        "exact": 0.5,
+    }
+    reduced = {
+        "propensity": "p",
+        "estimator": "snips",
+        "metric": ["recall@2"],
+        "reduction": 0.1,
+        "reduction_low": 0.0,
+        "reduction_high": 0.2,
+    }
+    bias = {"model": "a", "metric": ["recall@2"], "estimator": "snips", "propensity": "p", "bias": 0.1, "std_error": 0.1, "ci_low": 0.0, "ci_high": 0.2,
+            "bias_low": 0.0, "bias_high": 0.2, "truth": 0.3, "estimate": 0.4}  # fmt: skip
+    levels = {"popularity": [1, 2, 4], "n_at_least": [9, 4, 1], "frequency": [1.0, 2, 3]}
+    return {
+        "estimates": evaluation, "sensitivity": evaluation.sensitivity(gamma=[0.0, 1]).frame, "weights": evaluation,
+        "agreement": square, "sampled": pd.DataFrame(sampled), "popularity": pd.DataFrame(levels), "frequency": pd.DataFrame(levels),
+        "bias": pd.DataFrame(bias), "validation": pd.DataFrame(reduced),
     }  # fmt: skip
 
 

@@ -172,7 +172,7 @@ def test_a_mask_of_another_kind_is_refused():
     ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
     assert ranked.without(np.array([False, False])) is ranked
     for mask in ([0, 1], [True], [[True, False]]):
-        with pytest.raises(InputError, match="mask must hold True or False for each of 2 positives"):
+        with pytest.raises(InputError, match="mask must hold True or False for each of 2 rows"):
             ranked.without(np.array(mask))
 
 
