@@ -68,7 +68,9 @@ def right(folder: Path) -> dict[str, Any]:
     orders = agreement.RowOrders.of(np.array([[3.0, 2.0, 1.0]]))
     world_ranks = ipseval.rank_positives(np.ones((40, 20)), world.split(rng=0))
     ranked.to_parquet(folder / "ranks.parquet")
-    corrected = correction.correction_path({"a": ranked, "b": ranked}, split, metrics=["recall@2"], rng=0)
+    corrected = correction.correction_path(
+        {"a": ranked, "b": ipseval.rank_positives(-scores, split)}, split, metrics=["recall@2"], rng=0
+    )
     study_file = folder / "study.toml"
     frame.to_csv(folder / "log.csv", index=False)
     study_file.write_text(STUDY)
