@@ -68,7 +68,7 @@ def world(seed: int):
     cut = max(1, len(pairs) // 2)
     scores = pd.DataFrame(rng.integers(0, 4, (users.size, n_items)).astype(float), users, items)
     by_item = pd.Series(rng.uniform(0.1, 1, items.size), index=items)
-    relevant = pd.Series(rng.integers(items.size, 2 * items.size, users.size).astype(float), index=users)
+    relevant = pd.Series(rng.integers(items.size - 1, items.size + 1, users.size).astype(float), index=users)
     return pairs.iloc[:cut], pairs.iloc[cut:], scores, by_item, relevant
 
 
