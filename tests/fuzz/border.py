@@ -53,7 +53,17 @@ LEFT_OUT = {
         "Moments.of",
     ),
 }
-OBJECTS = ("evaluation", "log", "split", "exposure", "propensity", "ranked", "world", "study")  # methods
+OBJECTS = (
+    "correction",
+    "evaluation",
+    "log",
+    "split",
+    "exposure",
+    "propensity",
+    "ranked",
+    "world",
+    "study",
+)  # methods
 SECONDS = 20
 # A request for that much work is what it says.
 SIZES = {"n_resamples", "n_repeats", "n_users", "n_items", "n_factors", "n_lists", "n_strata", "cross_fit", "n_splits",

@@ -68,7 +68,8 @@ def world(seed: int):
     cut = max(1, len(pairs) // 2)
     scores = pd.DataFrame(rng.integers(0, 4, (users.size, n_items)).astype(float), users, items)
     by_item = pd.Series(rng.uniform(0.1, 1, items.size), index=items)
-    relevant = pd.Series(rng.integers(items.size - 1, items.size + 1, users.size).astype(float), index=users)
+    least = pairs["user"].value_counts().reindex(users, fill_value=0)
+    relevant = pd.Series(rng.integers(least, items.size, endpoint=True).astype(float), index=users)
     return pairs.iloc[:cut], pairs.iloc[cut:], scores, by_item, relevant
 
 

@@ -75,7 +75,7 @@ def right(folder: Path) -> dict[str, Any]:
     frame.to_csv(folder / "log.csv", index=False)
     study_file.write_text(STUDY)
     return {
-        "correction": correction, "correct_path.path": path,
+        "correction": correction.correct_path(corrected),
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
@@ -127,7 +127,7 @@ def right(folder: Path) -> dict[str, Any]:
         "RankedPositives.mean_by_user.values": ranked.n_above + 1.0, "RankedPositives.select.keep": np.arange(len(ranked)) < 9,
         **{f"{name}.cutoff": 2 for name in ("Hit", "Hits", "Precision", "Recall")}, "count_recommendations.k": 2, "k_core.k": 2,
         "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5, "measures.a": orders, "measures.b": orders, "measures.k": [1],
-        "correct_path.path": corrected, "plan_exposure.correction": correction.correct_path(corrected), "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
+        "correct_path.path": corrected, "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
         "study.protocols": ipseval.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": ipseval.testing.StoredResult.of(evaluation),
         "Evaluation.confidence_sequence.estimator": "aoa", "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,
         "resolve_estimator.name": "snips", "bca_interval.value": 0.5, "sensitivity.gamma": [0.0, 1.0], "Evaluation.sensitivity.gamma": [0.0, 1.0],
