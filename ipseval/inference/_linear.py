@@ -75,8 +75,8 @@ def groups(
     found: Stacks | None = None,
 ) -> Groups:
     """Return the estimates that are linear, in groups, and those that are not, from stacks made before."""
-    for name, values in (("samples", samples), ("metrics", metrics), ("estimators", estimators)):
-        if not len(values):
+    for name, asked in (("samples", samples), ("metrics", metrics), ("estimators", estimators)):
+        if not len(asked):
             raise InputError(f"{name} must not be empty.")
     parts, rest = stacks(samples, metrics) if found is None else found
     sample = next(iter(samples.values()))
