@@ -113,7 +113,7 @@ def compare(
 def _compare(
     a: Result, b: Result, models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
 ) -> ProtocolComparison:
-    isnan = np.isnan([a.estimates, b.estimates]).any(axis=0)
+    isnan = np.isnan(a.estimates) | np.isnan(b.estimates)
     undefined = [model for model, is_undefined in zip(models, isnan, strict=True) if is_undefined]
     agreement, notes = None, [note for note in dict.fromkeys((a.note, b.note)) if note]
     if undefined:
