@@ -125,6 +125,15 @@ def rank_stored(
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
     n_nan = np.zeros(batch.users.size, np.int64)  # at the first row of each part: no lock is needed
 
+    def scores_of(first: int, last: int) -> AnyArray:
+        scores = scorer.block(batch.users[first:last])
+        if scores.shape != (last - first, n_items):
+            raise InputError(
+                f"{resources.name}: block returned shape {scores.shape} for {last - first} users; expected "
+                f"({last - first}, {n_items})."
+            )
+        return scores
+
     def count(first: int, scores: AnyArray) -> None:
         part = batch.part(first, first + scores.shape[0])
         chosen = scores if columns is None else scores[:, columns]
@@ -143,11 +152,11 @@ def rank_stored(
 
     def handle(block: int) -> Iterator[int]:
         first, last = block * size, min((block + 1) * size, n_users)
-        count(first, scorer.block(batch.users[first:last]))
+        count(first, scores_of(first, last))
         yield last - first
 
     def produce(block: int) -> AnyArray:
-        return scorer.block(batch.users[block * size : (block + 1) * size])
+        return scores_of(block * size, min((block + 1) * size, n_users))
 
     def handlers(block: int, scores: AnyArray) -> list[Callable[[], None]]:
         rows = range(0, scores.shape[0], PART)

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import pandas as pd
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ipseval import ComputeOptions, InputError, rank_positives
+from ipseval import ComputeOptions, InputError, Split, rank_positives
 from ipseval._compute import one_blas_thread
 from ipseval.ranking import _factors, _kernels_numba, _run
 from tests.ranking.worlds import ENGINES, world_of
@@ -357,3 +358,16 @@ def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path
     cached = list((tmp_path / "cache").rglob("*.nbi")) + list((tmp_path / "home").rglob("*.nbi"))
     assert cached, "nothing was cached in the user's directory"
     assert printed == [["6.0", "0"], ["6.0", "1"]]  # compiled, then read
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_block_with_too_few_rows_is_refused(parallel):
+    class Short:
+        def block(self, users):
+            return np.zeros((users.size - 1, 4))
+
+    Short.parallel = parallel
+    pairs = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2]})
+    split = Split.from_frames(pairs, pairs.assign(item=3), items=[0, 1, 2, 3])
+    with pytest.raises(InputError, match=r"block returned shape \(2, 4\) for 3 users; expected \(3, 4\)"):
+        rank_positives(Short(), split)
