@@ -95,6 +95,8 @@ def bootstrap_refit(
     """
     check_callable("refit", refit)
     check_positive_int("n_resamples", n_resamples)
+    if not samples:
+        raise InputError("samples must not be empty.")
     first = next(iter(samples.values()))
     keys = keys_of(samples, metrics, estimators)
     originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]
