@@ -28,7 +28,7 @@ def plan_exposure(
 
     The exposure would give h = users × items × share positives, whose mean has covariance Σ(h). With V the
     covariance of the recommenders' values before it, by prior and log, the best linear estimate has
-    covariance V − V(V + Σ)⁻¹V.
+    covariance V − V(V + Σ)⁺V.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def plan_exposure(
         for items in (check_positive_int("n_items", one) for one in n_items):
             hits = users * items * share
             noise = _noise(correction, hits, items * share)
-            after = before - before @ np.linalg.solve(before + noise, before)
+            # Recommenders with equal ranks make it singular.
+            after = before - before @ np.linalg.pinv(before + noise, hermitian=True) @ before
             for number, metric in enumerate(path.metrics):
                 cells = slice(number * models, (number + 1) * models)
                 own, alone = after[cells, cells], np.diag(noise)[cells]

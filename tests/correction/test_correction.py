@@ -247,6 +247,20 @@ def test_the_plan_foresees_the_intervals(world, exposure):
     assert with_pilot["half_width"].max() < foreseen.max()
 
 
+def test_a_plan_takes_recommenders_with_equal_ranks(world):
+    _, split, models = world
+    twice = {**models, "noisy again": models["noisy"]}
+    plans = [
+        plan_exposure(
+            correct(one, split, metrics=["atop"], rng=0), n_users=[50], n_items=[20], positive_share=0.1
+        )
+        for one in (models, twice)
+    ]
+    # The copy enters the mean over recommenders once more, no more than that.
+    assert np.isfinite(plans[1].select_dtypes("number")).all(axis=None)
+    np.testing.assert_allclose(plans[1]["half_width"], plans[0]["half_width"], rtol=0.2)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
