@@ -98,7 +98,7 @@ def test_noise_of_a_split_is_the_agreement_of_two_draws():
 def test_stopwatch_counts_only_runs_that_made_ranks(tmp_path):
     watch = zhao.Stopwatch(tmp_path)
     with watch:
-        (tmp_path / "a.parquet").touch()
+        (tmp_path / "a.npz").touch()
     counted = watch.seconds()
     assert counted > 0
     with zhao.Stopwatch(tmp_path):
