@@ -62,14 +62,14 @@ class Average(Estimator):
         return self.weights == "inverse"
 
     @property
-    def weighting(self) -> str:  # type: ignore[override]
+    def weighting(self) -> str:  # type: ignore[override]  # follows from weights and mass
         """The weight of a positive, in words."""
         above = "1/P" if self.weighted else "1"
         below = {"one": " over its user's Σ1/P" if self.weighted else " over |S*_u|", "mean": " over |S*_u|"}
         return above + below.get(self.mass, "")
 
     @property
-    def target(self) -> Target:  # type: ignore[override]
+    def target(self) -> Target:  # type: ignore[override]  # follows from the mass
         """The average it estimates."""
         return "pooled" if self.mass == "total" else "user"
 

@@ -137,7 +137,7 @@ class CompatMetric(Metric):
         return self.base.default_ties
 
     @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # that of the base metric
         """That of the base metric."""
         return self.base.value_range
 

@@ -11,7 +11,7 @@ import pytest
 
 import ipseval
 from ipseval.metrics import METRICS
-from tests.contracts.test_estimators import small_study
+from tests.contracts.test_estimators import TABLES, small_study
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -52,17 +52,6 @@ def assert_same(found: pd.DataFrame, expected: pd.DataFrame, label: str) -> None
 
 def _renamed(text, name):
     return text.replace(name, COPY) if isinstance(text, str) else text
-
-
-TABLES = {
-    "evaluate": lambda one: one.frame,
-    "compare": lambda one: one.compare(),
-    "bounds": lambda one: one.bounds([1.0, 2.0]),
-    "tipping factors": lambda one: one.tipping_factors(),
-    "sensitivity": lambda one: one.sensitivity(np.linspace(-1, 1, 5)).frame,
-    "tipping points": lambda one: one.tipping_points(np.linspace(-1, 1, 9)),
-    "diagnostics": lambda one: one.diagnostics.reset_index(drop=True),
-}
 
 
 @pytest.mark.parametrize("table", TABLES)
