@@ -13,6 +13,6 @@ types: ; mypy
 docs: ; mkdocs build --strict
 bench: ; for name in inference metrics propensity ranking sampled splits; do $(PYTHON) benchmarks/$$name.py || exit 1; done
 demo: ; ipseval demo
-processors: ; $(PYTHON) tests/processors.py
+processors: ; $(PYTHON) tests/processors.py --suite
 fuzz: ; $(PYTHON) tests/fuzz/run.py --minutes $(or $(MINUTES),60)
 ci: ; .ci/run

@@ -1,6 +1,7 @@
 """Run the README's examples, the fits of gamma and the demonstration as on other processors.
 
     python tests/processors.py              every setting this processor can take, and two versions of pandas
+    python tests/processors.py --suite      the same with the whole fast suite: both commands of the README
     python tests/processors.py --one        one setting that differs from the machine's own: for CI
     python tests/processors.py --no-pandas  without the versions of pandas, which need a network
 
@@ -41,14 +42,14 @@ def settings() -> dict[str, dict[str, str]]:
     return table
 
 
-def run(name: str, changed: dict[str, str]) -> str:
+def run(name: str, changed: dict[str, str], tests: list[str]) -> str:
     """Run tests and demonstration in one setting; return what the demonstration prints."""
     print(f"== {name}", flush=True)
     one_thread = {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     path = os.pathsep.join(part for part in (changed.get("PYTHONPATH"), str(ROOT)) if part)
     environment = {**os.environ, **one_thread, **changed, "PYTHONPATH": path}
     commands = (
-        [sys.executable, "-m", "pytest", "-q", *TESTS],
+        [sys.executable, "-m", "pytest", "-q", *tests],
         [sys.executable, "-W", "error", "-m", "ipseval", "demo", "--picture", ""],
     )
     printed = ""
@@ -65,6 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--one", action="store_true")
     parser.add_argument("--no-pandas", action="store_true")
+    parser.add_argument("--suite", action="store_true")
     options = parser.parse_args()
     chosen = settings()
     if options.one:
@@ -76,7 +78,8 @@ def main() -> None:
                 pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
                 subprocess.run([*pip, f"pandas=={version}.*", "pytz", "tzdata"], check=True)
                 chosen[f"pandas {version}"] = {"PYTHONPATH": target}
-        printed = {name: run(name, changed) for name, changed in chosen.items()}
+        tests = [] if options.suite else TESTS
+        printed = {name: run(name, changed, tests) for name, changed in chosen.items()}
     first = printed["as it is"]
     for name, text in printed.items():
         if text != first:
