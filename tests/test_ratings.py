@@ -227,7 +227,7 @@ def test_recommenders_are_compared_on_the_same_ratings():
 
 
 def test_bounds_say_of_rmse_that_it_is_no_weighted_average_and_bound_mse():
-    table = two_models().bounds(2.0).set_index(["metric", "estimator"])
+    table = two_models().bounds(2.0).set_index(["metric", "estimator"]).sort_index()
     mse, rmse = (table.loc[(name, "snips-pooled")] for name in ("mse", "rmse"))
     assert (mse["lower"] < mse["upper"]).all()
     assert rmse["lower"].isna().all()
