@@ -163,7 +163,8 @@ class Correction(Reported):
         place = {cell: number for number, cell in enumerate(self.path.cells)}
         unit = np.eye(len(place))
         contrast = np.array([unit[place[a, metric]] - unit[place[b, metric]] for metric, _, a, b in names])
-        error = np.sqrt(np.einsum("ik,kl,il->i", contrast, self.posterior.total_covariance, contrast))
+        variance = np.einsum("ik,kl,il->i", contrast, self.posterior.total_covariance, contrast)
+        error = np.sqrt(np.maximum(variance, 0))  # equal recommenders: rounding may leave less than 0
         columns = (contrast @ self.posterior.total_mean, error, *self._interval(contrast))
         numbers = zip(*columns, self.posterior.above_zero(contrast), strict=True)
         return pd.DataFrame(
