@@ -14,6 +14,7 @@ import pandas as pd
 
 from ipseval._checks import as_float_vector, check_choice
 from ipseval._codec import load, save
+from ipseval._counts import Count, counts_frame
 from ipseval._differences import ModelResult
 from ipseval._frame import Key, tidy_frame
 from ipseval._provenance import data_hash, headline, json_text, versions
@@ -74,6 +75,8 @@ class Evaluation(Reported):
         Numbers of users and positives.
     given_intervals : dict or None
         (model, metric, estimator) -> Interval; None: normal intervals.
+    counted : tuple of Count
+        What was read, left out and added; `data` shows it.
     """
 
     estimates: dict[Key, Estimate]
@@ -86,6 +89,7 @@ class Evaluation(Reported):
     definitions: tuple[Sequence[Metric], Sequence[Estimator]] = ((), ())
     extent: Extent = NOTHING
     given_intervals: dict[Key, Interval] | None = None
+    counted: tuple[Count, ...] = ()
 
     @cached_property
     def intervals(self) -> dict[Key, Interval]:
@@ -122,6 +126,15 @@ class Evaluation(Reported):
         """Labels of the estimators, in the order given."""
         return list(dict.fromkeys(key[2] for key in self.estimates))
 
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read, left out and added: one row for each thing that was counted.
+
+        subject (the log, a part of the split, a recommender, the evaluation), what (in words), count, and of
+        (NA where there is no whole).
+        """
+        return counts_frame(self.counted)
+
     @cached_property
     def data_hash(self) -> str:
         """SHA-256 of the positives (user id, item id) and their numbers of candidates, as hex."""
@@ -155,7 +168,7 @@ class Evaluation(Reported):
         diagnostics, appendix = self.diagnostics, []
         if page:
             cards = {one.label: card(one) for one in self.definitions[0]}
-            appendix = appendix_of(self._frame, diagnostics, cards, self._record)
+            appendix = appendix_of(self._frame, diagnostics, cards, self._record, self.data)
         return evaluation_tables(
             self._frame,
             diagnostics,
@@ -173,7 +186,8 @@ class Evaluation(Reported):
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the frame with versions, options and the hash of the data as JSON; NaN becomes null."""
-        text = json_text(self._frame, self._record, self._sample, self.propensity, self.metrics)
+        record = {**self._record, "counted": [asdict(one) for one in self.counted]}
+        text = json_text(self._frame, record, self._sample, self.propensity, self.metrics)
         return deliver(text, path)
 
     def to_csv(self, path: str | Path | None = None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ipseval._checks import warn_user
+from ipseval._counts import Count, some
 from ipseval._types import IntArray, Missing
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import RankedPositives
@@ -64,6 +65,15 @@ def _missing_text(counts: Mapping[str, IntArray]) -> str:
     n_users = next(iter(counts.values())).sum()
     return (
         f"top-K lists are missing for some of the {n_users:,} users with test positives: {'; '.join(detail)}."
+    )
+
+
+def list_count(counts: IntArray, depth: int) -> tuple[Count, ...]:
+    """Return the users without a list, and with a shorter one than `depth`, from `list_counts`."""
+    size = int(counts.sum())
+    return some(
+        Count("users with test positives and no list, counted as misses", int(counts[0]), size),
+        Count(f"lists shorter than {depth}, padded with misses", int(counts[1:depth].sum()), size),
     )
 
 

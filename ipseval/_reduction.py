@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ipseval._counts import Count, added
 from ipseval._missing import settle_lists
 from ipseval._requests import Request
 from ipseval._types import AnyArray, IntArray
@@ -17,6 +18,7 @@ from ipseval.estimators import Extent, MergedSums, Moments, Sample, UserSums
 from ipseval.inference._weights import AllWeights
 from ipseval.ranking import RankedPositives
 
+RESULT = "evaluation"  # the subject of counts that are of all recommenders together
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
 Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
 
@@ -41,6 +43,8 @@ class Reduction:
         Model -> its ranked positives with their propensities; empty after merging.
     user_ids : (n_users,) array
         Ids behind the codes of the sums; not used with moments.
+    counted : tuple of Count
+        What was read of lists, left out and kept, of each model; and positives that are no candidates.
     """
 
     models: tuple[str, ...]
@@ -52,6 +56,7 @@ class Reduction:
     user_ids: AnyArray
     candidates: str
     samples: dict[str, Sample] = field(default_factory=dict)
+    counted: tuple[Count, ...] = ()
 
     def __repr__(self) -> str:
         return f"Reduction({', '.join(self.models)}; {self.extent!r})"
@@ -89,6 +94,7 @@ class Reduction:
                 first.ranked.user_ids,
                 first.ranked.candidates,
                 samples,
+                _counted(ranks),
             )
 
     def as_part(self, *, per_user: bool) -> Reduction:
@@ -119,6 +125,7 @@ class Reduction:
             {name: counts + other.given_counts[name] for name, counts in self.given_counts.items()},
             np.concatenate([ids for ids in (self.user_ids, other.user_ids) if ids.size] or [self.user_ids]),
             self.candidates,
+            counted=added(self.counted, other.counted),
         )
 
     def ordered(self, user_ids: AnyArray) -> Reduction:
@@ -135,6 +142,18 @@ class Reduction:
         """Return the sums of each model for a metric and estimator."""
         sums = self.sums[cell]
         return sums.members() if isinstance(sums, Moments) else list(sums)
+
+
+def _counted(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:
+    """Return what was counted while each model was ranked, and the positives that are no candidates."""
+    found = [count.about(name) for name, ranked in ranks.items() for count in ranked.counted]
+    first = next(iter(ranks.values()))
+    n_out = first.n_not_candidates
+    if n_out:
+        found.append(
+            Count("test positives that are no candidates, left out", n_out, len(first) + n_out, RESULT)
+        )
+    return tuple(found)
 
 
 def merge_two(one: Reduction | None, other: Reduction | None) -> Reduction | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ipseval._counts import Count, some
 from ipseval._evaluation import Evaluation
-from ipseval._missing import check_lists, list_notes
-from ipseval._reduction import Reduction
+from ipseval._missing import check_lists, list_count, list_notes
+from ipseval._reduction import RESULT, Reduction
 from ipseval._requests import Request, warn_about_few_positives, warn_about_sampling
 from ipseval._types import AnyArray
 from ipseval.errors import InputError, PropensityError
@@ -46,8 +47,33 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
         },
         definitions=(request.metrics, request.estimators),
         extent=extent,
+        counted=_counted(reduction, request.depth),
     )
     return evaluation.with_intervals(request.interval, n_resamples=request.n_resamples, rng=request.rng)
+
+
+def _counted(reduction: Reduction, depth: int) -> tuple[Count, ...]:
+    """Return what was counted of each recommender and of all together."""
+    extent, lists = reduction.extent, reduction.given_counts
+    of_models = [
+        count
+        for name in reduction.models
+        for count in (
+            *(one for one in reduction.counted if one.subject == name),
+            *(one.about(name) for one in list_count(lists[name], depth)),
+        )
+    ]
+    n_left_out, n_without = extent.n_left_out, extent.n_without_propensity
+    of_all = some(
+        Count("users without a list of some model, left out", n_left_out, extent.n_population + n_left_out),
+        Count("positives without a propensity, left out", n_without, extent.n_positives + n_without),
+    )
+    entered = [
+        Count("positives that entered", extent.n_positives),
+        Count("users that entered", extent.n_users),
+    ]
+    together = [one for one in reduction.counted if one.subject == RESULT]
+    return (*of_models, *together, *(one.about(RESULT) for one in (*of_all, *entered)))
 
 
 def _estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:

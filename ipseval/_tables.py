@@ -213,13 +213,24 @@ def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _data_table(data: pd.DataFrame) -> Table:
+    """Return the counts with each subject named once."""
+    again = data["subject"] == data["subject"].shift()
+    shown = data.assign(
+        subject=data["subject"].mask(again, ""),
+        of=["" if pd.isna(of) else f"{of:,}" for of in data["of"]],
+    )
+    return Table.of(shown, n_keys=2)
+
+
 def appendix_of(
     frame: pd.DataFrame,
     diagnostics: pd.DataFrame,
     cards: Mapping[str, str],
     provenance: Mapping[str, object],
+    data: pd.DataFrame,
 ) -> list[Part]:
-    """Return what only a page has room for: pictures, weights, definitions, provenance."""
+    """Return what only a page has room for: pictures, data, weights, definitions, provenance."""
     pictures = [forest(part) for _, part in frame.groupby("metric", sort=False)]
     shown = pd.DataFrame(
         {
@@ -235,6 +246,9 @@ def appendix_of(
     return [
         Heading("Figures"),
         *pictures,
+        Heading("Data"),
+        "What was read, left out and added.",
+        _data_table(data),
         Heading("Weights"),
         "A weighted estimate is as exact as one from fewer positives: the effective sample size, (Σw)²/Σw².",
         Table.of(shown, formats=formats),

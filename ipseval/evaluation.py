@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ipseval._border import guard
@@ -121,7 +122,8 @@ def evaluate(
         "compute": compute,
     }
     ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
-    return _evaluated(ranks, request, check_compute(compute).n_threads)
+    evaluation = _evaluated(ranks, request, check_compute(compute).n_threads)
+    return replace(evaluation, counted=split.counted + evaluation.counted)
 
 
 def evaluate_ranks(

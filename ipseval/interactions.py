@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval._border import guard
-from ipseval._checks import check_choice, check_finite, check_positive_int, counted, examples
+from ipseval._checks import check_choice, check_finite, check_positive_int, check_type, counted, examples
+from ipseval._counts import Count, counts_frame
 from ipseval._ids import as_ids, mixed, places, refuse_header, to_id_array
 from ipseval._types import AnyArray, BoolArray, IntArray, owned, readonly
 from ipseval.errors import InputError
@@ -37,6 +38,8 @@ class Interactions:
         Pairs left out because they occurred before (only with `duplicates="drop"`).
     n_users_removed, n_items_removed, n_pairs_removed : int
         What a filter such as `k_core` took away.
+    counted : tuple of Count
+        What was read and left out before the pairs were there; `data` shows it.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class Interactions:
     n_users_removed: int = 0
     n_items_removed: int = 0
     n_pairs_removed: int = 0
+    counted: tuple[Count, ...] = ()
 
     @classmethod
     def from_frame(
@@ -112,6 +116,7 @@ class Interactions:
             item_ids=item_ids,
             value=None if value is None else _numbers(columns[value], f"column {value!r}"),
             timestamp=None if timestamp is None else _numbers(columns[timestamp], f"column {timestamp!r}"),
+            counted=(Count("rows read", columns[user].size),),
         )
         return log._without_duplicates(duplicates)
 
@@ -131,6 +136,7 @@ class Interactions:
             raise InputError(f"the arrays of interactions must have one length; got {sizes}.")
         for name in COUNTS:
             check_positive_int(name, getattr(self, name), minimum=0)
+        check_type("counted", self.counted, tuple)
         self._without_duplicates("raise")
 
     def __len__(self) -> int:
@@ -176,6 +182,11 @@ class Interactions:
         """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
         return made(**{**{one.name: getattr(self, one.name) for one in fields(self)}, **changed})
 
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
+        return counts_frame(one.about("log") for one in self.counted)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with columns user, item and, where present, value and timestamp."""
         data = {"user": self.user_ids[self.user], "item": self.item_ids[self.item]}
@@ -200,7 +211,8 @@ class Interactions:
                 f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: {examples(pair)}). "
                 "Aggregate them, or pass duplicates='drop' to keep the first row of each pair."
             )
-        return self.select(keep)._with(n_duplicates_dropped=n_extra)
+        left_out = Count("rows that repeat an earlier pair, left out", n_extra, len(self))
+        return self.select(keep)._with(n_duplicates_dropped=n_extra, counted=(*self.counted, left_out))
 
 
 COUNTS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")
@@ -219,7 +231,8 @@ def chosen_rows(keep: Any, n_rows: int) -> BoolArray | IntArray:
 def made(**values: Any) -> Interactions:
     """Return interactions of checked fields and of arrays that nobody else writes to."""
     log = object.__new__(Interactions)
-    whole = {**dict.fromkeys(("value", "timestamp")), **dict.fromkeys(COUNTS, 0), **values}
+    plain = {**dict.fromkeys(("value", "timestamp")), **dict.fromkeys(COUNTS, 0), "counted": ()}
+    whole = plain | values
     _set(log, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in whole.items()})
     return log
 

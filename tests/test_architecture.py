@@ -29,6 +29,7 @@ LEVELS = {
     "errors": 0,
     "_types": 0,
     "_checks": 0,
+    "_counts": 0,
     "_ids": 0,
     "_border": 0,
     "_registry": 0,
@@ -96,6 +97,7 @@ SAME_LEVEL = {
 
 THIRD_PARTY = {
     "_checks": {"pandas"},
+    "_counts": {"pandas"},
     "_logistic": {"scipy"},
     "_ids": {"pandas"},
     "interactions": {"pandas", "narwhals"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from os import PathLike
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._artefacts import check_members, reading, writing
+from ipseval._counts import Count
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 from ipseval.ranking._sampling import PER_DRAW, PER_POSITIVE, Sampling
@@ -46,6 +48,7 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
         "max_rank": fields["max_rank"],
         "candidates": fields["candidates"],
         "n_not_candidates": fields["n_not_candidates"],
+        "counted": [asdict(one) for one in fields["counted"]],
         "sampling": sampling and {name: getattr(sampling, name) for name in SAMPLING_OPTIONS},
         "dtypes": {name: array.dtype.str for name, array in packed.items() if array is not None},
     }
@@ -93,6 +96,7 @@ def _fields(pyarrow: ModuleType, path: str | PathLike[str], table: Any) -> dict[
     if about["sampling"]:
         arrays |= {n: _unpacked(pyarrow, metadata, f"sampling_{n}", about["dtypes"]) for n in PER_DRAW}
         fields["sampling"] = Sampling(**about["sampling"], **arrays)
+    fields["counted"] = tuple(Count(**one) for one in about.get("counted", ()))
     return fields | {name: about[name] for name in ("max_rank", "candidates", "n_not_candidates")}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ipseval._checks import check_finite, check_mask, check_positive_int
+from ipseval._counts import Count
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._order import counted_above
@@ -58,6 +59,8 @@ class RankedPositives:
         what follows is padded with misses. None: unknown, or no lists.
     left_out : (n_users,) bool array or None
         Users that are no part of the population, as they have no list by some model of the comparison.
+    counted : tuple of Count
+        With top-K lists: what of them was read, left out and kept.
 
     Raises
     ------
@@ -81,6 +84,7 @@ class RankedPositives:
     sampling: Sampling | None = None
     list_length: IntArray | None = None
     left_out: BoolArray | None = None
+    counted: tuple[Count, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (*PER_POSITIVE, *PER_USER, "user_ids", "item_ids"):

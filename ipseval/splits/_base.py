@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice, check_positive_int, check_type, counted
+from ipseval._counts import Count, counts_frame, some
 from ipseval._ids import of_one_type, refuse_header
 from ipseval._types import AnyArray, IntArray, readonly
 from ipseval.errors import InputError
@@ -140,6 +141,40 @@ class Split:
         """Number of users with interactions in some part but none in test: they are not evaluated."""
         activity = self.train.activity + (0 if self.validation is None else self.validation.activity)
         return int(((activity > 0) & (self.test.activity == 0)).sum())
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read, left out and held out: one row per thing counted."""
+        return counts_frame(self.counted)
+
+    @cached_property
+    def counted(self) -> tuple[Count, ...]:
+        """What was counted while the parts were read and made."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        given = {name: part for name, part in parts.items() if part is not None}
+        # Parts of one log carry the same counts, and not only equal ones.
+        together = all(part.counted is self.train.counted for part in given.values())
+        logs = {"log": self.train} if together else given
+        read = [count.about(name) for name, log in logs.items() for count in log.counted]
+        n_test = len(self.test)
+        own = [Count(f"{name} pairs", len(part)) for name, part in given.items()]
+        n_tested = int((self.test.activity > 0).sum())
+        own += some(
+            Count(
+                "test pairs of another part, left out",
+                self.n_overlap_dropped,
+                n_test + self.n_overlap_dropped,
+            ),
+            Count("users in test", n_tested, self.n_users),
+            Count("users in test without training pairs", self.n_cold_users, n_tested),
+            Count(
+                "items in test without training pairs",
+                self.n_cold_items,
+                int((self.test.popularity > 0).sum()),
+            ),
+            Count("test pairs of such users or items", self.n_cold_positives, n_test),
+        )
+        return (*read, *(one.about("split") for one in own))
 
     @classmethod
     def from_frames(

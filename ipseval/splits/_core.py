@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._checks import check_positive_int
+from ipseval._counts import Count, some
 from ipseval._types import BoolArray, IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
@@ -90,7 +91,14 @@ class _Side:
 def _compact(log: Interactions, rows: BoolArray, users: BoolArray, items: BoolArray) -> Interactions:
     """Return the chosen rows over the universe of the chosen users and items, with what was removed."""
     part = log.select(rows)
+    removed = some(
+        *(
+            Count(f"{what} removed by a k-core", int((~kept).sum()), kept.size)
+            for what, kept in (("users", users), ("items", items), ("pairs", rows))
+        )
+    )
     return part._with(
+        counted=log.counted + removed,
         user=(np.cumsum(users) - 1)[part.user],
         item=(np.cumsum(items) - 1)[part.item],
         user_ids=log.user_ids[users],

@@ -1,0 +1,68 @@
+"""What was read, left out and added: one line for each thing that was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+COLUMNS = ("subject", "what", "count", "of")
+
+
+@dataclass(frozen=True)
+class Count:
+    """One thing that was counted while data were read, split or ranked.
+
+    Attributes
+    ----------
+    what : str
+        What was counted, in plain words.
+    count : int
+        How many.
+    of : int or None
+        Of how many; None where there is no whole.
+    subject : str
+        What it is said of: "log", "train", the name of a recommender.
+    """
+
+    what: str
+    count: int
+    of: int | None = None
+    subject: str = ""
+
+    def about(self, subject: str) -> Count:
+        """Return the same count, said of `subject`."""
+        return replace(self, subject=subject)
+
+
+def some(*counts: Count) -> tuple[Count, ...]:
+    """Return those counts that are not 0."""
+    return tuple(one for one in counts if one.count)
+
+
+def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
+    """Return the counts of two disjoint parts together, in the order in which they are first met.
+
+    Examples
+    --------
+    >>> added([Count("rows", 2, 3)], [Count("users", 1), Count("rows", 1, 4)])
+    (Count(what='rows', count=3, of=7, subject=''), Count(what='users', count=1, of=None, subject=''))
+    """
+    found: dict[tuple[str, str], Count] = {}
+    for one in (*first, *second):
+        key = one.subject, one.what
+        if key in found:
+            known = found[key]
+            whole = None if known.of is None or one.of is None else known.of + one.of
+            found[key] = replace(known, count=known.count + one.count, of=whole)
+        else:
+            found[key] = one
+    return tuple(found.values())
+
+
+def counts_frame(counts: Iterable[Count]) -> pd.DataFrame:
+    """Return one row per count: subject, what, count, and of, which is NA where there is no whole."""
+    rows = [(one.subject, one.what, one.count, one.of) for one in counts]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.astype({"count": "int64", "of": "Int64"})

@@ -1,0 +1,92 @@
+"""What was read, left out and added stands in one table, from the log to the saved evaluation."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+
+LOG = pd.DataFrame({"user": [0, 0, 0, 1, 1, 2], "item": [0, 1, 1, 0, 2, 3]})
+
+
+def row(data: pd.DataFrame, subject: str, what: str) -> tuple[int, object]:
+    """Return count and whole of the one row with these words; None where there is no whole."""
+    (found,) = data[(data["subject"] == subject) & (data["what"] == what)].to_dict("records")
+    return found["count"], None if pd.isna(found["of"]) else found["of"]
+
+
+def test_a_log_says_how_many_rows_were_read_and_repeated():
+    log = ipseval.Interactions.from_frame(LOG, duplicates="drop")
+    assert row(log.data, "log", "rows read") == (6, None)
+    assert row(log.data, "log", "rows that repeat an earlier pair, left out") == (1, 6)
+
+
+def test_a_k_core_says_what_it_removed():
+    log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [0, 1, 0, 1, 1]}))
+    data = ipseval.k_core(log, 2).data  # user 2 has one interaction
+    assert row(data, "log", "users removed by a k-core") == (1, 3)
+    assert row(data, "log", "pairs removed by a k-core") == (1, 5)
+    assert not (data["what"] == "items removed by a k-core").any()
+
+
+def test_parts_of_one_log_tell_its_counts_once_and_other_parts_their_own():
+    log = ipseval.Interactions.from_frame(LOG, duplicates="drop")
+    split = ipseval.Split(log.select([0, 2, 4]), log.select([1, 3]))
+    assert split.data["subject"].tolist()[:2] == ["log", "log"]
+    assert row(split.data, "split", "test pairs") == (2, None)
+    apart = ipseval.Split.from_frames(LOG[:2], LOG[3:], items=range(4))
+    assert row(apart.data, "train", "rows read") == (2, None)
+    assert row(apart.data, "test", "rows read") == (3, None)
+    assert row(apart.data, "split", "users in test") == (2, 3)
+    assert row(apart.data, "split", "users in test without training pairs") == (2, 2)
+    assert row(apart.data, "split", "test pairs of such users or items") == (3, 3)
+    shared = LOG[LOG["item"] == 1][:1]
+    overlap = ipseval.Split.from_frames(LOG[:2], pd.concat([shared, LOG[3:4]]), overlap="drop")
+    assert row(overlap.data, "split", "test pairs of another part, left out") == (1, 2)
+
+
+@pytest.fixture(name="evaluation")
+def fixture_evaluation():
+    train = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2]})
+    test = pd.DataFrame({"user": [0, 1, 2, 2], "item": [1, 2, 0, 3]})
+    split = ipseval.Split.from_frames(train, test)
+    lists = pd.DataFrame({"user": [0, 1], "item": [1, 2], "rank": [1, 1]})
+    with pytest.warns(ipseval.DataWarning):
+        return ipseval.evaluate(
+            {"v1": lists, "v2": np.zeros((3, 4))},
+            split,
+            metrics=["recall@2"],
+            propensity=ipseval.PowerLawPropensity(gamma=0),
+            on_low_ess="ignore",
+        )
+
+
+def test_an_evaluation_counts_missing_users_short_lists_and_positives_without_propensity(evaluation):
+    data = evaluation.data
+    assert row(data, "v1", "users with test positives and no list, counted as misses") == (1, 3)
+    assert row(data, "v1", "lists shorter than 2, padded with misses") == (2, 3)
+    assert row(data, "evaluation", "positives without a propensity, left out") == (1, 4)
+    assert row(data, "evaluation", "positives that entered") == (3, None)
+    assert not (data["subject"] == "v2").any()
+
+
+def test_the_table_survives_a_file_and_stands_in_json_and_on_the_page(evaluation, tmp_path):
+    evaluation.save(tmp_path / "evaluation.npz")
+    assert ipseval.Evaluation.load(tmp_path / "evaluation.npz").data.equals(evaluation.data)
+    found = json.loads(evaluation.to_json())["counted"]
+    assert {"what": "train pairs", "count": 3, "of": None, "subject": "split"} in found
+    page = evaluation.to_html()
+    assert "no list, counted as misses" in page
+
+
+def test_ranks_keep_what_was_counted_in_parquet(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ipseval[parquet]'")
+    split = ipseval.Split.from_frames(LOG[:2], LOG[3:], items=range(4))
+    ranked = ipseval.rank_positives(np.zeros((3, 4)), split)
+    assert ranked.counted == ()
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    assert ipseval.RankedPositives.from_parquet(tmp_path / "ranks.parquet").counted == ()
