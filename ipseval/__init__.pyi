@@ -33,6 +33,7 @@ from ipseval.estimators import card as card
 from ipseval.evaluation import Evaluation as Evaluation
 from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks
+from ipseval.exposure_log import ExposureLog as ExposureLog
 from ipseval.interactions import Interactions as Interactions
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
 from ipseval.propensity import DirectPropensity as DirectPropensity

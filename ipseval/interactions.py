@@ -114,8 +114,8 @@ class Interactions:
             item=item_codes,
             user_ids=user_ids,
             item_ids=item_ids,
-            value=None if value is None else _numbers(columns[value], f"column {value!r}"),
-            timestamp=None if timestamp is None else _numbers(columns[timestamp], f"column {timestamp!r}"),
+            value=None if value is None else to_numbers(columns[value], f"column {value!r}"),
+            timestamp=None if timestamp is None else to_numbers(columns[timestamp], f"column {timestamp!r}"),
             counted=(Count("rows read", columns[user].size),),
         )
         return log._without_duplicates(duplicates)
@@ -129,7 +129,7 @@ class Interactions:
             sizes[name] = codes.size
         for name in ("value", "timestamp"):
             if getattr(self, name) is not None:
-                numbers = _numbers(one_dimensional(owned(getattr(self, name)), name), name)
+                numbers = to_numbers(one_dimensional(owned(getattr(self, name)), name), name)
                 _set(self, **{name: readonly(numbers)})
                 sizes[name] = numbers.size
         if len(set(sizes.values())) > 1:
@@ -328,7 +328,7 @@ def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     return columns
 
 
-def _numbers(values: AnyArray, name: str) -> AnyArray:
+def to_numbers(values: AnyArray, name: str) -> AnyArray:
     """Return a numeric column; dates become integer nanoseconds."""
     if values.dtype.kind not in "iufbM":
         odd = next((one for one in values.tolist() if not isinstance(one, (int, float))), values.dtype)

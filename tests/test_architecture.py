@@ -43,6 +43,8 @@ LEVELS = {
     "_tables": 3,
     "_quadrature": 0,
     "interactions": 1,
+    "_impressions": 2,
+    "exposure_log": 2,
     "agreement": 1,
     "splits": 2,
     "datasets": 4,  # a study carries the published propensities
@@ -92,6 +94,7 @@ SAME_LEVEL = {
     "_border": {"errors"},
     "_compute": {"errors", "_checks", "_border"},
     "ranking": {"adapters"},
+    "exposure_log": {"_impressions"},
     "_quadrature": {"_types"},
 }
 
@@ -101,6 +104,8 @@ THIRD_PARTY = {
     "_logistic": {"scipy"},
     "_ids": {"pandas"},
     "interactions": {"pandas", "narwhals"},
+    "_impressions": {"pandas"},
+    "exposure_log": {"pandas"},
     "agreement": {"scipy"},
     "splits": {"pandas"},
     "datasets": {"pandas", "pooch"},

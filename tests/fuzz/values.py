@@ -140,7 +140,20 @@ def right(folder: Path) -> dict[str, Any]:
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
-        "profile_features.user": log.user, "profile_features.item": log.item,
+        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log),
+    }  # fmt: skip
+
+
+def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
+    """Return what functions of exposure logs are given."""
+    names = {name: name for name in ("user", "item", "clicked")}
+    frame = log.to_frame()[["user", "item"]].assign(clicked=log.value > 3)
+    return {
+        "clicked": log.value > 3, "impressions": frame, "clicks": frame[frame["clicked"]], "ExposureLog.propensity": None,
+        **{f"ExposureLog.from_frame.{name}": one for name, one in {**names, "frame": frame}.items()},
+        **{f"ExposureLog.from_events.{name}": names[name] for name in ("user", "item")},
+        **{f"ExposureLog.{name}": None for name in ("position", "timestamp", "query")},
+        **{f"ExposureLog.{method}.{name}": None for method in ("from_frame", "from_events") for name in ("position", "propensity", "query", "timestamp")},
     }  # fmt: skip
 
 

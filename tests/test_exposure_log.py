@@ -1,0 +1,222 @@
+"""Exposure logs: what is read, what is refused, what is counted."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import ExposureLog, InputError, PropensityError
+
+# Two slates of three places; user b has clicked item 1 twice, on two days.
+FRAME = pd.DataFrame(
+    {
+        "user": ["a", "a", "a", "b", "b", "b"],
+        "item": [1, 2, 3, 3, 1, 2],
+        "clicked": [0, 1, 0, 0, 1, 0],
+        "ts": pd.to_datetime(["2026-01-01"] * 3 + ["2026-01-02"] * 3),
+        "pos": [1, 2, 3, 1, 2, 3],
+        "p": [0.5, 0.25, 0.25, 0.2, 0.5, 0.3],
+        "slate": ["x", "x", "x", "y", "y", "y"],
+    }
+)
+NAMES = {"timestamp": "ts", "position": "pos", "propensity": "p", "query": "slate"}
+
+
+def treated(log):
+    counts = {one.what: one.count for one in log.counted}
+    assert counts.pop("rows read") > 0
+    return counts
+
+
+def changed(column, values):
+    return FRAME.assign(**{column: values})
+
+
+def test_a_log_keeps_every_column_in_one_id_space():
+    log = ExposureLog.from_frame(FRAME, **NAMES, users=["c", "b", "a"])
+    assert (len(log), log.n_users, log.n_items, log.n_queries) == (6, 3, 3, 2)
+    np.testing.assert_array_equal(log.user, [2, 2, 2, 1, 1, 1])
+    np.testing.assert_array_equal(log.query, [0, 0, 0, 1, 1, 1])
+    back = log.to_frame()
+    assert back["item"].tolist() == [1, 2, 3, 3, 1, 2]
+    assert back["position"].tolist() == FRAME["pos"].tolist()
+    assert back["propensity"].tolist() == FRAME["p"].tolist()
+    assert pd.to_datetime(back["timestamp"]).tolist() == FRAME["ts"].tolist()
+    assert treated(log) == {}
+    with pytest.raises(ValueError, match="read-only"):
+        log.clicked[0] = True
+
+
+def test_positives_are_the_first_clicks_of_pairs_and_the_others_are_counted():
+    frame = pd.DataFrame(
+        {"user": ["a"] * 4, "item": [7, 7, 8, 7], "clicked": [1, 1, 0, 0], "ts": [30, 10, 5, 1]}
+    )
+    positives = ExposureLog.from_frame(frame, timestamp="ts").positives
+    assert positives.to_frame().to_numpy().tolist() == [["a", 7, 10]]
+    assert positives.n_duplicates_dropped == 1
+    assert positives.data["count"].tolist() == [4, 1]  # rows read, clicks on a pair clicked before
+    assert positives.n_items == 2  # the universe of the log, items never clicked included
+    assert ExposureLog.from_frame(frame).positives.timestamp is None
+
+
+def test_rows_are_chosen_over_the_same_ids():
+    log = ExposureLog.from_frame(FRAME, **NAMES)
+    part = log.select(log.clicked)
+    assert part.to_frame()["query"].tolist() == ["x", "y"]
+    assert (part.n_users, part.n_items, part.n_queries) == (2, 3, 2)
+    again = pickle.loads(pickle.dumps(part))
+    pd.testing.assert_frame_equal(again.to_frame(), part.to_frame())
+
+
+BAD = {
+    "missing positions": (
+        changed("pos", [1, 2, np.nan, 1, 2, 3]),
+        InputError,
+        "1 missing entries of 6",
+    ),
+    "positions from 0": (
+        changed("pos", [0, 1, 2, 0, 1, 2]),
+        InputError,
+        r"2 of 6 positions are no whole numbers from 1 on \(first: 0\). Add 1 where the first place is 0",
+    ),
+    "half positions": (changed("pos", [1, 1.5, 2, 1, 2, 3]), InputError, "1 of 6 positions are no whole"),
+    "gaps": (
+        changed("pos", [1, 2, 4, 1, 2, 3]),
+        InputError,
+        r"1 of 2 slates lack .*slate x has 1, 2, 4",
+    ),
+    "one place twice": (
+        changed("pos", [1, 2, 2, 1, 2, 3]),
+        InputError,
+        "1 of 6 rows have the position",
+    ),
+    "propensity 0": (
+        changed("p", [0, 0.5, 0.5, 0.2, 0.5, 0.3]),
+        PropensityError,
+        "1 of 6 propensities are 0, negative or missing, though these rows were shown",
+    ),
+    "propensity above 1": (
+        changed("p", [2.5, 1.5, 0.5, 0.2, 0.5, 0.3]),
+        PropensityError,
+        r"2 of 6 propensities are above 1 \(largest: 2.5\)",
+    ),
+    "clicks that are counts": (
+        changed("clicked", [0, 2, 0, 0, 1, 0]),
+        InputError,
+        r"1 of 6 .*first: 2",
+    ),
+    "clicks that are text": (changed("clicked", ["no"] * 6), InputError, "must hold True or False"),
+    "an impression twice": (
+        pd.concat([FRAME, FRAME[:2]]),
+        InputError,
+        r"2 of 8 rows repeat an impression .*\(first: 'a', 1\). Pass duplicates='drop'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_log_is_refused_with_the_count_and_the_way_out(case):
+    frame, kind, text = BAD[case]
+    with pytest.raises(kind, match=text):
+        ExposureLog.from_frame(frame, **NAMES)
+
+
+def test_all_faults_are_named_in_one_error():
+    frame = FRAME.assign(pos=[1, 2, 4, 1, 2, 3], p=[0, 0.5, 1.5, 0.2, 0.5, 0.3])
+    with pytest.raises(InputError, match=r"has 3 faults.*lack positions.*are 0, negative.*above 1"):
+        ExposureLog.from_frame(frame, **NAMES)
+
+
+def test_what_is_kept_or_merged_is_counted():
+    frame = pd.concat([changed("pos", [1, 2, 4, 1, 2, 3]), FRAME[1:2].assign(clicked=0)])
+    log = ExposureLog.from_frame(frame, **NAMES, duplicates="drop", gaps="keep")
+    assert treated(log) == {
+        "repeated impressions, merged": 1,
+        "slates with gaps in their positions, kept": 1,
+    }
+    assert log.clicked.tolist() == [False, True, False, False, True, False]
+
+
+def test_a_click_of_either_copy_survives_the_merging():
+    frame = pd.concat([FRAME[:1], FRAME[:1].assign(clicked=1)])
+    log = ExposureLog.from_frame(frame, timestamp="ts", duplicates="drop")
+    assert log.clicked.tolist() == [True]
+
+
+def test_without_time_or_slate_each_row_is_one_showing():
+    log = ExposureLog.from_frame(pd.concat([FRAME, FRAME]))
+    assert (len(log), len(log.positives), log.positives.n_duplicates_dropped) == (12, 2, 2)
+
+
+def test_propensities_of_a_slate_sum_to_what_was_shown():
+    whole = FRAME.assign(shown=[1, 1, 0, 1, 1, 0], p=[0.8, 0.7, 0.5, 0.9, 0.6, 0.5])
+    names = {"propensity": "p", "query": "slate", "shown": "shown"}
+    log = ExposureLog.from_frame(whole, **names)
+    assert treated(log) == {"candidates that were not shown, left out": 2}
+    assert len(log) == 4
+    with pytest.raises(PropensityError, match=r"1 of 2 slates do not sum .*slate y: sum 1.5, shown 2"):
+        ExposureLog.from_frame(whole.assign(p=[0.8, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
+
+
+def test_clicks_on_what_was_not_shown_are_refused_or_counted():
+    frame = FRAME.assign(shown=[1, 0, 1, 1, 1, 1])
+    with pytest.raises(InputError, match="1 of 2 clicks are on rows that were not shown"):
+        ExposureLog.from_frame(frame, shown="shown")
+    log = ExposureLog.from_frame(frame, shown="shown", unshown_clicks="drop")
+    assert treated(log) == {"clicks without an impression, left out": 1}
+    assert log.clicked.sum() == 1
+
+
+SHOWN = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 1, 1], "ts": [10, 20, 10]})
+
+
+def test_a_click_belongs_to_the_last_impression_before_it():
+    clicks = pd.DataFrame({"user": ["a", "b"], "item": [1, 1], "ts": [15, 99]})
+    log = ExposureLog.from_events(SHOWN, clicks, timestamp="ts")
+    assert log.clicked.tolist() == [True, False, True]
+    assert treated(log) == {}
+
+
+def test_clicks_without_an_impression_and_clocks_out_of_step():
+    clicks = pd.DataFrame({"user": ["a", "b", "c", "a"], "item": [1, 1, 1, 2], "ts": [25, 9, 10, 10]})
+    with pytest.raises(InputError, match=r"2 faults. 2 of 4 clicks have no impression.*1 of 4 .*earlier"):
+        ExposureLog.from_events(SHOWN, clicks, timestamp="ts")
+    log = ExposureLog.from_events(SHOWN, clicks, timestamp="ts", unshown_clicks="drop", early_clicks="keep")
+    assert log.clicked.tolist() == [False, True, True]
+    assert treated(log) == {
+        "clicks without an impression, left out": 2,
+        "clicks before their impression, given to the first one": 1,
+    }
+
+
+def test_a_slate_tells_impressions_of_one_pair_apart():
+    shown = pd.DataFrame({"user": ["a", "a"], "item": [1, 1], "slate": ["x", "y"]})
+    clicks = pd.DataFrame({"user": ["a"], "item": [1], "slate": ["x"]})
+    assert ExposureLog.from_events(shown, clicks, query="slate").clicked.tolist() == [True, False]
+    with pytest.raises(InputError, match="1 of 1 clicks have no impression"):
+        ExposureLog.from_events(shown, clicks.assign(slate="z"), query="slate")
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"clicked": [True]}, "must have one length"),
+        ({"user": [0, 5]}, "codes from 0 to 1"),
+        ({"propensity": [0.5, 1.5]}, "1 of 2 propensities are above 1"),
+        ({"position": [0, 1]}, "1 of 2 positions"),
+        ({"query": [0, 0], "query_ids": ["q"], "position": [1, 1]}, "position of another row"),
+    ],
+)
+def test_the_constructor_checks_its_arrays(fields, text):
+    start = {
+        "user": [0, 1],
+        "item": [0, 1],
+        "user_ids": ["a", "b"],
+        "item_ids": [1, 2],
+        "clicked": [True, False],
+    }
+    with pytest.raises(InputError, match=text):
+        ExposureLog(**{**start, **fields})
