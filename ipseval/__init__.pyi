@@ -61,5 +61,6 @@ from ipseval.splits import repeated_splits as repeated_splits
 from ipseval.splits import split_global_time as split_global_time
 from ipseval.splits import split_leave_one_out as split_leave_one_out
 from ipseval.splits import split_random as split_random
+from ipseval.splits import split_sliding as split_sliding
 from ipseval.splits import split_temporal as split_temporal
 from ipseval.validation import validate as validate

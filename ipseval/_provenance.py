@@ -29,6 +29,8 @@ def headline(
         f"{counted(extent.n_users, 'user')} ({extent.median_positives:g} each in the median)",
         f"candidates: {options['candidates']}",
     ]
+    if "leakage" in options:
+        lines.append(f"leakage:    {options['leakage']}")
     if propensity is not None:
         scale = "" if propensity.is_probability else ", known up to a factor"
         lines.append(f"propensity: {propensity.model}{scale}")

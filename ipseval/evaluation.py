@@ -123,7 +123,13 @@ def evaluate(
     }
     ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
     evaluation = _evaluated(ranks, request, check_compute(compute).n_threads)
-    return replace(evaluation, counted=split.counted + evaluation.counted)
+    leakage = split.leakage
+    said = {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
+    return replace(
+        evaluation,
+        counted=split.counted + evaluation.counted,
+        provenance={**evaluation.provenance, **said},
+    )
 
 
 def evaluate_ranks(

@@ -33,7 +33,7 @@ class Interactions:
     value : (n,) float array or None
         Rating, gain or weight of the pair, in the caller's unit.
     timestamp : (n,) int or float array or None
-        Time of the pair. Dates are stored as nanoseconds since 1970, and refused where these end.
+        Time of the pair. Dates are stored as nanoseconds since 1970, in UTC, and refused where these end.
     n_duplicates_dropped : int
         Pairs left out because they occurred before (only with `duplicates="drop"`).
     n_users_removed, n_items_removed, n_pairs_removed : int
@@ -318,7 +318,7 @@ def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
         raise InputError(f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12)}.")
     columns = {}
     for name in names:
-        array = table[name].to_numpy()
+        array = _in_utc(table[name]).to_numpy()
         if array.dtype.kind in "US":
             array = array.astype(object)
         n_missing = int(pd.isna(array).sum())
@@ -326,6 +326,16 @@ def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
             raise InputError(f"column {name!r} has {n_missing} missing entries of {array.size}; remove them.")
         columns[name] = array
     return columns
+
+
+def _in_utc(column: Any) -> Any:
+    """Return a column whose dates with a time zone are the same instants in UTC, without one."""
+    native = column.to_native()
+    if isinstance(getattr(native, "dtype", None), pd.DatetimeTZDtype):  # narwhals does not know all of them
+        return native.dt.tz_convert("UTC").dt.tz_localize(None)
+    if getattr(column.dtype, "time_zone", None):
+        return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column
 
 
 def to_numbers(values: AnyArray, name: str) -> AnyArray:

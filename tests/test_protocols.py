@@ -23,6 +23,9 @@ from ipseval.protocols._evaluate import Result, Setting
 from ipseval.ranking import SampledCandidates
 from ipseval.splits import repeated_splits, split_leave_one_out, split_temporal
 
+# Orders in time within a user leak by design; tests/test_time.py has the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
+
 
 def make_log(seed: int = 0, n_users: int = 60, n_items: int = 25, timed: bool = True) -> Interactions:
     """Return 10 interactions per user, popular items first in time."""

@@ -23,6 +23,9 @@ from ipseval.splits import (
     split_temporal,
 )
 
+# Orders in time within a user leak by design; tests/test_time.py has the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
+
 TIMED = pd.DataFrame(
     {
         "user": ["a", "b", "a", "a", "b", "a", "b", "c"],

@@ -22,7 +22,7 @@ from ipseval.protocols._run import Ranked
 FRAME_COLUMNS = (
     *("log", "split", "k_core", "candidates", "model", "metric", "estimator", "gamma"),
     *("estimate", "std_error", "std_repeats", "n_repeats", "n_users", "n_positives"),
-    *("n_cold_users", "n_cold_items", "note"),
+    *("n_cold_users", "n_cold_items", "leakage", "median_future", "note"),
 )
 
 
@@ -188,6 +188,11 @@ def _rows(
     gamma = np.nan if setting.gamma is None else setting.gamma
     errors = np.sqrt(np.diag(result.covariance))
     n_cold = [sum(getattr(one.split, name) for one in repeats) for name in ("n_cold_users", "n_cold_items")]
+    leaks = [one.split.leakage for one in repeats if one.split.leakage is not None]
+    future = [
+        float(np.mean(values)) if values else np.nan
+        for values in ([leak.share for leak in leaks], [leak.median_future for leak in leaks])
+    ]
     rows = []
     for model, value, error, repeated in zip(models, result.estimates, errors, estimates, strict=True):
         values = np.array([one.value for one in repeated])
@@ -195,6 +200,6 @@ def _rows(
         n_positives = sum(one.n_positives for one in repeated)
         counts = (len(repeats), _entered([repeated]).size, n_positives, *n_cold)
         note = "; ".join(dict.fromkeys(note for one in repeated for note in one.notes))
-        numbers = (float(value), float(error), spread, *counts)
+        numbers = (float(value), float(error), spread, *counts, *future)
         rows.append((*where, model, result.metric, setting.estimator, gamma, *numbers, note))
     return rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
 from ipseval._checks import check_choice, check_fraction, check_positive_int
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions
 from ipseval.splits import (
     Split,
@@ -137,10 +138,13 @@ class Protocol:
         by_share = split_random if self.holdout == "ratio" else split_leave_one_out
         if self.order == "random":
             return repeated_splits(core, self.n_repeats, method=by_share, rng=rng, **sizes)
-        if self.holdout == "leave-one-out":
-            return iter([split_leave_one_out(core, order="temporal", **sizes)])
-        by_time = split_temporal if self.holdout == "ratio" else split_global_time
-        return iter([by_time(core, **sizes)])
+        with warnings.catch_warnings():
+            # The table of a study has the leakage of every split.
+            warnings.filterwarnings("ignore", ".*later training rows", DataWarning)
+            if self.holdout == "leave-one-out":
+                return iter([split_leave_one_out(core, order="temporal", **sizes)])
+            by_time = split_temporal if self.holdout == "ratio" else split_global_time
+            return iter([by_time(core, **sizes)])
 
 
 def grid(

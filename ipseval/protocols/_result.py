@@ -38,7 +38,8 @@ class ProtocolStudy(Reported):
     frame : data frame
         One row per log, protocol, model, metric and estimator: estimate with its standard error over users;
         std_repeats between repeated splits (NaN: one split); n_positives summed over repeats; cold users and
-        items of the splits; note.
+        items of the splits; leakage, the share of test rows with later training rows, and median_future, the
+        median share of training rows that are later (means over repeats; NaN without timestamps); note.
     models : tuple of str
         Names, in the order given.
     notes : tuple of str

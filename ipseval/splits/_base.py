@@ -15,6 +15,7 @@ from ipseval._ids import of_one_type, refuse_header
 from ipseval._types import AnyArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Duplicates, Interactions, check_interactions, encode
+from ipseval.splits._leakage import Leakage
 
 Overlap = Literal["raise", "drop"]
 
@@ -43,6 +44,8 @@ class Split:
         `overlap="drop"`).
     n_tied_users : int
         Users with interactions of the same time on both sides of a cut by time, broken by row order.
+    n_purged : int
+        Rows of a gap in time between training and test, in no part.
     """
 
     train: Interactions
@@ -51,6 +54,7 @@ class Split:
     description: str = ""
     n_overlap_dropped: int = 0
     n_tied_users: int = 0
+    n_purged: int = 0
 
     def __post_init__(self) -> None:
         parts = [self.train, self.test] + ([] if self.validation is None else [self.validation])
@@ -59,6 +63,7 @@ class Split:
         check_type("description", self.description, str)
         check_positive_int("n_overlap_dropped", self.n_overlap_dropped, minimum=0)
         check_positive_int("n_tied_users", self.n_tied_users, minimum=0)
+        check_positive_int("n_purged", self.n_purged, minimum=0)
         for part in parts[1:]:
             same_users = np.array_equal(part.user_ids, self.train.user_ids)
             if not (same_users and np.array_equal(part.item_ids, self.train.item_ids)):
@@ -88,7 +93,8 @@ class Split:
             for count, what in ((self.n_cold_users, "user"), (self.n_cold_items, "item"))
             if count
         ]
-        return f"Split({'; '.join([sizes, universe, *cold, self.description])})"
+        future = [self.leakage.text] if self.leakage is not None and self.leakage.n_leaking else []
+        return f"Split({'; '.join([sizes, universe, *cold, *future, self.description])})"
 
     @property
     def user_ids(self) -> AnyArray:
@@ -137,6 +143,11 @@ class Split:
         return int((cold_user | (self.train.popularity[self.test.item] == 0)).sum())
 
     @cached_property
+    def leakage(self) -> Leakage | None:
+        """How many test rows have later training rows; None without timestamps."""
+        return Leakage.of(self.train, self.test)
+
+    @cached_property
     def n_users_without_test(self) -> int:
         """Number of users with interactions in some part but none in test: they are not evaluated."""
         activity = self.train.activity + (0 if self.validation is None else self.validation.activity)
@@ -173,6 +184,10 @@ class Split:
                 int((self.test.popularity > 0).sum()),
             ),
             Count("test pairs of such users or items", self.n_cold_positives, n_test),
+            Count("pairs in a gap before what is held out, left out", self.n_purged),
+            Count(
+                "test pairs with later training pairs", self.leakage.n_leaking if self.leakage else 0, n_test
+            ),
         )
         return (*read, *(one.about("split") for one in own))
 

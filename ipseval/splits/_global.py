@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from ipseval._checks import check_fraction
+from ipseval._checks import check_fraction, counted
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.splits._base import Split
 from ipseval.splits._order import share_of, timestamps
-
-# Whole numbers from here on are nanoseconds: as seconds or microseconds they would lie beyond the year 5000.
-NANOSECONDS = 10**17
+from ipseval.splits._time import as_duration, as_time, said
 
 
 def split_global_time(
@@ -26,6 +22,7 @@ def split_global_time(
     validation_fraction: float = 0.0,
     test_start: Any | None = None,
     validation_start: Any | None = None,
+    purge: Any = 0,
 ) -> Split:
     """Return a split at one time for all users: what came later is held out, so nothing leaks back.
 
@@ -40,6 +37,10 @@ def split_global_time(
     test_start, validation_start : number or date, optional
         First time of the test and of the validation part, instead of shares: a number in the unit of the
         timestamps, or a date where the timestamps were dates.
+    purge : number or length of time, optional
+        Gap between what is trained on and what is held out: rows of the last `purge` before the validation
+        part (or the test part) are in no part, and counted as `n_purged`. A length such as "7D" is for
+        timestamps that were dates.
 
     Raises
     ------
@@ -58,36 +59,43 @@ def split_global_time(
     check_fraction("test_fraction", test_fraction)
     check_fraction("validation_fraction", validation_fraction, low_open=False)
     check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
-    start = _start_of_share(time, test_fraction) if test_start is None else _as_time(test_start, "test_start")
+    start = _start_of_share(time, test_fraction) if test_start is None else as_time(test_start, "test_start")
     in_test = time >= start
     in_validation = np.zeros(len(log), dtype=bool)
     with_validation = bool(validation_fraction) or validation_start is not None
     if with_validation:
         if validation_start is not None:
-            middle = _as_time(validation_start, "validation_start")
+            middle = as_time(validation_start, "validation_start")
         else:
             share = validation_fraction + float(in_test.mean())
             middle = _start_of_share(time, min(share, 1.0))
         in_validation = ~in_test & (time >= middle)
-    parts = {"training": ~(in_test | in_validation), "test": in_test}
+    gap = as_duration(purge, "purge", time, low_open=False)
+    held_out = in_test | in_validation
+    first = min(start, middle) if with_validation else start
+    purged = ~held_out & (time >= first - gap)
+    parts = {"training": ~(held_out | purged), "test": in_test}
     if with_validation:
         parts["validation"] = in_validation
     for name, rows in parts.items():
         if not rows.any():
             raise InputError(
-                f"the {name} part is empty: the {len(log):,} timestamps run from {_said(time.min())} to "
-                f"{_said(time.max())} with {_n_distinct(time):,} distinct values, and the test part starts "
-                f"at {_said(start)}. Choose other shares, or start times in the unit of the timestamps "
+                f"the {name} part is empty: the {len(log):,} timestamps run from {said(time.min())} to "
+                f"{said(time.max())} with {_n_distinct(time):,} distinct values, and the test part starts "
+                f"at {said(start)}. Choose other shares, or start times in the unit of the timestamps "
                 "(dates are nanoseconds since 1970)."
             )
-    description = f"global time, test from {_said(start)}" + (
-        f", validation from {_said(middle)}" if with_validation else ""
+    description = f"global time, test from {said(start)}" + (
+        f", validation from {said(middle)}" if with_validation else ""
     )
+    if gap:
+        description += f", {counted(int(purged.sum()), 'row')} before it in a gap of {purge}"
     return Split(
         log.select(parts["training"]),
         log.select(in_test),
         validation=log.select(in_validation) if with_validation else None,
         description=description,
+        n_purged=int(purged.sum()),
     )
 
 
@@ -96,29 +104,6 @@ def _start_of_share(time: AnyArray, share: float) -> Any:
     n_later = int(share_of(np.array(time.size), share))
     place = time.size - max(n_later, 1)
     return np.partition(time, place)[place]
-
-
-def _as_time(value: Any, name: str) -> Any:
-    """Return a number as it is and a date as nanoseconds since 1970, as timestamps are stored."""
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return value
-    if not isinstance(value, (str, date, np.datetime64)):
-        raise InputError(f"{name} must be a number or a date; got {type(value).__name__}.")
-    try:
-        time = pd.Timestamp(value)
-        if not pd.isna(time):
-            return int(time.as_unit("ns").value)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(f"{name} must be a number or a date; got {value!r:.80}.")
-
-
-def _said(time: Any) -> str:
-    """Return a time as text; dates are stored as nanoseconds since 1970, and shown as dates."""
-    if not isinstance(time, (int, np.integer)) or not NANOSECONDS <= abs(int(time)) < 2**63:
-        return str(time)
-    shown = pd.Timestamp(int(time), unit="ns")
-    return str(shown.date() if shown == shown.normalize() else shown)
 
 
 def _n_distinct(time: AnyArray) -> int:

@@ -11,6 +11,7 @@ from ipseval._types import AnyArray, BoolArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.splits._base import Split
+from ipseval.splits._leakage import warn_about_leakage
 from ipseval.splits._order import (
     order_within_user,
     position_within_user,
@@ -67,6 +68,9 @@ def split_temporal(
 ) -> Split:
     """Return a split that sends the latest share of each user's interactions to test.
 
+    The order is each user's own: other users' training rows may be later, which is counted in `leakage` and
+    warned about. `split_global_time` and `split_sliding` keep the future out.
+
     A user with m interactions gets ⌊m·test_fraction + ½⌋ test pairs, the latest ones, and
     ⌊m·validation_fraction + ½⌋ validation pairs, the latest before them (while any are left).
     Interactions of one user at the same time keep their row order: the later row counts as later.
@@ -114,7 +118,7 @@ def split_leave_one_out(
     order : {"random", "temporal"}
         Which interactions are left out: random ones, or the last (test) and the last but one, …
         (validation). Interactions of one user at the same time keep their row order: the later row counts
-        as later.
+        as later. In temporal order, training rows of other users may be later: see `split_temporal`.
     n_validation : int
         Interactions of each user in the validation part; 0 for no such part.
     rng : int, Generator or None
@@ -199,13 +203,16 @@ def _cut(
         n_tied = _n_tied_users(log, order, time, in_test, in_validation)
         if n_tied:
             description += f", ties in time at the cut of {counted(n_tied, 'user')} broken by row order"
-    return Split(
+    split = Split(
         log.select(~(in_test | in_validation)),
         log.select(in_test),
         validation=log.select(in_validation) if with_validation else None,
         description=description,
         n_tied_users=n_tied,
     )
+    if time is not None:
+        warn_about_leakage(split.leakage)
+    return split
 
 
 def _n_tied_users(

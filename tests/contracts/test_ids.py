@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 import ipseval
 from ipseval import InputError, Interactions, Split
 
+# Orders in time within a user leak by design; tests/test_time.py has the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
+
 NAME = st.text("ab", min_size=1, max_size=4)
 DATE = st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31))
 IDS = st.one_of(

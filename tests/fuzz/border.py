@@ -34,7 +34,7 @@ RESULTS = {
     "SamplingStudy", "ProtocolStudy", "ProtocolComparison", "Inversion", "BaselineCheck",
     "StoredResult", "Calibration", "Validation", "RowOrders", "OrderAgreement", "ModelScores",
     "DataCard", "CompatMetric", "Definition", "Parameter", "RatingMetric", "AdditiveMetric",
-    "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
+    "SlidingSplits", "Leakage", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster
@@ -44,6 +44,7 @@ LEFT_OUT = {
     # What the library calls with its own values: no user has any of them.
     *(
         "GammaChain.of",
+        "Leakage.of",
         "RankedPositives.trusted",
         "with_intervals",
         "RowOrders.of",

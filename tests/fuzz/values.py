@@ -76,7 +76,7 @@ def right(folder: Path) -> dict[str, Any]:
     study_file.write_text(STUDY)
     return {
         "correction": correction.correct_path(corrected),
-        "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
+        "frame": frame, "train": split.train, "test": split.test, "validation": None, "split_sliding.test": "30D", "split_sliding.train": "90D", "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
         "Exposure.from_frame.frame": frame.assign(positive=frame["value"] > 3)[["user", "item", "positive"]],

@@ -1,0 +1,195 @@
+"""Leakage and sliding windows: worked by hand, and against plain loops."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ipseval
+from ipseval.errors import DataWarning, InputError
+from ipseval.interactions import Interactions
+from ipseval.splits import Split, split_global_time, split_leave_one_out, split_sliding, split_temporal
+from tests.conftest import shared_data
+
+
+def log_of(times: list[float], users: list[int] | None = None) -> Interactions:
+    users = list(range(len(times))) if users is None else users
+    frame = pd.DataFrame({"user": users, "item": range(len(times)), "time": times})
+    return Interactions.from_frame(frame, timestamp="time")
+
+
+def pairs(part: Interactions) -> set[tuple[int, int]]:
+    return set(zip(part.user.tolist(), part.item.tolist(), strict=True))
+
+
+def films() -> Interactions:
+    file = shared_data("ml-100k") / "u.data"
+    frame = pd.read_csv(file, sep="\t", skiprows=1, names=["user", "item", "rating", "time"])
+    return Interactions.from_frame(frame, timestamp="time")
+
+
+def test_leakage_counts_strictly_later_training_rows():
+    # Train at 1, 2, 5, 9; test at 5 (one later: 9), 2 (two later), 10 (none), 0 (all four).
+    log = log_of([1, 2, 5, 9, 5, 2, 10, 0])
+    train = np.arange(8) < 4
+    found = Split(log.select(train), log.select(~train)).leakage
+    assert (found.n_test, found.n_train, found.n_leaking) == (4, 4, 3)
+    assert found.share == 3 / 4
+    assert found.median_future == (1 / 4 + 2 / 4) / 2  # of 0, 1/4, 2/4, 4/4
+
+
+def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
+    log = log_of([1, 2, 3, 4])
+    split = split_global_time(log, test_fraction=0.5)
+    assert split.leakage.n_leaking == 0
+    assert "later" not in repr(split)
+    frame = pd.DataFrame({"user": [0, 0], "item": [0, 1]})
+    assert Split.from_frames(frame[:1], frame[1:]).leakage is None
+
+
+def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
+    # User 0 ends at time 2, user 1 trains at times 7 and 8: one of two test rows has later training rows.
+    log = log_of([0, 1, 2, 7, 8, 9], users=[0, 0, 0, 1, 1, 1])
+    with pytest.warns(DataWarning, match=r"1 of 2 test rows \(50\.0 %\) have later training rows"):
+        split = split_leave_one_out(log, order="temporal", n_validation=0)
+    assert "in the median 25.0 % of training is later" in repr(split)  # of 0 and 2/4
+    evaluation = ipseval.evaluate({"popular": ipseval.baselines.popularity(split.train)}, split)
+    assert evaluation.provenance["leakage"] == split.leakage.text
+    assert split.leakage.text in " ".join(repr(evaluation).split())
+    with pytest.warns(DataWarning, match="later training rows"):
+        split_temporal(log, test_fraction=0.4)
+
+
+def test_the_leakage_of_movielens_is_what_was_published():
+    log = films()
+    with pytest.warns(DataWarning):
+        last = split_leave_one_out(log, order="temporal").leakage
+    with pytest.warns(DataWarning):
+        ratio = split_temporal(log, test_fraction=0.1).leakage
+    assert (round(100 * last.share, 1), round(100 * last.median_future, 1)) == (99.9, 38.1)
+    assert (round(100 * ratio.share, 1), round(100 * ratio.median_future, 1)) == (100.0, 36.2)
+    assert split_global_time(log, test_fraction=0.1).leakage.n_leaking == 0
+
+
+def test_a_purge_gap_is_in_no_part_and_counted():
+    split = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, purge=2)  # 3 and 4 are in [3, 5)
+    assert pairs(split.train) == {(0, 0), (1, 1)}
+    assert (split.n_purged, len(split.test)) == (2, 1)
+    both = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, validation_start=4, purge=1)
+    assert (len(both.train), len(both.validation), both.n_purged) == (2, 1, 1)
+
+
+def test_windows_follow_the_worked_example():
+    # Ties at 4 stay together, on the later side. Windows [4, 6), [6, 8), [8, 9]: the second is empty.
+    log = log_of([1, 2, 4, 4, 5, 8, 9])
+    splits = split_sliding(log, start=4, test=2)
+    assert [(pairs(s.train), pairs(s.test)) for s in splits] == [
+        ({(0, 0), (1, 1)}, {(2, 2), (3, 3), (4, 4)}),
+        ({(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)}, {(5, 5), (6, 6)}),
+    ]
+    assert splits.frame["used"].tolist() == [True, False, True]
+    assert splits.frame["n_cold_users"].tolist() == [3, pd.NA, 2]
+    assert "1 window without training or test rows left out" in repr(splits)
+
+
+def test_window_purge_validation_and_history_follow_the_worked_example():
+    # t = 6: test [6, 8), validation [5, 6), gap [4, 5), training [2, 4).
+    log = log_of([1, 2, 3, 4, 5, 6, 7, 8])
+    split = split_sliding(log, start=6, test=2, train=2, purge=1, validation=1, end=8)[0]
+    times = [part.timestamp.tolist() for part in (split.train, split.validation, split.test)]
+    assert times == [[2, 3], [5], [6, 7]]
+    assert split.n_purged == 1
+    assert split_sliding(log, test=2, train=2, purge=1, validation=1).starts[0] == 1 + 2 + 1 + 1
+
+
+def plain_windows(times, t0, window, ground_truth, end):
+    """Windows as RecNextEval's SlidingWindowSetting makes them, row by row."""
+    rows = [number for number, time in enumerate(times) if time < end]
+    found, t = [], t0
+    while t <= max(times[row] for row in rows):
+        past = {row for row in rows if times[row] < t}
+        future = {row for row in rows if t <= times[row] < t + ground_truth}
+        if past and future:
+            found.append((past, future))
+        t += window
+    return found
+
+
+@given(
+    times=st.lists(st.integers(0, 30), min_size=2, max_size=40),
+    t0=st.integers(0, 20),
+    window=st.integers(1, 12),
+    ground_truth=st.integers(1, 12),
+    end=st.integers(15, 40),
+)
+def test_windows_equal_those_of_a_plain_loop(times, t0, window, ground_truth, end):
+    if min(times) >= end:
+        return
+    expected = plain_windows(times, t0, window, ground_truth, end)
+    log = log_of(times)
+    if not expected:
+        with pytest.raises(InputError, match="no window has training and test rows"):
+            split_sliding(log, start=t0, step=window, test=ground_truth, end=end)
+        return
+    splits = split_sliding(log, start=t0, step=window, test=ground_truth, end=end)
+    assert [({u for u, _ in pairs(s.train)}, {u for u, _ in pairs(s.test)}) for s in splits] == expected
+    assert all(split.leakage.n_leaking == 0 for split in splits)
+
+
+def test_dates_with_a_time_zone_are_instants_and_days_have_24_hours():
+    # New York sets its clocks back on 1 November 2020 at 06:00 UTC: that day has 25 hours there.
+    zone = ZoneInfo("America/New_York")
+    instants = [datetime(2020, 10, 31, 20, tzinfo=ZoneInfo("UTC")) + timedelta(hours=h) for h in range(60)]
+    frame = pd.DataFrame({"user": range(60), "item": range(60), "time": pd.to_datetime(instants)})
+    local = frame.assign(time=frame["time"].dt.tz_convert(zone))
+    logs = [Interactions.from_frame(one, timestamp="time") for one in (frame, local)]
+    assert np.array_equal(logs[0].timestamp, logs[1].timestamp)
+    start = datetime(2020, 11, 1, tzinfo=zone)  # 04:00 UTC: eight hours after the first row
+    for log in logs:
+        splits = split_sliding(log, start=start, test="1D")
+        assert [(len(s.train), len(s.test)) for s in splits] == [(8, 24), (32, 24), (56, 4)]
+    utc = split_sliding(logs[0], start="2020-11-01", test=timedelta(days=1))
+    assert [len(s.test) for s in utc] == [24, 24, 8]
+
+
+def test_polars_dates_with_a_time_zone_are_the_same_instants():
+    polars = pytest.importorskip("polars")
+    time = polars.Series([datetime(2020, 11, 1, 6, tzinfo=ZoneInfo("UTC"))]).dt.convert_time_zone(
+        "Asia/Tokyo"
+    )
+    log = Interactions.from_frame(
+        polars.DataFrame({"user": [0], "item": [0], "time": time}), timestamp="time"
+    )
+    assert log.timestamp[0] == pd.Timestamp("2020-11-01 06:00").value
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"test": 2}, "give start=.* or train="),
+        ({"test": 0, "start": 2}, "test must be a finite number > 0"),
+        ({"test": "7D", "start": 2}, "is for timestamps that were dates"),
+        ({"test": "soon", "start": 2}, "test must be a number or a length such as '7D'"),
+        ({"test": 1, "start": 99}, "no window has training and test rows"),
+        ({"test": 1, "start": 0, "step": 1e-9}, "more than 100,000"),
+        ({"test": 1, "start": True}, "start must be a number or a date"),
+    ],
+)
+def test_bad_windows_say_what_was_expected(options, text):
+    with pytest.raises(InputError, match=text):
+        split_sliding(log_of([1, 2, 3]), **options)
+
+
+def test_the_windows_of_movielens_hold_every_later_row_once():
+    log = films()
+    first = int(log.timestamp.min()) + 60 * 86_400
+    splits = split_sliding(log, start=first, test=14 * 86_400)
+    tested = np.concatenate([split.test.pair_key for split in splits])
+    assert np.array_equal(np.sort(tested), np.sort(log.pair_key[log.timestamp >= first]))
+    assert splits.frame["n_test"].sum() == tested.size
