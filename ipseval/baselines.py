@@ -1,7 +1,7 @@
 """Baselines in closed form: popularity, random, item-kNN, EASE, pure SVD, to have something to evaluate.
 
 Each takes training interactions and returns a scorer for `rank_positives` and `evaluate`. Every training pair
-counts 1; values are not read. None of them holds users × items.
+counts 1, however often it occurs, but for popularity; values are not read. None holds users × items.
 
 Another processor, or another number of threads, rounds products of matrices in another way. This must not
 decide which item is first. So what is learned is rounded to binary places, and sums over a user's items are
@@ -93,7 +93,7 @@ def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunc
     """
     if n_neighbors is not None:
         check_positive_int("n_neighbors", n_neighbors)
-    matrix = _matrix(train)
+    train, matrix = _matrix(train)
     by_item = matrix.T.tocsr()
     places = 52 - int(train.activity.max(initial=1)).bit_length()
     blocks = []
@@ -161,7 +161,7 @@ def ease(
         kind = np.dtype(object)
     if dtype is None or kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InputError(f"dtype must be float32 or float64; got {dtype!r:.80}.")
-    matrix = _matrix(train).astype(kind)
+    matrix = _matrix(train)[1].astype(kind)
     weights = _inverse((matrix.T @ matrix).toarray(order="F"), regularization)
     weights /= -np.diagonal(weights)
     for first in range(0, len(weights), ROWS_PER_BLOCK):
@@ -216,7 +216,7 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     Cremonesi, Koren & Turrin, Performance of Recommender Algorithms on Top-N Recommendation Tasks,
     RecSys 2010, doi 10.1145/1864708.1864721.
     """
-    matrix = _matrix(train)
+    train, matrix = _matrix(train)
     smaller = min(matrix.shape)
     if n_factors is None:
         n_factors = max(1, min(50, smaller - 1))
@@ -243,11 +243,12 @@ def _rounded(values: AnyArray, places: int) -> AnyArray:
     return rounded
 
 
-def _matrix(train: Interactions) -> Any:
-    """Return the users × items matrix of 0 and 1, sparse by rows."""
+def _matrix(train: Interactions) -> tuple[Interactions, Any]:
+    """Return the distinct pairs, and their users × items matrix of 0 and 1, sparse by rows."""
     check_interactions(train, "train")
+    train = train.distinct
     shape = (train.n_users, train.n_items)
-    return sp.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
+    return train, sp.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
 
 
 BASELINES: dict[str, Callable[..., Any]] = {

@@ -61,7 +61,8 @@ def evaluate(
         Name -> scorer: see `rank_positives`, or a trained model of a library that `ipseval.adapters` knows;
         RankedPositives are used as they are.
     split : Split
-        `split.test` holds the positives, `split.train` is excluded from the candidates.
+        `split.test` holds the positives; `split.train` is excluded from the candidates, unless the split
+        was made with `seen="include"`.
     propensity : Propensity, an unfitted propensity model, its label, or None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. None: only
         unweighted estimators. A positive without a propensity leaves every estimator as a pair, aoa too, so

@@ -11,13 +11,21 @@ import numpy as np
 import pandas as pd
 
 from ipseval._border import guard
-from ipseval._checks import check_choice, check_finite, check_positive_int, check_type, counted, examples
-from ipseval._counts import Count, counts_frame
+from ipseval._checks import (
+    check_bool,
+    check_choice,
+    check_finite,
+    check_positive_int,
+    check_type,
+    counted,
+    examples,
+)
+from ipseval._counts import Count, counts_frame, some
 from ipseval._ids import as_ids, mixed, places, refuse_header, to_id_array
 from ipseval._types import AnyArray, BoolArray, IntArray, owned, readonly
 from ipseval.errors import InputError
 
-Duplicates = Literal["raise", "drop"]
+Duplicates = Literal["raise", "drop", "keep"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +35,8 @@ class Interactions:
     Attributes
     ----------
     user, item : (n,) int arrays
-        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the caller's data. No pair occurs twice.
+        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the caller's data. No pair occurs twice,
+        unless `repeats`.
     user_ids, item_ids : arrays
         The universe of ids. Row u and column i of any score matrix belong to `user_ids[u]`, `item_ids[i]`.
     value : (n,) float array or None
@@ -40,12 +49,14 @@ class Interactions:
         What a filter such as `k_core` took away.
     counted : tuple of Count
         What was read and left out before the pairs were there; `data` shows it.
+    repeats : bool
+        Whether pairs may occur again, as where users buy or play the same item again (`duplicates="keep"`).
 
     Raises
     ------
     InputError
         For repeated ids, codes outside the ids, arrays of different lengths, values that are not finite
-        numbers, and pairs that repeat.
+        numbers, and pairs that repeat, unless `repeats`.
     """
 
     user: IntArray
@@ -59,6 +70,7 @@ class Interactions:
     n_items_removed: int = 0
     n_pairs_removed: int = 0
     counted: tuple[Count, ...] = ()
+    repeats: bool = False
 
     @classmethod
     def from_frame(
@@ -84,8 +96,9 @@ class Interactions:
         users, items : array-like of ids, optional
             The whole universe, in the order of the rows and columns of score matrices. Default: the ids in
             the frame, sorted.
-        duplicates : {"raise", "drop"}
-            What to do with a pair that occurs again: an error, or keep the first row and count the others.
+        duplicates : {"raise", "drop", "keep"}
+            What to do with a pair that occurs again: an error; keep the first row and count the others; or
+            keep all rows, as interactions of their own.
 
         Raises
         ------
@@ -100,7 +113,7 @@ class Interactions:
         >>> log.user, log.user_ids
         (array([1, 0]), array(['a', 'b'], dtype=object))
         """
-        check_choice("duplicates", duplicates, ("raise", "drop"))
+        check_choice("duplicates", duplicates, ("raise", "drop", "keep"))
         for what, column in (("user", user), ("item", item), ("value", value), ("timestamp", timestamp)):
             if not isinstance(column, str) and (column is not None or what in ("user", "item")):
                 raise InputError(f"{what} must be the name of a column of the frame; got {column!r:.80}.")
@@ -117,8 +130,10 @@ class Interactions:
             value=None if value is None else to_numbers(columns[value], f"column {value!r}"),
             timestamp=None if timestamp is None else to_numbers(columns[timestamp], f"column {timestamp!r}"),
             counted=(Count("rows read", columns[user].size),),
+            repeats=duplicates == "keep",
         )
-        return log._without_duplicates(duplicates)
+        kept = some(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
+        return log._with(counted=log.counted + kept)._without_duplicates(duplicates)
 
     def __post_init__(self) -> None:
         sizes = {}
@@ -137,7 +152,8 @@ class Interactions:
         for name in COUNTS:
             check_positive_int(name, getattr(self, name), minimum=0)
         check_type("counted", self.counted, tuple)
-        self._without_duplicates("raise")
+        check_bool("repeats", self.repeats)
+        self._without_duplicates("keep" if self.repeats else "raise")
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -158,12 +174,12 @@ class Interactions:
 
     @cached_property
     def popularity(self) -> IntArray:
-        """Number of interactions of each item, n*_i, (n_items,); 0 for an item without any."""
+        """Number of interactions of each item, n*_i, (n_items,), each repeat counted; 0 without any."""
         return readonly(np.bincount(self.item, minlength=self.n_items))
 
     @cached_property
     def activity(self) -> IntArray:
-        """Number of interactions of each user, (n_users,); 0 for a user without any."""
+        """Number of interactions of each user, (n_users,), each repeat counted; 0 without any."""
         return readonly(np.bincount(self.user, minlength=self.n_users))
 
     @cached_property
@@ -171,12 +187,24 @@ class Interactions:
         """`user * n_items + item`, (n,): one integer per pair, for joins."""
         return readonly(self.user * np.int64(self.n_items) + self.item)
 
+    @cached_property
+    def distinct(self) -> Interactions:
+        """The first row of each pair; `n_duplicates_dropped` counts the others."""
+        if not self.repeats:
+            return self
+        return self._without_duplicates("drop")._with(repeats=False, counted=self.counted)
+
+    @property
+    def n_repeats(self) -> int:
+        """Number of rows whose pair occurs in an earlier row; 0 unless `repeats`."""
+        return len(self) - len(self.distinct)
+
     def select(self, keep: BoolArray | IntArray) -> Interactions:
         """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
         rows = chosen_rows(keep, len(self))
         columns = {name: getattr(self, name) for name in ("user", "item", "value", "timestamp")}
         part = self._with(**{name: None if a is None else a[rows] for name, a in columns.items()})
-        return part if rows.dtype == bool else part._without_duplicates("raise")
+        return part if rows.dtype == bool or self.repeats else part._without_duplicates("raise")
 
     def _with(self, **changed: Any) -> Interactions:
         """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
@@ -197,6 +225,8 @@ class Interactions:
         return pd.DataFrame(data)
 
     def _without_duplicates(self, duplicates: Duplicates) -> Interactions:
+        if duplicates == "keep":
+            return self
         in_order = np.sort(self.pair_key)
         if (in_order[1:] != in_order[:-1]).all():
             return self
@@ -209,10 +239,12 @@ class Interactions:
             pair = (self.user_ids[self.user[row]], self.item_ids[self.item[row]])
             raise InputError(
                 f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: {examples(pair)}). "
-                "Aggregate them, or pass duplicates='drop' to keep the first row of each pair."
+                "Aggregate them, or pass duplicates='drop' to keep the first row of each pair, or 'keep' "
+                "where users take an item again."
             )
         left_out = Count("rows that repeat an earlier pair, left out", n_extra, len(self))
-        return self.select(keep)._with(n_duplicates_dropped=n_extra, counted=(*self.counted, left_out))
+        n_dropped = self.n_duplicates_dropped + n_extra
+        return self.select(keep)._with(n_duplicates_dropped=n_dropped, counted=(*self.counted, left_out))
 
 
 COUNTS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")
@@ -231,7 +263,7 @@ def chosen_rows(keep: Any, n_rows: int) -> BoolArray | IntArray:
 def made(**values: Any) -> Interactions:
     """Return interactions of checked fields and of arrays that nobody else writes to."""
     log = object.__new__(Interactions)
-    plain = {**dict.fromkeys(("value", "timestamp")), **dict.fromkeys(COUNTS, 0), "counted": ()}
+    plain = {**dict.fromkeys(("value", "timestamp")), **dict.fromkeys(COUNTS, 0), "counted": (), "repeats": False}
     whole = plain | values
     _set(log, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in whole.items()})
     return log

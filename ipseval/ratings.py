@@ -129,6 +129,10 @@ def _rated_pairs(
     check_interactions(ratings, "ratings", "Interactions.from_frame(frame, value=…)")
     if ratings.value is None:
         raise InputError("the ratings have no value; name the column with value= when they are read.")
+    if ratings.n_repeats:
+        raise InputError(
+            f"{ratings.n_repeats} ratings repeat a user–item pair, of one rating each; pass ratings.distinct."
+        )
     if propensity is not None and not isinstance(propensity, Propensity):
         raise PropensityError(
             f"propensity must be a Propensity; got {type(propensity).__name__}. A model is fitted first: "

@@ -60,7 +60,8 @@ def with_ids(model: Any, *, users: Any | None = None, items: Any | None = None) 
 def to_csr(log: Interactions, *, values: bool = False) -> Any:
     """Return the users × items matrix of a log in CSR format, rows and columns in the order of its ids.
 
-    Entries are 1, or the values of the log with `values=True`: what implicit and LightFM train on.
+    Entries are 1, or the values of the log with `values=True`: what implicit and LightFM train on. Where
+    pairs repeat, their rows add up.
 
     Examples
     --------

@@ -17,7 +17,7 @@ def describe(model: Any, split: Split) -> ModelScores:
     """Return the model's own factors, or training rows times the item–item similarities.
 
     implicit keeps no ids: rows are those of the matrix it was trained on. An item–item model scores from the
-    items that a user has; here those of `split.train`, each with weight 1.
+    items that a user has; here those of `split.train`, each row with weight 1.
     """
     if getattr(model, "user_factors", None) is not None:
         factors = (_array(model.user_factors), _array(model.item_factors), None)

@@ -82,6 +82,7 @@ def correct(
     """
     check_models(models, "models", "scorer")
     check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
+    split.check_seen_excluded("the correction")
     check_fraction("confidence_level", confidence_level)
     prior = _checked(prior)
     asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours

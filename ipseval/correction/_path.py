@@ -120,6 +120,7 @@ def correction_path(
         For a metric that is no average over relevant items, and ranks of other positives than `split.test`.
     """
     check_same_positives(ranks)
+    split.check_seen_excluded("the correction")
     asked = averages(requested_metrics(metrics))
     first = next(iter(ranks.values()))
     key = first.user * np.int64(split.n_items) + first.item

@@ -11,7 +11,7 @@ import numpy as np
 from ipseval._reduction import Reduction, merge_two
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
 from ipseval._types import Missing, TieChoice
-from ipseval.distributed._partition import reduce_partition
+from ipseval.distributed._partition import Seen, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
@@ -37,6 +37,7 @@ def evaluate_dask(
     partitioned: bool = False,
     n_partitions: int | None = None,
     per_user: bool = False,
+    seen: Seen = "exclude",
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Dask.
 
@@ -64,6 +65,9 @@ def evaluate_dask(
         True: bring the sums of each user to the caller, for `Evaluation.per_user` and bootstrap intervals.
         False: only moments over users. What needs the ranked positives themselves, such as `sensitivity`, is
         an error either way.
+    seen : {"exclude", "include"}
+        "include": training items compete, test pairs may be training pairs, and rows may repeat a pair: those
+        of `train` all count in n*, those of `test` are one positive.
 
     Raises
     ------
@@ -82,6 +86,7 @@ def evaluate_dask(
         metrics=metrics,
         estimators=estimators,
         per_user=per_user,
+        seen=seen,
         missing=missing,
         ties=ties,
         confidence_level=confidence_level,

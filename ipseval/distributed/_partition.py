@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split
+
+Seen = Literal["exclude", "include"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +49,15 @@ class Plan:
         The population; None: the users of the frames.
     per_user : bool
         Keep the sums of each user.
+    seen : {"exclude", "include"}
+        As in `Split`; "include": rows may repeat a pair.
     """
 
     request: Request
     items: AnyArray
     users: AnyArray | None = None
     per_user: bool = False
+    seen: Seen = "exclude"
 
 
 def reduce_partition(
@@ -85,8 +90,8 @@ def reduce_users(
             f"{int((rows < 0).sum()):,} of {users.size:,} users of the frames are not among users= "
             f"({examples(users[rows < 0])}; users= holds {examples(plan.users)})."
         )
-    logs = _log(train, users, plan), _log(test, users, plan)
-    ranks = {name: _rank(model, *logs, rows, name) for name, model in models.items()}
+    logs = _log(train, users, plan), _log(test, users, plan).distinct
+    ranks = {name: _rank(model, *logs, plan.seen, rows, name) for name, model in models.items()}
     return Reduction.of(ranks, plan.request).as_part(per_user=plan.per_user)
 
 
@@ -104,27 +109,35 @@ def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
 
 def _log(frame: pd.DataFrame, users: AnyArray, plan: Plan) -> Interactions:
     if len(frame):
-        return Interactions.from_frame(frame, users=users, items=plan.items)
+        return Interactions.from_frame(
+            frame,
+            users=users,
+            items=plan.items,
+            duplicates="raise" if plan.seen == "exclude" else "keep",
+        )
     none = np.zeros(0, dtype=np.int64)
     return Interactions(none, none, users, plan.items)
 
 
 def _rank(
-    model: Any, train: Interactions, test: Interactions, rows: AnyArray | None, name: str
+    model: Any, train: Interactions, test: Interactions, seen: Seen, rows: AnyArray | None, name: str
 ) -> RankedPositives:
     is_lists = not isinstance(model, Factors)
     if not len(test) or (is_lists and not len(model)):
-        return _unlisted(train, test, model if is_lists else None)
-    split = Split(train, test)
+        return _unlisted(train, test, seen, model if is_lists else None)
+    split = Split(train, test, seen=seen)
     if is_lists:
         return rank_positives(_long(model), split, name=name)
     return rank_positives((model.user_factors[rows], model.item_factors, model.item_bias), split, name=name)
 
 
-def _unlisted(train: Interactions, test: Interactions, lists: pd.DataFrame | None) -> RankedPositives:
+def _unlisted(
+    train: Interactions, test: Interactions, seen: Seen, lists: pd.DataFrame | None
+) -> RankedPositives:
     """Return the ranks where there is nothing to rank: no positive, or no list."""
     order, length = np.argsort(test.pair_key), None
-    candidates = train.n_items - train.activity
+    n_excluded = train.activity if seen == "exclude" else np.zeros(train.n_users, dtype=np.int64)
+    candidates = train.n_items - n_excluded
     if lists is not None:
         length = np.zeros(train.n_users, dtype=np.int64)
         if len(lists):
@@ -140,6 +153,7 @@ def _unlisted(train: Interactions, test: Interactions, lists: pd.DataFrame | Non
         max_rank=None if lists is None else 0,
         candidates_by_user=candidates,
         list_length=length,
+        candidates=RankedPositives.candidates if seen == "exclude" else "all items",
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import check_choice
 from ipseval._ids import to_id_array
 from ipseval._reduction import Reduction, merge_all
 from ipseval._requests import Request, check_models, fitted_propensity, requested_estimators
 from ipseval._results import finished
 from ipseval._types import AnyArray, IntArray
-from ipseval.distributed._partition import Factors, Plan, absent_users, reduce_users
+from ipseval.distributed._partition import Factors, Plan, Seen, absent_users, reduce_users
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation import Evaluation
@@ -30,6 +31,7 @@ def make_plan(
     metrics: Iterable[str | Metric],
     estimators: Iterable[str | Estimator] | None = None,
     per_user: bool = False,
+    seen: Seen = "exclude",
     **options: Any,
 ) -> Plan:
     """Return the plan, with the propensity fitted to the counts of all training interactions.
@@ -51,7 +53,8 @@ def make_plan(
             f"use {', '.join(one.label for one in ESTIMATORS.values() if one.separable)}."
         )
     ids = None if users is None else to_id_array(users, "users")
-    return Plan(Request.of(metrics, chosen, fitted, **options), items, ids, per_user)
+    check_choice("seen", seen, ("exclude", "include"))
+    return Plan(Request.of(metrics, chosen, fitted, **options), items, ids, per_user, seen)
 
 
 def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:

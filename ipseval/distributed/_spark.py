@@ -12,7 +12,7 @@ import pandas as pd
 from ipseval._reduction import Reduction
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
 from ipseval._types import Missing, TieChoice
-from ipseval.distributed._partition import Plan, reduce_partition
+from ipseval.distributed._partition import Plan, Seen, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators import Estimator
@@ -39,6 +39,7 @@ def evaluate_spark(
     on_low_ess: OnLowEss = "warn",
     n_partitions: int | None = None,
     per_user: bool = False,
+    seen: Seen = "exclude",
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Spark.
 
@@ -68,6 +69,7 @@ def evaluate_spark(
         metrics=metrics,
         estimators=estimators,
         per_user=per_user,
+        seen=seen,
         missing=missing,
         ties=ties,
         confidence_level=confidence_level,

@@ -112,7 +112,7 @@ class DensityRatioPropensity:
             check_exposure(self.exposure)
 
     def fit(self, train: Interactions) -> Propensity:
-        """Return the propensity of every pair, up to a factor.
+        """Return the propensity of every pair, up to a factor. Pairs that repeat in `train` count once.
 
         Raises
         ------
@@ -129,6 +129,7 @@ class DensityRatioPropensity:
                 "DensityRatioPropensity needs random exposure: exposure=Exposure.from_frame(frame, split)."
             )
         check_same_ids(self.exposure, train)
+        train = train.distinct
         clean, rng = self.exposure.without(train), as_generator(self.rng)
         # Looked up when used: the public border replaces the function, and a pickle finds only what is there.
         make = self.features or _pair_features.profile_features

@@ -62,6 +62,7 @@ def mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> Floa
     >>> mean_similarity(log, np.array([1]), np.array([1]))
     array([0.5])
     """
+    train = train.distinct  # a pair that repeats is one user in common
     shape = (train.n_users, train.n_items)
     seen = sparse.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
     inverse_norm = 1 / np.sqrt(np.maximum(train.popularity, 1))

@@ -34,7 +34,8 @@ SPLIT_LABELS = {
 }
 LEGEND = (
     "RO random order, TO order in time; RS ratio, LS leave-one-out; GT one point in time for all users; "
-    "full: the catalogue minus the user's training items competes."
+    "full: the catalogue minus the user's training items competes; "
+    "with seen items: training items compete too, and may be held out again."
 )
 
 
@@ -62,6 +63,8 @@ class Protocol:
         Of "leave-one-out".
     n_repeats : int
         Independent random splits to average over; 1 in temporal order.
+    seen : {"exclude", "include"}
+        Whether training items compete and may be positives again; see `Split`.
     """
 
     order: Order = "random"
@@ -73,6 +76,7 @@ class Protocol:
     validation_fraction: float = 0.1
     n_validation: int = 1
     n_repeats: int = 1
+    seen: Literal["exclude", "include"] = "exclude"
 
     def __post_init__(self) -> None:
         check_choice("order", self.order, ("random", "temporal"))
@@ -81,6 +85,7 @@ class Protocol:
         check_fraction("validation_fraction", self.validation_fraction, low_open=False)
         check_positive_int("n_validation", self.n_validation, minimum=0)
         check_positive_int("n_repeats", self.n_repeats)
+        check_choice("seen", self.seen, ("exclude", "include"))
         if self.k_core is not None:
             check_positive_int("k_core", self.k_core)
         if self.holdout == "global-time" and self.order == "random":
@@ -100,7 +105,11 @@ class Protocol:
 
     @property
     def candidates_label(self) -> str:
-        """``"full"``, or the name of the sampling scheme."""
+        """``"full"``, or the name of the sampling scheme; and whether training items compete."""
+        return self._pool_label + (" with seen items" if self.seen == "include" else "")
+
+    @property
+    def _pool_label(self) -> str:
         pool = self.candidates
         if self.candidates_name:
             return self.candidates_name
@@ -124,7 +133,7 @@ class Protocol:
     @property
     def split_key(self) -> dict[str, Any]:
         """What determines each split: protocols with the same key share them and the trained models."""
-        key: dict[str, Any] = {"order": self.order, "holdout": self.holdout, "k_core": self.k_core}
+        key: dict[str, Any] = {name: getattr(self, name) for name in ("order", "holdout", "k_core", "seen")}
         if self.holdout == "leave-one-out":
             key["n_validation"] = self.n_validation
         else:

@@ -18,7 +18,7 @@ from ipseval.splits import Split
 
 @dataclass(frozen=True, eq=False)
 class CandidateLists:
-    """Each user's own candidates: `item[start[u]:start[u + 1]]`, ascending, training items left out."""
+    """Each user's own candidates: `item[start[u]:start[u + 1]]`, ascending, what is excluded left out."""
 
     start: IntArray
     item: IntArray
@@ -30,7 +30,7 @@ class CandidateLists:
             log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
         except InputError as error:
             raise InputError(f"{name} (candidates): {error}") from None
-        log = log.select(~np.isin(log.pair_key, split.train.pair_key))
+        log = log.select(~np.isin(log.pair_key, split.excluded.pair_key))
         if not len(log):
             raise InputError(f"{name}: every candidate is a training item of its user.")
         order = np.argsort(log.pair_key)
@@ -91,7 +91,7 @@ def restricted(targets: Targets, allowed: IntArray) -> Targets:
         excluded=targets.excluded[stays],
         excluded_start=np.concatenate([[0], np.cumsum(size)]),
         candidates_by_user=allowed.size - size,
-        candidates=f"{allowed.size:,} allowed items minus the user's training items",
+        candidates=f"{allowed.size:,} allowed items{targets.minus}",
     )
 
 
@@ -101,7 +101,7 @@ def listed(targets: Targets, lists: CandidateLists) -> Targets:
     return replace(
         without(targets, inside, "are not among their user's candidates"),
         candidates_by_user=np.diff(lists.start),
-        candidates="each user's own list minus the user's training items",
+        candidates=f"each user's own list{targets.minus}",
     )
 
 

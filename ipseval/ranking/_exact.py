@@ -58,7 +58,8 @@ def rank_positives(
         Scores are real numbers, higher is better, and keep their order and their ties whatever their type;
         -inf and inf are scores, NaN is an error.
     split : Split
-        `split.test` is ranked; `split.train` is excluded from the candidates.
+        `split.test` is ranked; `split.train` is excluded from the candidates, unless made with
+        `seen="include"`.
     name : str
         Used in error messages and beside the progress bar.
     candidates : "all", SampledCandidates or data frame

@@ -46,7 +46,7 @@ def rank_lists(
         order_by = _numbers(model, "rank" if by_rank else "score")
     except InputError as error:
         raise InputError(f"{name} (top-K lists): {error}") from None
-    seen = np.isin(log.pair_key, split.train.pair_key)
+    seen = np.isin(log.pair_key, split.excluded.pair_key)
     if seen.any():
         pair = (split.user_ids[log.user[seen][0]], split.item_ids[log.item[seen][0]])
         raise InputError(

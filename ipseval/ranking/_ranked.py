@@ -20,7 +20,8 @@ from ipseval.ranking._sampling import Sampling
 
 PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 PER_USER = ("candidates_by_user", "list_length", "left_out")
-ALL_ITEMS = "all items minus the user's training items"
+MINUS_TRAINING = " minus the user's training items"
+ALL_ITEMS = f"all items{MINUS_TRAINING}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
-from ipseval.ranking._ranked import ALL_ITEMS, RankedPositives
+from ipseval.ranking._ranked import MINUS_TRAINING, RankedPositives
 from ipseval.splits import Split
 
 
@@ -17,7 +17,7 @@ class Targets:
     """What is to be ranked: the positives sorted by user and item, and each user's excluded items.
 
     `excluded[excluded_start[u]:excluded_start[u + 1]]` are the sorted item codes that user u cannot be
-    recommended: its training items.
+    recommended: its training items, none where these compete.
     """
 
     user: IntArray
@@ -28,13 +28,15 @@ class Targets:
     candidates_by_user: IntArray
     user_ids: AnyArray
     item_ids: AnyArray
-    candidates: str = ALL_ITEMS
+    minus: str = MINUS_TRAINING
+    candidates: str = f"all items{MINUS_TRAINING}"
     n_not_candidates: int = 0
 
     @classmethod
     def from_split(cls, split: Split) -> Targets:
-        """Return the test positives of a split, with its training items excluded."""
-        test, train = split.test, split.train
+        """Return the test positives of a split, with what does not compete excluded."""
+        test, train = split.test, split.excluded
+        minus = MINUS_TRAINING if split.seen == "exclude" else ""
         user, item, gain = test.user, test.item, test.value
         if not _is_sorted(test.pair_key):
             order = np.argsort(test.pair_key, kind="stable")
@@ -52,6 +54,8 @@ class Targets:
             candidates_by_user=split.n_items - train.activity,
             user_ids=split.user_ids,
             item_ids=split.item_ids,
+            minus=minus,
+            candidates=f"all items{minus}",
         )
 
     def ranked(self, n_above: IntArray, n_tied: IntArray, **more: Any) -> RankedPositives:

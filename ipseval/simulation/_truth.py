@@ -40,7 +40,8 @@ def truth(
     models : mapping of name to scorer, or to a trained model of a library
     metrics : iterable of labels or Metric objects
     split : Split
-        Its training items are neither candidates nor counted as relevant; its test part is not read.
+        Its training items are neither candidates nor counted as relevant, unless `split.seen` is "include";
+        its test part is not read.
     relevant : Interactions
         Every relevant pair, over the same ids.
     compute : ComputeOptions
@@ -51,8 +52,8 @@ def truth(
     DataFrame
         Columns model, metric, ideal, ideal_pooled, n_users, n_relevant.
     """
-    rest = relevant.select(~np.isin(relevant.pair_key, split.train.pair_key))
-    everything = Split(split.train, rest, description="all relevant items")
+    rest = relevant.select(~np.isin(relevant.pair_key, split.excluded.pair_key))
+    everything = Split(split.train, rest, description="all relevant items", seen=split.seen)
     parsed = [metric(m) for m in metrics]
     if not (parsed and models):
         raise InputError("models and metrics must not be empty.")

@@ -18,6 +18,8 @@ from ipseval.interactions import Duplicates, Interactions, check_interactions, e
 from ipseval.splits._leakage import Leakage
 
 Overlap = Literal["raise", "drop"]
+Seen = Literal["exclude", "include"]
+SEEN = ("exclude", "include")
 
 
 def check_split(split: Any) -> None:
@@ -36,7 +38,8 @@ class Split:
     Attributes
     ----------
     train, test, validation : Interactions
-        Disjoint sets of pairs. Propensities read `train` only; `test` holds the positives that are ranked.
+        Propensities read `train` only; `test` holds the positives that are ranked, distinct pairs. The parts
+        are disjoint sets of pairs, unless training items are included.
     description : str
         How the split was made, for the report.
     n_overlap_dropped : int
@@ -46,6 +49,11 @@ class Split:
         Users with interactions of the same time on both sides of a cut by time, broken by row order.
     n_purged : int
         Rows of a gap in time between training and test, in no part.
+    seen : {"exclude", "include"}
+        "exclude": a user's training items are no candidates, and so no positives. "include": they compete,
+        and a test pair may be a training pair, as where users take the same items again.
+    n_repeats_merged : int
+        Test rows left out because their pair occurs in an earlier test row: positives are distinct pairs.
     """
 
     train: Interactions
@@ -55,6 +63,8 @@ class Split:
     n_overlap_dropped: int = 0
     n_tied_users: int = 0
     n_purged: int = 0
+    seen: Seen = "exclude"
+    n_repeats_merged: int = 0
 
     def __post_init__(self) -> None:
         parts = [self.train, self.test] + ([] if self.validation is None else [self.validation])
@@ -64,6 +74,8 @@ class Split:
         check_positive_int("n_overlap_dropped", self.n_overlap_dropped, minimum=0)
         check_positive_int("n_tied_users", self.n_tied_users, minimum=0)
         check_positive_int("n_purged", self.n_purged, minimum=0)
+        check_positive_int("n_repeats_merged", self.n_repeats_merged, minimum=0)
+        check_choice("seen", self.seen, SEEN)
         for part in parts[1:]:
             same_users = np.array_equal(part.user_ids, self.train.user_ids)
             if not (same_users and np.array_equal(part.item_ids, self.train.item_ids)):
@@ -73,20 +85,28 @@ class Split:
                 )
         if len(self.test) == 0:
             raise InputError("the test part is empty: there is no positive to rank.")
+        for part, name in zip(parts[1:], ("test", "validation"), strict=False):
+            if part.n_repeats:
+                raise InputError(
+                    f"the {name} part repeats {part.n_repeats} pairs; a pair is one positive, whatever its "
+                    f"number of rows. Pass {name}.distinct."
+                )
         # A sort costs a tenth of np.unique on many distinct keys.
-        keys = np.sort(np.concatenate([part.pair_key for part in parts]))
+        keys = np.sort(np.concatenate([part.distinct.pair_key for part in parts]))
         n_overlap = int((keys[1:] == keys[:-1]).sum())
-        if n_overlap:
+        if n_overlap and self.seen == "exclude":
             raise InputError(
                 f"{n_overlap} user–item pairs are in more than one part of the split; an item that was "
                 "trained on is never a candidate. Remove them, or, for test pairs, pass overlap='drop' to "
-                "Split.from_frames."
+                "Split.from_frames; where users take items again, pass seen='include'."
             )
 
     def __repr__(self) -> str:
         sizes = f"{len(self.train):,} train, {len(self.test):,} test"
         if self.validation is not None:
             sizes += f", {len(self.validation):,} validation"
+        if self.seen == "include":
+            sizes += f" ({counted(self.n_repeated_positives, 'training pair')} among them)"
         universe = f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}"
         cold = [
             counted(count, f"cold {what}")
@@ -148,6 +168,19 @@ class Split:
         return Leakage.of(self.train, self.test)
 
     @cached_property
+    def excluded(self) -> Interactions:
+        """The pairs that do not compete: the distinct training pairs; none with `seen="include"`."""
+        train = self.train.distinct
+        return train if self.seen == "exclude" else train.select(np.zeros(len(train), dtype=bool))
+
+    @cached_property
+    def n_repeated_positives(self) -> int:
+        """Number of test pairs that are training pairs too; 0 with `seen="exclude"`."""
+        if self.seen == "exclude":
+            return 0
+        return int(np.isin(self.test.pair_key, self.train.pair_key).sum())
+
+    @cached_property
     def n_users_without_test(self) -> int:
         """Number of users with interactions in some part but none in test: they are not evaluated."""
         activity = self.train.activity + (0 if self.validation is None else self.validation.activity)
@@ -168,7 +201,8 @@ class Split:
         logs = {"log": self.train} if together else given
         read = [count.about(name) for name, log in logs.items() for count in log.counted]
         n_test = len(self.test)
-        own = [Count(f"{name} pairs", len(part)) for name, part in given.items()]
+        what = {name: "interactions" if part.repeats else "pairs" for name, part in given.items()}
+        own = [Count(f"{name} {what[name]}", len(part)) for name, part in given.items()]
         n_tested = int((self.test.activity > 0).sum())
         own += some(
             Count(
@@ -176,6 +210,12 @@ class Split:
                 self.n_overlap_dropped,
                 n_test + self.n_overlap_dropped,
             ),
+            Count(
+                "test rows that repeat a test pair, merged",
+                self.n_repeats_merged,
+                n_test + self.n_overlap_dropped + self.n_repeats_merged,
+            ),
+            Count("test pairs that are training pairs too", self.n_repeated_positives, n_test),
             Count("users in test", n_tested, self.n_users),
             Count("users in test without training pairs", self.n_cold_users, n_tested),
             Count(
@@ -190,6 +230,11 @@ class Split:
             ),
         )
         return (*read, *(one.about("split") for one in own))
+
+    def check_seen_excluded(self, what: str) -> None:
+        """Raise `InputError` when training items compete, which `what` is not defined for."""
+        if self.seen != "exclude":
+            raise InputError(f"{what} leaves training items out; pass a split made with seen='exclude'.")
 
     @classmethod
     def from_frames(
@@ -206,6 +251,7 @@ class Split:
         items: Any | None = None,
         duplicates: Duplicates = "raise",
         overlap: Overlap = "raise",
+        seen: Seen = "exclude",
     ) -> Split:
         """Return a split made elsewhere, from one data frame per part.
 
@@ -218,6 +264,11 @@ class Split:
             when it is larger than what was ever interacted with: those items compete in the ranking too.
         overlap : {"raise", "drop"}
             A test pair that is also a training or validation pair is an error, or left out and counted.
+        duplicates : {"raise", "drop", "keep"}
+            As in `Interactions.from_frame`. "keep": training rows that repeat a pair all count in n*; those
+            of the other parts are merged, and counted in `n_repeats_merged`.
+        seen : {"exclude", "include"}
+            "include": training items compete, and pairs may be in several parts.
 
         Raises
         ------
@@ -225,6 +276,7 @@ class Split:
             As `Interactions.from_frame`; also for an empty test part and for overlapping parts.
         """
         check_choice("overlap", overlap, ("raise", "drop"))
+        check_choice("seen", seen, SEEN)
         frames = [train, test] + ([] if validation is None else [validation])
         logs = [
             Interactions.from_frame(
@@ -235,8 +287,9 @@ class Split:
         users = _union([log.user_ids for log in logs], user) if users is None else users
         items = _union([log.item_ids for log in logs], item) if items is None else items
         recoded = [_recode(log, users, items, user, item) for log in logs]
-        n_dropped = 0
-        if overlap == "drop":
+        n_merged, n_dropped = recoded[1].n_repeats, 0
+        recoded[1:] = [log.distinct for log in recoded[1:]]
+        if overlap == "drop" and seen == "exclude":
             others = np.concatenate([log.pair_key for log in (recoded[0], *recoded[2:])])
             keep = ~np.isin(recoded[1].pair_key, others, kind="sort")
             n_dropped = int((~keep).sum())
@@ -247,6 +300,8 @@ class Split:
             validation=recoded[2] if validation is not None else None,
             description="given as frames",
             n_overlap_dropped=n_dropped,
+            seen=seen,
+            n_repeats_merged=n_merged,
         )
 
 

@@ -10,8 +10,9 @@ from ipseval._checks import check_fraction, counted
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.splits._base import Split
+from ipseval.splits._base import Seen, Split
 from ipseval.splits._order import share_of, timestamps
+from ipseval.splits._parts import split_rows
 from ipseval.splits._time import as_duration, as_time, said
 
 
@@ -23,6 +24,7 @@ def split_global_time(
     test_start: Any | None = None,
     validation_start: Any | None = None,
     purge: Any = 0,
+    seen: Seen = "exclude",
 ) -> Split:
     """Return a split at one time for all users: what came later is held out, so nothing leaks back.
 
@@ -41,6 +43,8 @@ def split_global_time(
         Gap between what is trained on and what is held out: rows of the last `purge` before the validation
         part (or the test part) are in no part, and counted as `n_purged`. A length such as "7D" is for
         timestamps that were dates.
+    seen : {"exclude", "include"}
+        "include": training items compete, and may be test positives again; see `Split`.
 
     Raises
     ------
@@ -90,10 +94,12 @@ def split_global_time(
     )
     if gap:
         description += f", {counted(int(purged.sum()), 'row')} before it in a gap of {purge}"
-    return Split(
-        log.select(parts["training"]),
-        log.select(in_test),
-        validation=log.select(in_validation) if with_validation else None,
+    return split_rows(
+        log,
+        parts["training"],
+        in_test,
+        in_validation if with_validation else None,
+        seen=seen,
         description=description,
         n_purged=int(purged.sum()),
     )

@@ -10,7 +10,7 @@ from ipseval._checks import as_generator, check_choice, check_fraction, check_po
 from ipseval._types import AnyArray, BoolArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
-from ipseval.splits._base import Split
+from ipseval.splits._base import Seen, Split
 from ipseval.splits._leakage import warn_about_leakage
 from ipseval.splits._order import (
     order_within_user,
@@ -19,6 +19,7 @@ from ipseval.splits._order import (
     share_of,
     timestamps,
 )
+from ipseval.splits._parts import split_rows
 
 Order = Literal["random", "temporal"]
 
@@ -29,6 +30,7 @@ def split_random(
     test_fraction: float = 0.2,
     validation_fraction: float = 0.0,
     rng: RngLike = None,
+    seen: Seen = "exclude",
 ) -> Split:
     """Return a split that sends a random share of each user's interactions to test (and validation).
 
@@ -42,6 +44,8 @@ def split_random(
         Shares in (0, 1) and [0, 1); their sum must stay below 1.
     rng : int, Generator or None
         Source of randomness; the same seed and the same rows in the same order give the same split.
+    seen : {"exclude", "include"}
+        "include": training items compete, and may be test positives again; see `Split`.
 
     Raises
     ------
@@ -60,11 +64,15 @@ def split_random(
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
     position = position_within_user(log, as_generator(rng).random(len(log)))
     description = "random per user, " + _describe_shares(test_fraction, validation_fraction)
-    return _cut(log, position, n_test, n_validation, bool(validation_fraction), description)
+    return _cut(log, position, n_test, n_validation, description, seen)
 
 
 def split_temporal(
-    log: Interactions, *, test_fraction: float = 0.2, validation_fraction: float = 0.0
+    log: Interactions,
+    *,
+    test_fraction: float = 0.2,
+    validation_fraction: float = 0.0,
+    seen: Seen = "exclude",
 ) -> Split:
     """Return a split that sends the latest share of each user's interactions to test.
 
@@ -80,6 +88,8 @@ def split_temporal(
     ----------
     test_fraction, validation_fraction : float
         Shares in (0, 1) and [0, 1); their sum must stay below 1.
+    seen : {"exclude", "include"}
+        "include": training items compete, and may be test positives again; see `Split`.
 
     Raises
     ------
@@ -99,13 +109,16 @@ def split_temporal(
     order = order_within_user(log, time)
     position = log.activity[log.user] - 1 - positions(log, order)
     description = "by time per user, " + _describe_shares(test_fraction, validation_fraction)
-    return _cut(
-        log, position, n_test, n_validation, bool(validation_fraction), description, order=order, time=time
-    )
+    return _cut(log, position, n_test, n_validation, description, seen, order=order, time=time)
 
 
 def split_leave_one_out(
-    log: Interactions, *, order: Order = "random", n_validation: int = 1, rng: RngLike = None
+    log: Interactions,
+    *,
+    order: Order = "random",
+    n_validation: int = 1,
+    rng: RngLike = None,
+    seen: Seen = "exclude",
 ) -> Split:
     """Return a split that leaves one interaction of each user out for test, and `n_validation` more.
 
@@ -123,6 +136,8 @@ def split_leave_one_out(
         Interactions of each user in the validation part; 0 for no such part.
     rng : int, Generator or None
         Source of randomness, only with order="random".
+    seen : {"exclude", "include"}
+        "include": training items compete, and may be test positives again; see `Split`.
 
     Raises
     ------
@@ -148,27 +163,28 @@ def split_leave_one_out(
             f"interactions; the longest has {int(log.activity.max())}. Lower n_validation."
         )
     n_test = long_enough.astype(np.int64)
+    n_later = n_test * n_validation if n_validation else None
     description = f"leave-one-out, {order} order, {n_validation} validation"
     if order == "random":
         position = position_within_user(log, as_generator(rng).random(len(log)))
-        return _cut(log, position, n_test, n_test * n_validation, n_validation > 0, description)
+        return _cut(log, position, n_test, n_later, description, seen)
     if rng is not None:
         raise InputError("rng has no effect with order='temporal'; leave it out.")
     time = timestamps(log, "leave-one-out in temporal order")
     rows = order_within_user(log, time)
     position = log.activity[log.user] - 1 - positions(log, rows)
-    return _cut(
-        log, position, n_test, n_test * n_validation, n_validation > 0, description, order=rows, time=time
-    )
+    return _cut(log, position, n_test, n_later, description, seen, order=rows, time=time)
 
 
-def _shares(log: Interactions, test_fraction: float, validation_fraction: float) -> tuple[IntArray, IntArray]:
-    """Return the number of test and validation pairs of each user, (n_users,) each."""
+def _shares(
+    log: Interactions, test_fraction: float, validation_fraction: float
+) -> tuple[IntArray, IntArray | None]:
+    """Return the number of test and validation pairs of each user, (n_users,) each; None: no such part."""
     check_fraction("test_fraction", test_fraction)
     check_fraction("validation_fraction", validation_fraction, low_open=False)
     check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
     n_test = share_of(log.activity, test_fraction)
-    n_validation = share_of(log.activity, validation_fraction)
+    n_validation = share_of(log.activity, validation_fraction) if validation_fraction else None
     if not n_test.any():
         most = int(log.activity.max())
         raise InputError(
@@ -187,28 +203,26 @@ def _cut(
     log: Interactions,
     position: IntArray,
     n_test: IntArray,
-    n_validation: IntArray,
-    with_validation: bool,
+    n_validation: IntArray | None,
     description: str,
+    seen: Seen,
     *,
     order: IntArray | None = None,
     time: AnyArray | None = None,
 ) -> Split:
     """Return the split whose test rows are each user's first `n_test` positions, then validation."""
     last_test = n_test[log.user]
-    in_test = position < last_test
-    in_validation = ~in_test & (position < last_test + n_validation[log.user])
+    in_test, in_validation = position < last_test, None
+    if n_validation is not None:
+        in_validation = ~in_test & (position < last_test + n_validation[log.user])
     n_tied = 0
     if order is not None and time is not None:
         n_tied = _n_tied_users(log, order, time, in_test, in_validation)
         if n_tied:
             description += f", ties in time at the cut of {counted(n_tied, 'user')} broken by row order"
-    split = Split(
-        log.select(~(in_test | in_validation)),
-        log.select(in_test),
-        validation=log.select(in_validation) if with_validation else None,
-        description=description,
-        n_tied_users=n_tied,
+    in_train = ~in_test if in_validation is None else ~(in_test | in_validation)
+    split = split_rows(
+        log, in_train, in_test, in_validation, seen=seen, description=description, n_tied_users=n_tied
     )
     if time is not None:
         warn_about_leakage(split.leakage)
@@ -216,10 +230,13 @@ def _cut(
 
 
 def _n_tied_users(
-    log: Interactions, order: IntArray, time: AnyArray, in_test: BoolArray, in_validation: BoolArray
+    log: Interactions, order: IntArray, time: AnyArray, in_test: BoolArray, in_validation: BoolArray | None
 ) -> int:
     """Return how many users have two interactions of the same time in different parts."""
     user, sorted_time = log.user[order], time[order]
-    part = (in_test.astype(np.int8) + np.int8(2) * in_validation.astype(np.int8))[order]
+    part = in_test.astype(np.int8)
+    if in_validation is not None:
+        part += np.int8(2) * in_validation
+    part = part[order]
     tied = (user[1:] == user[:-1]) & (sorted_time[1:] == sorted_time[:-1]) & (part[1:] != part[:-1])
     return int(np.unique(user[1:][tied]).size)

@@ -10,12 +10,13 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import counted
+from ipseval._checks import check_choice, counted
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.splits._base import Split
+from ipseval.splits._base import SEEN, Seen, Split
 from ipseval.splits._order import timestamps
+from ipseval.splits._parts import split_rows
 from ipseval.splits._time import as_duration, as_time, said
 
 MAX_WINDOWS = 100_000
@@ -39,6 +40,8 @@ class SlidingSplits(Sequence[Split]):
         Length of the training part; None: everything before.
     end : number
         Rows at or after it are in no window.
+    seen : {"exclude", "include"}
+        Whether training items compete in every split.
     """
 
     log: Interactions
@@ -48,6 +51,7 @@ class SlidingSplits(Sequence[Split]):
     purge: Any
     validation: Any
     end: Any
+    seen: Seen = "exclude"
 
     def __repr__(self) -> str:
         frame, n = self._rows, len(self)
@@ -119,10 +123,12 @@ class SlidingSplits(Sequence[Split]):
         row = self._rows.iloc[window]
         within = (time >= at["validated"]) & (time < at["start"])
         where = f"test from {said(at['start'])} to {said(at['end'])}"
-        return Split(
-            self.log.select((time >= at["begin"]) & (time < at["trained"])),
-            self.log.select((time >= at["start"]) & (time < at["end"])),
-            validation=self.log.select(within) if self.validation else None,
+        return split_rows(
+            self.log,
+            (time >= at["begin"]) & (time < at["trained"]),
+            (time >= at["start"]) & (time < at["end"]),
+            within if self.validation else None,
+            seen=self.seen,
             description=f"window {window + 1} of {self.starts.size}, {where}",
             n_purged=int(row["n_purged"]),
         )
@@ -138,6 +144,7 @@ def split_sliding(
     end: Any | None = None,
     purge: Any = 0,
     validation: Any = 0,
+    seen: Seen = "exclude",
 ) -> SlidingSplits:
     """Return splits at times t, t + step, t + 2 step, …: train on what came before, test on [t, t + test).
 
@@ -163,6 +170,8 @@ def split_sliding(
         Gap between training and what is held out; its rows are in no part, and counted.
     validation : number or length of time
         Length of a validation part right before the test part. Default: none.
+    seen : {"exclude", "include"}
+        "include": training items compete, and may be test positives again; see `Split`.
 
     Raises
     ------
@@ -183,6 +192,7 @@ def split_sliding(
     [(1, 3), (4, 1)]
     """
     time = timestamps(log, "a sliding window")
+    check_choice("seen", seen, SEEN)
     lengths = {"purge": purge, "validation": validation}
     found = {name: as_duration(one, name, time, low_open=False) for name, one in lengths.items()}
     found["test"] = as_duration(test, "test", time)
@@ -202,7 +212,7 @@ def split_sliding(
     n = 1 + int((last - first) // every) if last >= first else 0
     if n > MAX_WINDOWS:
         raise InputError(f"step={every} makes {n:,} windows, more than {MAX_WINDOWS:,}; use a longer step.")
-    splits = SlidingSplits(log, first + np.arange(n) * every, end=limit, **found) if n else None
+    splits = SlidingSplits(log, first + np.arange(n) * every, end=limit, seen=seen, **found) if n else None
     if splits is None or not len(splits):
         raise InputError(
             f"no window has training and test rows: the timestamps run from {said(time.min())} to "

@@ -31,6 +31,7 @@ class RandomExposure:
     @classmethod
     def of(cls, positives: StudyPositives, split: Split, study: RandomExposureStudy) -> RandomExposure:
         """Return what was shown at random outside training, and what of it was liked."""
+        split.check_seen_excluded("validation against random exposure")
         same = np.array_equal(split.user_ids, study.biased.user_ids)
         if not (same and np.array_equal(split.item_ids, study.biased.item_ids)):
             raise InputError("the split must be over the user_ids and item_ids of the study.")
