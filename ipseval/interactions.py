@@ -159,7 +159,8 @@ class Interactions:
         return int(self.user.size)
 
     def __repr__(self) -> str:
-        counts = (len(self), "pair"), (self.n_users, "user"), (self.n_items, "item")
+        rows = (len(self), "interaction" if self.repeats else "pair")
+        counts = rows, (self.n_users, "user"), (self.n_items, "item")
         return f"Interactions({', '.join(counted(*one) for one in counts)})"
 
     @property
@@ -263,7 +264,12 @@ def chosen_rows(keep: Any, n_rows: int) -> BoolArray | IntArray:
 def made(**values: Any) -> Interactions:
     """Return interactions of checked fields and of arrays that nobody else writes to."""
     log = object.__new__(Interactions)
-    plain = {**dict.fromkeys(("value", "timestamp")), **dict.fromkeys(COUNTS, 0), "counted": (), "repeats": False}
+    plain = {
+        **dict.fromkeys(("value", "timestamp")),
+        **dict.fromkeys(COUNTS, 0),
+        "counted": (),
+        "repeats": False,
+    }
     whole = plain | values
     _set(log, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in whole.items()})
     return log

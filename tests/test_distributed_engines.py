@@ -18,6 +18,8 @@ import pytest
 
 from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from ipseval.splits import Split
 from tests.test_distributed import METRICS, SCALED, UP_TO_A_FACTOR, as_arrays, assert_same, example, local
 
 OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "snips", "snips-global"), "propensity": UP_TO_A_FACTOR}
@@ -85,8 +87,6 @@ def test_dask_gives_the_numbers_of_the_local_path(frames, expected, cluster):
 def test_dask_takes_frames_that_are_partitioned_already_and_factors(frames, cluster):
     import dask.dataframe as dd
 
-    from ipseval.splits import Split
-
     split = Split.from_frames(frames["train"], frames["test"])
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(split.n_users, 3)), rng.normal(size=(split.n_items, 3))
@@ -106,6 +106,28 @@ def test_dask_takes_frames_that_are_partitioned_already_and_factors(frames, clus
     pd.testing.assert_series_equal(ours.per_user(*key), whole.per_user(*key))
     with pytest.raises(InputError, match="same number of partitions"):
         evaluate_dask({"first": dask_frames(frames, 3)["first"]}, train, test, partitioned=True)
+
+
+@needs_dask
+def test_dask_merges_repeats_of_test_and_ranks_training_items(cluster):
+    import dask.dataframe as dd
+
+    rng = np.random.default_rng(5)
+    events = pd.DataFrame({"user": rng.integers(40, size=900), "item": rng.integers(11, size=900)})
+    lists = pd.DataFrame(
+        [(u, i, r) for u in range(40) for r, i in enumerate(rng.permutation(11)[:6], 1)],
+        columns=["user", "item", "rank"],
+    )
+    frames = {"train": events[:600], "test": events[600:], "lists": lists}
+    given = {name: dd.from_pandas(frame, npartitions=3) for name, frame in frames.items()}
+    options = {**OPTIONS, "seen": "include"}
+    ours = evaluate_dask({"lists": given["lists"]}, given["train"], given["test"], **options)
+    split = Split.from_frames(frames["train"], frames["test"], duplicates="keep", seen="include")
+    assert split.n_repeated_positives > 0
+    assert split.n_repeats_merged > 0
+    assert_same(ours, evaluate({"lists": lists}, split, **OPTIONS))
+    merged = ours.data.set_index("what").loc["test rows that repeat a test pair, merged", "count"]
+    assert merged == split.n_repeats_merged
 
 
 def population(frames):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples
-from ipseval._reduction import Reduction
+from ipseval._counts import Count, some
+from ipseval._reduction import RESULT, Reduction
 from ipseval._requests import Request
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError
@@ -19,6 +20,7 @@ from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split
 
 Seen = Literal["exclude", "include"]
+MERGED = "test rows that repeat a test pair, merged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,9 @@ def reduce_users(
         )
     logs = _log(train, users, plan), _log(test, users, plan).distinct
     ranks = {name: _rank(model, *logs, plan.seen, rows, name) for name, model in models.items()}
-    return Reduction.of(ranks, plan.request).as_part(per_user=plan.per_user)
+    part = Reduction.of(ranks, plan.request).as_part(per_user=plan.per_user)
+    merged = some(Count(MERGED, len(test) - len(logs[1]), len(test), RESULT))
+    return replace(part, counted=part.counted + merged)
 
 
 def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
