@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice, examples
+from ipseval._columns import columns_of, to_numbers
 from ipseval._counts import Count, some
 from ipseval._ids import places
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.interactions import columns_of, encode, to_numbers
+from ipseval.interactions import encode
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
 COLUMNS = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")

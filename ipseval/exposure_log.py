@@ -11,6 +11,7 @@ import pandas as pd
 
 from ipseval._border import guard
 from ipseval._checks import as_float_vector, check_type, counted
+from ipseval._columns import to_numbers
 from ipseval._counts import Count, counts_frame, some
 from ipseval._ids import to_id_array
 from ipseval._impressions import (
@@ -26,14 +27,7 @@ from ipseval._impressions import (
 )
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, freeze, owned
 from ipseval.errors import InputError
-from ipseval.interactions import (
-    Interactions,
-    check_codes,
-    chosen_rows,
-    made,
-    one_dimensional,
-    to_numbers,
-)
+from ipseval.interactions import Interactions, check_codes, chosen_rows, made, one_dimensional
 
 
 @dataclass(frozen=True, eq=False)

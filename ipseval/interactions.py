@@ -6,20 +6,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from ipseval._border import guard
-from ipseval._checks import (
-    check_bool,
-    check_choice,
-    check_finite,
-    check_positive_int,
-    check_type,
-    counted,
-    examples,
-)
+from ipseval._checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
+from ipseval._columns import columns_of, to_numbers
 from ipseval._counts import Count, counts_frame, some
 from ipseval._ids import as_ids, mixed, places, refuse_header, to_id_array
 from ipseval._types import AnyArray, BoolArray, IntArray, owned, readonly
@@ -335,73 +327,6 @@ def encode(
             "or remove their rows."
         )
     return codes, ids
-
-
-def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
-    """Return the named columns as NumPy arrays without missing entries."""
-    if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
-        raise InputError(
-            f"the frame has several columns of one name ({examples(frame.columns, 12)}); rename them."
-        )
-    try:
-        table: Any = nw.from_native(frame)
-    except TypeError:
-        raise InputError(
-            f"expected a data frame (pandas, polars, pyarrow, …); got {type(frame).__name__}."
-        ) from None
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise InputError(f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12)}.")
-    columns = {}
-    for name in names:
-        array = _in_utc(table[name]).to_numpy()
-        if array.dtype.kind in "US":
-            array = array.astype(object)
-        n_missing = int(pd.isna(array).sum())
-        if n_missing:
-            raise InputError(f"column {name!r} has {n_missing} missing entries of {array.size}; remove them.")
-        columns[name] = array
-    return columns
-
-
-def _in_utc(column: Any) -> Any:
-    """Return a column whose dates with a time zone are the same instants in UTC, without one."""
-    native = column.to_native()
-    if isinstance(getattr(native, "dtype", None), pd.DatetimeTZDtype):  # narwhals does not know all of them
-        return native.dt.tz_convert("UTC").dt.tz_localize(None)
-    if getattr(column.dtype, "time_zone", None):
-        return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    return column
-
-
-def to_numbers(values: AnyArray, name: str) -> AnyArray:
-    """Return a numeric column; dates become integer nanoseconds."""
-    if values.dtype.kind not in "iufbM":
-        odd = next((one for one in values.tolist() if not isinstance(one, (int, float))), values.dtype)
-        raise InputError(f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80}).")
-    if values.dtype.kind == "M":
-        numbers: AnyArray = values.astype("datetime64[ns]")
-        coarse = values.dtype in ("datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]")
-        tried = values[[values.argmin(), values.argmax()]] if coarse and values.size else values
-        lost = tried.astype("datetime64[ns]").astype(values.dtype) != tried  # from 2262 on nanoseconds wrap
-        lost = numbers.astype(values.dtype) != values if lost.any() else lost
-        advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead"
-    elif values.dtype.kind == "f":
-        check_finite(name, values)
-        numbers = values.astype(np.float64)
-        lost = numbers != values
-        advice = "Convert them to float64"
-    else:
-        numbers, lost = values.astype(np.int64), values > 2**63 - 1
-        advice = "64-bit integers end at 2^63 - 1. Pass float64, or smaller numbers"
-    if lost.any():
-        raise InputError(
-            f"{int(lost.sum())} of {values.size} entries of {name} cannot be kept as they are "
-            f"(first: {examples(values[lost][:1])}). {advice}."
-        )
-    return numbers.astype(np.int64) if values.dtype.kind == "M" else numbers
 
 
 guard(__name__)

@@ -27,6 +27,7 @@ def log_of(pairs, times=None) -> ipseval.Interactions:
 
 
 # Two users; user 0 plays item 1 three times, the last two of its four rows are held out.
+DAYS = [1, 2, 5, 6, 3, 7, 8]
 PLAYS = [(0, 1), (0, 1), (0, 2), (0, 1), (1, 3), (1, 3), (1, 2)]
 
 
@@ -48,7 +49,7 @@ def test_a_log_keeps_its_repeats_and_counts_each_of_them_in_popularity():
 
 
 def test_with_training_items_included_a_test_pair_may_be_a_training_pair():
-    split = ipseval.split_temporal(log_of(PLAYS), test_fraction=0.5, seen="include")
+    split = ipseval.split_temporal(log_of(PLAYS, DAYS), test_fraction=0.5, seen="include")
     assert split.test.to_frame()[["user", "item"]].to_numpy().tolist() == [[0, 2], [0, 1], [1, 3], [1, 2]]
     assert (split.n_repeated_positives, split.n_repeats_merged, split.n_overlap_dropped) == (2, 0, 0)
     assert "4 test (2 training pairs among them)" in repr(split)
@@ -59,7 +60,7 @@ def test_with_training_items_included_a_test_pair_may_be_a_training_pair():
 
 def test_with_training_items_excluded_their_repeats_are_left_out_counted_and_named():
     with pytest.warns(DataWarning, match=r"2 of 4 test pairs are in an earlier part.*seen='include'"):
-        split = ipseval.split_temporal(log_of(PLAYS), test_fraction=0.5)
+        split = ipseval.split_temporal(log_of(PLAYS, DAYS), test_fraction=0.5)
     assert split.test.to_frame()[["user", "item"]].to_numpy().tolist() == [[0, 2], [1, 2]]
     assert (split.n_overlap_dropped, len(split.train), split.train.popularity.tolist()) == (2, 3, [2, 0, 1])
     ranked = ipseval.rank_positives(np.array([[5.0, 4, 3], [1, 2, 3]]), split)
@@ -295,7 +296,7 @@ def test_a_study_ranks_training_items_too(tmp_path):
 
 
 def test_what_compares_with_random_exposure_wants_training_items_excluded():
-    split = ipseval.split_temporal(log_of(PLAYS), test_fraction=0.5, seen="include")
+    split = ipseval.split_temporal(log_of(PLAYS, DAYS), test_fraction=0.5, seen="include")
     with pytest.raises(InputError, match="seen='exclude'"):
         ipseval.correct({"m": np.ones((2, 3))}, split, metrics=["recall@1"])
     with pytest.raises(InputError, match="3 ratings repeat"):

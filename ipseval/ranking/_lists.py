@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples
+from ipseval._columns import columns_of
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions, columns_of
+from ipseval.interactions import Interactions
 from ipseval.ranking._candidates import CandidateLists, frame_columns
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives
