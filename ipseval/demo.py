@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,20 +12,24 @@ import numpy as np
 import pandas as pd
 
 from ipseval import baselines
+from ipseval._artefacts import write_text
 from ipseval._border import guard
 from ipseval._checks import check_positive_int
+from ipseval._compute import quiet_tqdm
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
+from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, scatter
 from ipseval.simulation import World
 
 METRICS = ("atop", "recall@10", "mean_dcg@10")
 USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
 POOLED = (AOA_POOLED, SNIPS_POOLED)
+DRAWN = (AOA, SNIPS, SNIPS_GLOBAL)
 
 
-@dataclass(frozen=True, eq=False)
-class Demo:
+@dataclass(frozen=True, eq=False, repr=False)
+class Demo(Reported):
     """Estimates on a biased log beside the truth of the world that made it.
 
     Attributes
@@ -49,83 +55,139 @@ class Demo:
             rows[name] = error.groupby(part["metric"], sort=False).mean()
         return pd.DataFrame(rows)
 
-    def __str__(self) -> str:
-        blocks = [self._introduction()]
+    @property
+    def drawn(self) -> pd.DataFrame:
+        """The rows of `evaluation.frame` with the truth beside them, as the picture shows them."""
+        user = self.table[self.table["average"] == "user"][["model", "metric", "truth"]]
+        return self.evaluation.frame.merge(user, on=["model", "metric"])
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the demonstration as a report: the verdict first, then what was done, then the numbers."""
         user = self.table[self.table["average"] == "user"]
-        for metric, part in user.groupby("metric", sort=False):
-            shown = part.set_index("model")[["truth", *USER_AVERAGES]]
-            blocks.append(f"{metric}, mean over users\n{_aligned(shown)}")
-        blocks.append(self._verdict())
-        return "\n\n".join(blocks)
+        parts: list[Part] = [
+            Table.of(part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f")
+            for metric, part in user.groupby("metric", sort=False)
+        ]
+        errors = self.errors().rename_axis("metric").reset_index()
+        parts.append(Table.of(errors, "mean distance from the truth", formats=".4f"))
+        parts.append(
+            Notes(
+                (
+                    "aoa is the plain average. Per-user snips keeps a bias that does not shrink with users.",
+                    "ips is exactly unbiased given P and s_u, which only a simulation knows.",
+                )
+            )
+        )
+        parts.insert(0, self._introduction())
+        verdict = tuple(self._verdict())
+        if not page:
+            return Tables(verdict, tuple(parts))
+        whole = self.evaluation.tables(digits=digits, page=True)
+        picture = scatter(self.drawn, estimators=DRAWN)
+        appendix = (Heading("The evaluation"), *whole.summary, *whole.parts, *whole.appendix)
+        return Tables(verdict, (picture, *parts), title="Estimates beside the truth", appendix=appendix)
+
+    def _verdict(self) -> list[str]:
+        errors, metric = self.errors(), "recall@10"
+        plain, weighted = errors[AOA], errors[SNIPS_GLOBAL]
+        removed = 1 - weighted / plain
+        return [
+            f"Verdict: on {metric} the plain average (aoa) misses the truth by {plain[metric]:.3f}, "
+            f"the weighted one (snips-global) by {weighted[metric]:.4f}.",
+            f"On every metric the weights remove {removed.min():.0%} to {removed.max():.0%} of the error. "
+            "They use the true propensity, which a real log does not show.",
+        ]
 
     def _introduction(self) -> str:
         sample = next(iter(self.evaluation.samples.values()))
         ranked = sample.ranked
-        model = self.evaluation.propensity.model if self.evaluation.propensity else "none"
-        size = f"{ranked.n_population:,} users, {ranked.item_ids.size:,} items"
+        size = f"{ranked.n_population:,} users and {ranked.item_ids.size:,} items"
         held_out = f"{len(ranked):,} positives of {ranked.users.size:,} users"
         return (
-            f"A simulated world: {size}. Relevance and the chance to be observed are known,\n"
-            "so every estimate can be compared with the truth. Five recommenders learn from a biased log\n"
-            f"and are evaluated on {held_out} from a second biased log, "
-            f"{np.median(ranked.counts):g} per user in the median.\nPropensity: the true one ({model})."
-        )
-
-    def _verdict(self) -> str:
-        errors = self.errors()
-        nearest = {str(metric): str(name) for metric, name in errors.idxmin(axis=1).items()}
-        rows = {
-            metric: {
-                name: f"{value:.4f}{'*' if nearest[metric] == name else ' '}"
-                for name, value in errors.loc[metric].items()
-            }
-            for metric in nearest
-        }
-        best = " or ".join(dict.fromkeys(nearest.values()))
-        return (
-            "Mean distance from the truth over the five recommenders; * nearest\n"
-            f"{_aligned(pd.DataFrame.from_dict(rows, orient='index'))}\n"
-            f"Nearest to the truth: {best}.\n"
-            "aoa flatters recommenders of popular items; per-user snips keeps a bias that does not shrink\n"
-            "with users; ips is exactly unbiased given P and s_u, which only a simulation knows."
+            f"A simulated world of {size}, in which relevance and the chance to be observed are known. "
+            f"Five recommenders learn from a biased log. They are evaluated on {held_out} "
+            f"from a second biased log, {np.median(ranked.counts):g} per user in the median."
         )
 
 
-def run_demo(*, rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> Demo:
-    """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
+def run_demo(
+    *, rng: int = 0, n_users: int = 3000, n_items: int = 1000, progress: bool | None = False
+) -> Demo:
+    """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed.
+
+    `progress` draws a bar on standard error; None: where that is a terminal.
+    """
     check_positive_int("rng", rng, minimum=0)
-    world = World(n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng)
-    split = world.split(rng=rng + 1)
-    models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
-    remaining = world.n_relevant - split.train.activity
-    with warnings.catch_warnings():
-        # The few positives per user are the point of the demonstration, and its text says so.
-        warnings.simplefilter("ignore", DataWarning)
-        evaluation = evaluate(
-            models,
-            split,
-            propensity=world.propensity,
-            metrics=METRICS,
-            estimators=(*USER_AVERAGES, *POOLED),
-            n_relevant=remaining,
+    with _steps(len(baselines.BASELINES) + 3, progress) as step:
+        step("making a world")
+        world = World(
+            n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng
         )
-    return Demo(evaluation, _beside_truth(evaluation, world.truth(models, METRICS, split)))
+        split = world.split(rng=rng + 1)
+        models = {}
+        for name, fit in baselines.BASELINES.items():
+            step(f"training {name}")
+            models[name] = fit(split.train)
+        step("ranking and evaluating")
+        with warnings.catch_warnings():
+            # The few positives per user are the point of the demonstration, and its text says so.
+            warnings.simplefilter("ignore", DataWarning)
+            evaluation = evaluate(
+                models,
+                split,
+                propensity=world.propensity,
+                metrics=METRICS,
+                estimators=(*USER_AVERAGES, *POOLED),
+                n_relevant=world.n_relevant - split.train.activity,
+                progress=False,
+            )
+        step("computing the truth")
+        truth = world.truth(models, METRICS, split)
+    return Demo(evaluation, _beside_truth(evaluation, truth))
 
 
-def plot_demo(demo: Demo, path: Path) -> bool:
-    """Write a picture of estimates against the truth; return False where matplotlib is not installed."""
+@contextmanager
+def _steps(total: int, progress: bool | None) -> Iterator[Callable[[str], None]]:
+    """Yield what names the step that begins, on a bar of so many steps."""
+    disable = None if progress is None else not progress
+    form = "{percentage:3.0f}% {bar:20} {desc}"
+    with quiet_tqdm()(total=total, bar_format=form, ncols=72, leave=False, disable=disable) as bar:
+        begun = False
+
+        def step(words: str) -> None:
+            nonlocal begun
+            bar.update(int(begun))
+            bar.set_description_str(words)
+            begun = True
+
+        yield step
+
+
+def plot_demo(demo: Demo, path: str | Path) -> None:
+    """Write a picture of estimates against the truth: .svg by itself, other formats with matplotlib.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written, or its format needs matplotlib, which is not installed.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".svg":
+        write_text(path, scatter(demo.drawn, estimators=DRAWN).data.decode("utf-8"))
+        return
     try:
         from matplotlib.figure import Figure
 
         from ipseval.plots import plot_bias
     except ImportError:
-        return False
+        raise InputError(
+            f"the picture cannot be written to {path}: it needs matplotlib, pip install 'ipseval[plot]'. A "
+            "file ending in .svg needs nothing."
+        ) from None
     figure = Figure(figsize=(11.5, 3.6), layout="constrained")
     axes = figure.subplots(1, len(METRICS))
-    user = demo.table[demo.table["average"] == "user"][["model", "metric", "truth"]]
-    frame = demo.evaluation.frame.merge(user, on=["model", "metric"])
     for axis, metric in zip(axes, METRICS, strict=True):
-        plot_bias(frame, metric=metric, estimators=[AOA, SNIPS, SNIPS_GLOBAL], ax=axis)
+        plot_bias(demo.drawn, metric=metric, estimators=list(DRAWN), ax=axis)
     for axis in axes[:-1]:
         axis.get_legend().remove()
     for axis in axes[1:]:
@@ -134,7 +196,6 @@ def plot_demo(demo: Demo, path: Path) -> bool:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:  # no such folder, no such format
         raise InputError(f"the picture cannot be written to {path}: {error}.") from None
-    return True
 
 
 def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
@@ -146,11 +207,6 @@ def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
         part.insert(2, "average", average)
         tables.append(part.merge(wide[list(names)], left_on=["model", "metric"], right_index=True))
     return pd.concat(tables, ignore_index=True)
-
-
-def _aligned(frame: pd.DataFrame) -> str:
-    text = frame.map(lambda value: value if isinstance(value, str) else f"{value:.4f}")
-    return str(text.rename_axis(index=None, columns=None).to_string())
 
 
 guard(__name__)

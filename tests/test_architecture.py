@@ -149,11 +149,11 @@ THIRD_PARTY = {
     "pytest_plugin": {"pytest"},
     "demo": {"pandas", "matplotlib"},
     "_files": {"pandas"},
-    "cli": {"pandas"},
+    "cli": {"pandas", "argcomplete"},
 }
 
 OPTIONAL = [
-    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pooch", "pytest", "powerlaw"),
+    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pooch", "pytest", "powerlaw", "argcomplete"),
     *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark"),
 ]

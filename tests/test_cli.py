@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -42,8 +40,8 @@ def evaluate(files, *more: str) -> int:
 def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
     code = evaluate(
         files,
-        *("--scores", f"als={files / 'als.npy'}", "--scores", f"bpr={files / 'bpr.npz'}"),
-        *("--scores", f"lists={files / 'top.csv'}", "--gamma", "0.5"),
+        *("--model", f"als={files / 'als.npy'}", "--model", f"bpr={files / 'bpr.npz'}"),
+        *("--model", f"lists={files / 'top.csv'}", "--gamma", "0.5"),
         *("--metrics", "recall@5,precision(denominator=min)@5,ndcg@8", "--out", str(files / "out.json")),
     )
     printed = capsys.readouterr().out
@@ -59,7 +57,7 @@ def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_label_of_a_propensity_is_the_gamma_option(files, capsys):
-    scores = ["--scores", f"als={files / 'als.npy'}"]
+    scores = ["--model", f"als={files / 'als.npy'}"]
     assert evaluate(files, *scores, "--gamma", "0", "--scale", "max", "--unseen", "smooth") == 0
     by_options = capsys.readouterr().out
     assert evaluate(files, *scores, "--propensity", "power-law(gamma=0, scale=max, unseen=smooth)") == 0
@@ -67,27 +65,28 @@ def test_a_label_of_a_propensity_is_the_gamma_option(files, capsys):
 
 
 CASES = {
-    "no such file": (["--scores", "als=nowhere.npy"], "nowhere.npy does not exist"),
-    "no name": (["--scores", "als.npy"], "--scores takes NAME=FILE"),
-    "unknown suffix": (["--scores", "als={files}/notes.txt"], "expected a table ending in .csv"),
-    "pickled array": (["--scores", "als={files}/pickled.npy"], "cannot read"),
-    "two arrays": (["--scores", "als={files}/two.npz"], "holds 2 arrays; expected one"),
-    "no list columns": (["--scores", "als={files}/train.csv"], "need columns user, item and rank or score"),
-    "wrong shape": (["--scores", "als={files}/small.npy"], "als has shape (2, 2)"),
-    "unknown metric": (["--scores", "als={files}/als.npy", "--metrics", "ndgc@5"], "Did you mean 'ndcg'"),
+    "no such file": (["--model", "als=nowhere.npy"], "nowhere.npy does not exist"),
+    "no such baseline": (["--model", "als.npy"], "unknown baseline"),
+    "no file": (["--model", "als="], "--model takes NAME=FILE or the name of a baseline"),
+    "unknown suffix": (["--model", "als={files}/notes.txt"], "expected a table ending in .csv"),
+    "pickled array": (["--model", "als={files}/pickled.npy"], "cannot read"),
+    "two arrays": (["--model", "als={files}/two.npz"], "holds 2 arrays; expected one"),
+    "no list columns": (["--model", "als={files}/train.csv"], "need columns user, item and rank or score"),
+    "wrong shape": (["--model", "als={files}/small.npy"], "als has shape (2, 2)"),
+    "unknown metric": (["--model", "als={files}/als.npy", "--metrics", "ndgc@5"], "Did you mean 'ndcg'"),
     "bad propensity option": (
-        ["--scores", "als={files}/als.npy", "--propensity", "power-law:gama=0"],
+        ["--model", "als={files}/als.npy", "--propensity", "power-law:gama=0"],
         "Did you mean 'gamma'",
     ),
     "neither label nor file": (
-        ["--scores", "als={files}/als.npy", "--propensity", "powerlaw:gamma=0"],
+        ["--model", "als={files}/als.npy", "--propensity", "powerlaw:gamma=0"],
         "Did you mean 'power-law'",
     ),
     "scale beside a label": (
-        ["--scores", "als={files}/als.npy", "--propensity", "power-law:gamma=0", "--scale", "max"],
-        "--scale and --unseen belong to a power law; give --gamma or --eta with them",
+        ["--model", "als={files}/als.npy", "--propensity", "power-law:gamma=0", "--scale", "max"],
+        "--scale, --unseen and --recommendations belong to a power law; give --gamma or --eta with them",
     ),
-    "wrong column": (["--scores", "als={files}/als.npy", "--user-column", "uid"], "column 'uid' is not in"),
+    "wrong column": (["--model", "als={files}/als.npy", "--user-column", "uid"], "column 'uid' is not in"),
 }
 
 
@@ -153,24 +152,10 @@ def test_metrics_lists_names_and_prints_cards(capsys):
     assert "exactly unbiased given P, s_u and independent observations" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_demo_prints_estimates_beside_the_truth_and_draws_them(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "ipseval.cli", "demo"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "Nearest to the truth" in done.stdout
-    assert done.stderr.count("\n") == 1  # that it works, and no warning
-    assert (tmp_path / "ipseval-demo.png").stat().st_size > 10_000
-
-
 WRONG_OPTIONS = {
     "demo --seed -1": "a seed is an integer >= 0; got '-1'",
     "validate coat --data . --seed x": "a seed is an integer >= 0; got 'x'",
-    "evaluate --scale big": "argument --scale: 'max' or a number; got 'big'",
+    "evaluate --scale big": "argument --scale: 'max' or 'calibrated' or a number; got 'big'",
     "evaluate --n-relevant many": "argument --n-relevant: an integer or 'estimated'; got 'many'",
 }
 

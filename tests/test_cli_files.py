@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files, capsys):
-    scores = ["--scores", f"als={files / 'als.npy'}"]
+    scores = ["--model", f"als={files / 'als.npy'}"]
     starts = {
         ".json": "{",
         ".html": "<!DOCTYPE html>",
@@ -42,19 +42,19 @@ def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files
     assert main(compare) == 0
     capsys.readouterr()
     assert evaluate(files, *scores, "--out", str(files / "x.xls")) == 2
-    assert "--out must end in .json, .html, .md, .tex, .npz, .csv" in capsys.readouterr().err
+    assert "--out must end in .txt, .md, .tex, .csv, .json, .html, .npz" in capsys.readouterr().err
 
 
 def test_where_out_cannot_be_written_is_said_before_any_file_is_read(files, capsys):
     (files / "folder.json").mkdir()
     for out in (files / "folder.json", files / "als.npy" / "x.json"):
         assert (
-            main(["evaluate", "--train", "none", "--test", "none", "--scores", "a=b", "--out", str(out)]) == 2
+            main(["evaluate", "--train", "none", "--test", "none", "--model", "a=b", "--out", str(out)]) == 2
         )
         error = capsys.readouterr().err
         assert error.startswith("ipseval: error: ")
         assert str(out) in error
-    assert main(["validate", "coat", "--data", "none", "--html", str(files / "folder.json")]) == 2
+    assert main(["validate", "coat", "--data", "none", "--out", str(files / "folder.json")]) == 2
     assert "folder.json" in capsys.readouterr().err
 
 
@@ -68,7 +68,7 @@ def test_column_options_apply_to_every_file_that_has_them(files, capsys):
     pd.DataFrame({"sku": range(20), "propensity": 0.5}).to_csv(files / "p.csv", index=False)
     pd.DataFrame({"uid": range(30)}).to_csv(files / "users.csv", index=False)
     pd.DataFrame({"item": range(20)}).to_csv(files / "items.csv", index=False)
-    options = ["--scores", f"top={files / 'top.csv'}", "--propensity", str(files / "p.csv")]
+    options = ["--model", f"top={files / 'top.csv'}", "--propensity", str(files / "p.csv")]
     universe = ["--users", str(files / "users.csv"), "--items", str(files / "items.csv")]
     columns = ["--user-column", "uid", "--item-column", "sku", "--metrics", "recall@5"]
     assert evaluate(files, *options, *universe, *columns) == 0, capsys.readouterr().err
@@ -77,7 +77,7 @@ def test_column_options_apply_to_every_file_that_has_them(files, capsys):
     assert evaluate(files, *options, *columns) == 2
     assert "Other names of users and items: --user-column and --item-column" in capsys.readouterr().err
     pd.read_csv(files / "p.csv").assign(item=1).to_csv(files / "p.csv", index=False)
-    assert evaluate(files, "--scores", f"als={files / 'als.npy'}", *columns, *options[2:]) == 2
+    assert evaluate(files, "--model", f"als={files / 'als.npy'}", *columns, *options[2:]) == 2
     assert "has columns sku and item" in capsys.readouterr().err
 
 
@@ -92,14 +92,14 @@ def test_the_default_metrics_work_with_lists_of_ten(files, capsys):
     ]
     pd.DataFrame(rows, columns=["user", "item", "rank"]).to_csv(files / "top.csv", index=False)
     with np.errstate(all="ignore"):
-        assert evaluate(files, "--scores", f"top={files / 'top.csv'}") == 0, capsys.readouterr().err
+        assert evaluate(files, "--model", f"top={files / 'top.csv'}") == 0, capsys.readouterr().err
     assert "ndcg@10" in capsys.readouterr().out
 
 
 def test_errors_name_options_of_the_command_line(files, capsys):
     train = pd.read_csv(files / "train.csv")
     pd.concat([train, train.head(1)]).to_csv(files / "twice.csv", index=False)
-    scores = ["--scores", f"als={files / 'als.npy'}"]
+    scores = ["--model", f"als={files / 'als.npy'}"]
     for arguments, text in [
         (["--train", str(files / "twice.csv"), "--test", str(files / "test.parquet")], "--duplicates drop"),
         (["--train", str(files / "train.csv"), "--test", str(files / "train.csv")], "--overlap drop"),
@@ -110,7 +110,7 @@ def test_errors_name_options_of_the_command_line(files, capsys):
         assert "Split.from_frames" not in error
     for options, text in [
         (["--confidence-level", "2"], "--confidence-level must be in (0, 1)"),
-        (["--scale", "max"], "--scale and --unseen belong to a power law; give --gamma or --eta"),
+        (["--scale", "max"], "--scale, --unseen and --recommendations belong to a power law"),
         (["--unseen", "smooth"], "give --gamma or --eta"),
     ]:
         assert evaluate(files, *scores, *options) == 2
@@ -146,7 +146,7 @@ def test_every_kind_of_damage_is_one_line_with_the_name_of_the_file(files, capsy
                 continue  # a shorter table is a table
             (files / name).write_bytes(content)
             scores = "als.npy" if name == "als.npy" else "bpr.npz"
-            assert evaluate(files, "--scores", f"m={files / scores}") == 2, (name, case)
+            assert evaluate(files, "--model", f"m={files / scores}") == 2, (name, case)
             error = capsys.readouterr().err
             assert error.startswith("ipseval: error: "), (name, case)
             assert name in error, (name, case)
@@ -157,12 +157,12 @@ def test_every_kind_of_damage_is_one_line_with_the_name_of_the_file(files, capsy
 def test_names_cannot_steer_the_terminal_or_a_spreadsheet(files, capsys):
     name = "\x1b]0;owned\x07a\rb\u202e"
     out = files / "x.csv"
-    scores = ["--scores", f"{name}={files / 'als.npy'}", "--scores", f"=cmd={files / 'bpr.npz'}"]
+    scores = ["--model", f"{name}={files / 'als.npy'}", "--model", f"=cmd={files / 'bpr.npz'}"]
     assert evaluate(files, *scores[:2], "--out", str(out)) == 0
     printed = capsys.readouterr().out + out.read_text()
     assert not set(printed) & set("\x1b\x07\r\u202e")
     assert "\\x1b]0;owned\\x07a\\rb\\u202e" in printed
-    assert evaluate(files, "--scores", f"@cmd={files / 'als.npy'}", "--out", str(out)) == 0
+    assert evaluate(files, "--model", f"@cmd={files / 'als.npy'}", "--out", str(out)) == 0
     assert "\n'@cmd," in out.read_text()
 
 

@@ -10,7 +10,6 @@ from tests.test_architecture import below_package, layer, own_imports, own_modul
 
 # Rooms outside the spine use what other packages make public. What several rooms need beyond that stands in a
 # private module of the top level, such as _checks or _requests, which every room above it may use.
-# Only the command line asks a room for its private module `_command`.
 OUTER = {
     *("protocols", "sampled_metrics", "distributed", "simulation", "validation", "correction", "datasets"),
     *("adapters", "agreement", "testing", "plots", "report", "demo", "cli"),
@@ -56,6 +55,5 @@ def test_rooms_outside_the_spine_import_no_private_module_of_another_package():
         for one in own_imports()
         if layer(one.source) in OUTER and "._" in below_package(one)
         if layer(below_package(one)) != layer(one.source)
-        if (layer(one.source), below_package(one)) != ("cli", "testing._command")
     }
     assert not found, f"make the name public, or move it to a private module of the top level: {found}"

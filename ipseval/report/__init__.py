@@ -11,6 +11,7 @@ from ipseval.report._html import to_html, to_html_tables
 from ipseval.report._latex import to_latex
 from ipseval.report._markdown import to_markdown
 from ipseval.report._reported import Reported
+from ipseval.report._scatter import scatter
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 from ipseval.report._text import to_text
 from ipseval.report._write import csv_text, deliver
@@ -28,6 +29,7 @@ __all__ = [
     "csv_text",
     "deliver",
     "forest",
+    "scatter",
     "to_html",
     "to_html_tables",
     "to_latex",

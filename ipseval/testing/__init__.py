@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.testing._compare import BaselineCheck, assert_metric, assert_not_worse, compare_results
-from ipseval.testing._result import StoredResult, write_baseline
+from ipseval.testing._result import StoredResult, baseline_text, write_baseline
 
 __all__ = [
     "BaselineCheck",
     "StoredResult",
     "assert_metric",
     "assert_not_worse",
+    "baseline_text",
     "compare_results",
     "write_baseline",
 ]

@@ -118,7 +118,12 @@ def write_baseline(evaluation: Evaluation, path: str | Path) -> None:
     Estimates come first, to read and diff. The last part holds each user's influence on each estimate, so
     that later results are compared user by user.
     """
-    write_text(path, seal(KIND, _content(evaluation)))
+    write_text(path, baseline_text(evaluation))
+
+
+def baseline_text(evaluation: Evaluation) -> str:
+    """Return the text that `write_baseline` writes."""
+    return seal(KIND, _content(evaluation))
 
 
 def _content(evaluation: Evaluation) -> dict[str, Any]:

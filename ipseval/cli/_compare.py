@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
+from ipseval.cli._advice import say
+from ipseval.cli._command import Command
 from ipseval.errors import InputError
-from ipseval.report import visible
-from ipseval.testing._compare import compare_results
-from ipseval.testing._result import StoredResult
 
 
-def add_compare(commands: Any) -> None:
-    """Add the command to the parser of `ipseval`."""
-    parser = commands.add_parser(
-        "compare",
-        help="whether a stored result is worse than another",
-        description="Exit code 0: not worse. 1: worse by more than the margin. 2: not comparable.",
-    )
+def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("new", help="JSON of `ipseval evaluate --out`")
-    add("old", help="the same, to compare with")
-    add("--metric", required=True, help="label, e.g. ndcg@10")
-    add("--estimator", help="label; default: every one that both hold")
+    add("new", metavar="NEW", help=".json or .npz of `ipseval evaluate --out`")
+    add("old", metavar="OLD", help="the same, to compare with")
+    add("--metric", required=True, metavar="LABEL", help="label, e.g. ndcg@10")
+    add("--estimator", metavar="LABEL", help="default: every one that both hold")
     add("--model", action="append", metavar="NAME[=OLD]", help="default: every model of the new result")
-    add("--margin", type=float, default=0.0, help="loss that is tolerated, in the unit of the metric")
+    add("--margin", type=float, default=0.0, metavar="X", help="loss that is tolerated; default: 0")
     add("--non-inferior", action="store_true", help="fail unless the loss is shown to be below the margin")
-    add("--confidence-level", type=float, default=0.95)
-    parser.set_defaults(run=run_compare)
+    add("--confidence-level", type=float, default=0.95, metavar="X", help="in (0, 1); default: 0.95")
 
 
-def run_compare(options: argparse.Namespace) -> int:
-    """Print the comparisons and return the exit code."""
+def _run(options: argparse.Namespace) -> int:
+    from ipseval.testing import StoredResult, compare_results
+
     found = compare_results(
         StoredResult.read(options.new),
         StoredResult.read(options.old),
@@ -42,9 +34,9 @@ def run_compare(options: argparse.Namespace) -> int:
         rule="non-inferior" if options.non_inferior else "no-evidence",
         confidence_level=options.confidence_level,
     )
-    print(visible("\n".join(map(str, found)), keep="\n"))
+    say("\n".join(map(str, found)))
     if not all(one.paired for one in found):
-        print("unpaired: a result does not hold users apart, so the intervals are wider than they need be")
+        say("unpaired: a result does not hold users apart, so the intervals are wider than they need be")
     return 0 if all(one.passed for one in found) else 1
 
 
@@ -58,3 +50,13 @@ def _models(entries: list[str] | None) -> dict[str, str] | None:
             raise InputError(f"--model takes NAME or NAME=OLD; got {entry!r}.")
         pairs[new] = old or new
     return pairs
+
+
+COMMAND = Command(
+    name="compare",
+    summary="whether a stored result is worse than another",
+    description="Exit code 0: not worse. 1: worse by more than the margin. 2: not comparable.",
+    examples=("ipseval compare new.json baseline.json --metric ndcg@10 --margin 0.005",),
+    add=_add,
+    run=_run,
+)

@@ -1,0 +1,7 @@
+"""Command line: one file per subcommand, the options they share in `_options`, and `main`."""
+
+from __future__ import annotations
+
+from ipseval.cli._main import main
+
+__all__ = ["main"]

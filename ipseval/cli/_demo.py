@@ -1,0 +1,60 @@
+"""`ipseval demo`: what the library is for, in some seconds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+
+from ipseval.cli._advice import say
+from ipseval.cli._command import Command
+from ipseval.cli._options import add_seed
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    add_seed(parser)
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="where to draw it; default: ipseval-demo.png, or .svg without matplotlib; '' for none",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write all of it as one page")
+    parser.add_argument("--quiet", action="store_true", help="no bar")
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.quiet:
+        # Before anything is imported that takes time.
+        words = "Five recommenders learn in a simulated world; this takes some seconds."
+        print(words, file=sys.stderr, flush=True)
+    from ipseval._artefacts import writable
+    from ipseval.demo import plot_demo, run_demo
+
+    default = "ipseval-demo.png" if find_spec("matplotlib") else "ipseval-demo.svg"
+    picture = default if options.picture is None else options.picture
+    for path in filter(None, (picture, options.html)):
+        writable(path)
+    demo = run_demo(rng=options.seed, progress=False if options.quiet else None)
+    say(demo)
+    sys.stdout.flush()
+    if picture:
+        plot_demo(demo, picture)
+        say(f"\nPicture: {picture}")
+    if options.html:
+        demo.to_html(options.html)
+        say(f"Page:    {options.html}")
+    say("Next:    ipseval evaluate YOUR-LOG.csv --gamma 0")
+    return 0
+
+
+COMMAND = Command(
+    name="demo",
+    summary="evaluate five recommenders in a world whose truth is known",
+    description=(
+        "Simulate a world whose truth is known and train five recommenders on a biased log of it. Print\n"
+        "what the plain and the weighted averages say beside the truth, and draw it."
+    ),
+    examples=("ipseval demo", "ipseval demo --html demo.html"),
+    add=_add,
+    run=_run,
+)

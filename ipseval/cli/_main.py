@@ -1,0 +1,117 @@
+"""`main`: the parser of all commands, and how a command ends."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from functools import partial
+
+from ipseval._version import __version__
+from ipseval.cli import (
+    _compare,
+    _demo,
+    _doctor,
+    _evaluate,
+    _fit,
+    _metrics,
+    _plan,
+    _report,
+    _show,
+    _split,
+    _study,
+    _validate,
+)
+from ipseval.cli._advice import complain, in_options, show_warning
+from ipseval.cli._command import Command
+from ipseval.cli._config import with_config
+from ipseval.errors import InputError, IpsevalError
+
+COMMANDS: dict[str, Command] = {
+    module.COMMAND.name: module.COMMAND
+    for module in (
+        *(_demo, _evaluate, _split, _fit, _validate, _plan),
+        *(_show, _report, _compare, _study, _metrics, _doctor),
+    )
+}
+EXIT_CODES = """exit codes:
+  0    done; of compare: not worse
+  1    of compare: worse
+  2    input or options that cannot be used, with the reason on standard error
+  130  interrupted
+  141  whoever read the output closed it"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0: done. 1: worse, of `compare`. 2: unusable input or an error in a model, the reason on stderr. 130:
+    interrupted. 141: whoever read the output closed it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    options = argparse.Namespace()
+    try:
+        parser = build_parser()
+        _complete(parser)
+        options = parser.parse_args(
+            with_config(list(sys.argv[1:] if arguments is None else arguments), parser)
+        )
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(show_warning, options)
+            warnings.simplefilter("always", UserWarning)
+            code = int(options.run(options))
+        sys.stdout.flush()
+    except IpsevalError as error:
+        complain(f"error: {in_options(str(error), options)}")
+        return 2
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+        return 141
+    except Exception:  # of a caller's model, or our own: 1 would say "worse"
+        traceback.print_exc()
+        return 2
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="ipseval",
+        description="Offline evaluation of recommenders from biased implicit feedback.",
+        epilog=f"`ipseval COMMAND --help` shows the options of a command.\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"ipseval {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
+    for command in COMMANDS.values():
+        own = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.description,
+            epilog="\n  ".join(("examples:", *command.examples)),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add(own)
+        own.set_defaults(run=command.run)
+    return parser
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that asks for completions; argcomplete is optional."""
+    if "_ARGCOMPLETE" in os.environ:
+        try:
+            import argcomplete
+        except ImportError:
+            raise InputError("completion needs argcomplete: pip install 'ipseval[completion]'.") from None
+        argcomplete.autocomplete(parser)

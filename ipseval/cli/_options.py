@@ -1,0 +1,220 @@
+"""Options that several commands share: one definition each, named after the arguments in Python."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+SPLITS = ("random", "temporal", "leave-one-out", "global-time")
+FORMATS = ("text", "md", "latex", "csv", "json", "html")
+COLUMNS = {
+    "user": "ids of users",
+    "item": "ids of items",
+    "value": "ratings or counts; of test positives their graded relevance",
+    "timestamp": "times",
+}
+TABLE = "CSV, TSV or Parquet; '-': standard input"
+
+
+def seed(text: str) -> int:
+    """Return a seed, a whole number from 0 on."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0; got {text!r}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Return a whole number from 1 on."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"an integer >= 1; got {text!r}")
+    return int(text)
+
+
+def _number_or(*words: str) -> Any:
+    def read(text: str) -> float | str:
+        try:
+            return text if text in words else float(text)
+        except ValueError:
+            named = " or ".join(repr(word) for word in words)
+            raise argparse.ArgumentTypeError(f"{named} or a number; got {text!r}") from None
+
+    return read
+
+
+def _n_relevant(text: str) -> int | str:
+    if text != "estimated" and not text.isdigit():
+        raise argparse.ArgumentTypeError(f"an integer or 'estimated'; got {text!r}")
+    return text if text == "estimated" else int(text)
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Return the whole numbers of a comma-separated list."""
+    return [positive(part.strip()) for part in text.split(",")]
+
+
+def add_log(parser: argparse.ArgumentParser, *, parts: bool = False) -> None:
+    """Add the log, the columns it has, and where `parts` is true the files of a split made elsewhere."""
+    add = parser.add_argument
+    optional = "?" if parts else None
+    add("log", metavar="LOG", nargs=optional, help=f"log of clicks, purchases or ratings: {TABLE}")
+    if parts:
+        group = parser.add_argument_group("a split made elsewhere, in place of LOG")
+        group.add_argument("--train", metavar="FILE", help="the training part")
+        group.add_argument("--test", metavar="FILE", help="the held-out positives")
+        group.add_argument(
+            "--overlap", choices=("raise", "drop"), default="raise", help="pairs in both; default: raise"
+        )
+    group = parser.add_argument_group(
+        "what files hold", "A file can name its own columns: recs.parquet:user=uid,item=sku."
+    )
+    for name, words in COLUMNS.items():
+        group.add_argument(f"--{name}-column", metavar="NAME", help=f"column with {words}")
+    group.add_argument(
+        "--duplicates", choices=("raise", "drop"), default="raise", help="repeated pairs; default: raise"
+    )
+    group.add_argument("--users", metavar="FILE", help="the whole user universe, in the order of the rows")
+    group.add_argument("--items", metavar="FILE", help="the whole catalogue, in the order of the columns")
+
+
+def add_split(parser: argparse.ArgumentParser) -> None:
+    """Add how a log is divided."""
+    group = parser.add_argument_group("how LOG is split")
+    add = group.add_argument
+    add("--split", choices=SPLITS, default="random", help="how test positives are chosen; default: random")
+    add("--test-fraction", type=float, default=0.2, metavar="X", help="in (0, 1); default: 0.2")
+    add("--validation-fraction", type=float, default=0.0, metavar="X", help="in [0, 1); default: 0")
+    add("--order", choices=("random", "temporal"), default="random", help="of leave-one-out: which is last")
+    add("--n-validation", type=int, default=1, metavar="N", help="of leave-one-out; default: 1")
+    add("--test-start", metavar="TIME", help="of global-time: where the test part begins")
+    add("--k-core", type=positive, metavar="K", help="first keep users and items with K interactions each")
+    add_seed(group)
+
+
+def add_seed(parser: Any) -> None:
+    """Add the seed of everything that is drawn."""
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of all that is drawn; default: 0")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add which recommenders."""
+    group = parser.add_argument_group("recommenders")
+    group.add_argument(
+        "--model",
+        action="append",
+        metavar="NAME=FILE",
+        help="once per recommender: .npy or .npz (users × items, in the order of the sorted ids or of "
+        "--users/--items), or a table of top-K lists with columns user, item and rank or score. A name alone "
+        "is a baseline: popularity, random, item_knn, ease or pure_svd. Default: all of these",
+    )
+    group.add_argument(
+        "--missing", choices=("zero", "drop", "raise"), default="zero", help="users without a list"
+    )
+
+
+def add_propensity(parser: argparse.ArgumentParser) -> None:
+    """Add where propensities come from."""
+    group = parser.add_argument_group("propensity", "The chance that a relevant item is in the log.")
+    add = group.add_argument
+    exponent = group.add_mutually_exclusive_group()
+    exponent.add_argument(
+        "--gamma",
+        type=_number_or("fit"),
+        metavar="X",
+        help="power law P ∝ n*^((gamma+1)/2); 'fit' with --recommendations or --exposure",
+    )
+    exponent.add_argument("--eta", type=float, metavar="X", help="the same by its exponent")
+    exponent.add_argument(
+        "--propensity",
+        metavar="LABEL|FILE",
+        help="label such as power-law:gamma=0,scale=max; or a table with item, propensity or user, item, "
+        "propensity",
+    )
+    add(
+        "--scale",
+        type=_number_or("max", "calibrated"),
+        metavar="X",
+        help="the power law as probabilities, for ips: the largest P, 'max' for 1, or 'calibrated'",
+    )
+    add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
+    add("--recommendations", metavar="FILE", help="lists of the recommender that made the log, for a fit")
+    add(
+        "--source",
+        choices=("logger", "evaluated", "unknown"),
+        default="unknown",
+        help="what made --recommendations: the system that logged, or a recommender that is evaluated here",
+    )
+    add(
+        "--exposure",
+        metavar="FILE",
+        help="pairs shown at random: user, item, and a column positive (0 or 1) or --value-column",
+    )
+    add("--threshold", type=float, metavar="X", help="least value in --exposure that is a positive")
+
+
+def add_metrics(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add what is computed of each recommender."""
+    group = parser.add_argument_group("what is computed")
+    add = group.add_argument
+    add("--metrics", metavar="LABELS", default=default, help=f"comma-separated; default: {default}")
+    add("--ties", default="default", choices=("default", "mean", "min", "max", "expected"))
+    add("--confidence-level", type=float, default=0.95, metavar="X", help="in (0, 1); default: 0.95")
+
+
+def add_estimation(parser: argparse.ArgumentParser) -> None:
+    """Add what else `evaluate` can be asked."""
+    group = parser.add_argument_group("how it is estimated")
+    add = group.add_argument
+    add("--estimators", metavar="LABELS", help="default: aoa, with a propensity also snips-global")
+    add(
+        "--n-relevant", type=_n_relevant, metavar="N", help="relevant items per user, or 'estimated', for ips"
+    )
+    add("--candidates", default="all", metavar="all|N", help="all items, or N drawn at random; default: all")
+    add("--allowed-items", metavar="FILE", help="only these items compete (column item)")
+    add(
+        "--interval",
+        choices=("normal", "percentile", "bca"),
+        default="normal",
+        help="from the standard error, or from a bootstrap over users; default: normal",
+    )
+    add("--n-resamples", type=positive, default=10_000, metavar="N", help="of the bootstrap; default: 10000")
+    add(
+        "--on-low-ess",
+        choices=("warn", "raise", "nan", "ignore"),
+        default="warn",
+        help="weighted estimates of a small effective sample size; default: warn",
+    )
+
+
+def add_compute(parser: argparse.ArgumentParser) -> None:
+    """Add what changes time and memory, and no number."""
+    group = parser.add_argument_group("time and memory")
+    add = group.add_argument
+    add("--threads", type=positive, metavar="N", help="default: all cores")
+    add("--memory", metavar="SIZE", help="bound on the buffers, such as '200 MB'; default: 128 MB")
+    add("--engine", choices=("numpy", "numba"), help="default: numba where it is worth loading it")
+
+
+def add_output(parser: argparse.ArgumentParser, *, formats: Sequence[str] = FORMATS) -> None:
+    """Add where the result goes and in which form."""
+    group = parser.add_argument_group("output")
+    add = group.add_argument
+    add("--format", choices=formats, default="text", help="of what is printed; default: text")
+    add(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also write it: .html, .md, .tex, .csv, .txt, .json (for compare), .npz (all, for show); may be "
+        "repeated; '-': standard output",
+    )
+    add("--quiet", action="store_true", help="no bar, no warnings, and with --out nothing printed")
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add a file with options."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="TOML with options as keys: metrics = ['auc']; [model] with name = file. Options given here win",
+    )

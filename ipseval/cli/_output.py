@@ -1,0 +1,88 @@
+"""Where a result goes: printed in a format, and written to files whose suffix says theirs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ipseval.cli._advice import say
+from ipseval.errors import InputError
+
+SUFFIXES = {".txt": "text", ".md": "md", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": "html"}
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+def _csv(result: Any) -> str:
+    from ipseval.report import csv_text
+
+    return csv_text(result.frame)
+
+
+def _json(result: Any) -> str:
+    from ipseval.evaluation import Evaluation
+    from ipseval.testing import baseline_text
+
+    if isinstance(result, Evaluation):
+        return baseline_text(result)
+    return str(result.frame.to_json(orient="records", indent=1))
+
+
+TEXTS: dict[str, Callable[[Any], str]] = {
+    "text": str,
+    "md": lambda result: str(result.to_markdown()),
+    "latex": lambda result: str(result.to_latex()),
+    "csv": _csv,
+    "json": _json,
+    "html": lambda result: str(result.to_html()),
+}
+
+
+def check_out(options: argparse.Namespace) -> None:
+    """Raise `InputError` unless every file of --out can be written, before anything is computed."""
+    from ipseval._artefacts import writable
+
+    for path in options.out:
+        suffix = Path(path).suffix.lower()
+        if path != "-" and suffix not in (*SUFFIXES, ".npz"):
+            raise InputError(
+                f"--out must end in {', '.join((*SUFFIXES, '.npz'))}, which says the format; got {path!r}."
+            )
+        if path != "-":
+            writable(path)
+
+
+def deliver(result: Any, options: argparse.Namespace) -> None:
+    """Print a result as --format says, and write it to every file of --out."""
+    from ipseval._artefacts import write_text
+
+    files = [path for path in options.out if path != "-"]
+    if "-" in options.out or not (options.quiet and files):
+        say(TEXTS[options.format](result).rstrip("\n"))
+    for path in files:
+        suffix = Path(path).suffix.lower()
+        if suffix != ".npz":
+            text = TEXTS[SUFFIXES[suffix]](result)
+            write_text(path, text if text.endswith("\n") else f"{text}\n")
+        elif hasattr(result, "save"):
+            result.save(path)
+        else:
+            raise InputError(f"{path}: only an evaluation is kept whole as .npz; take .json or .csv.")
+
+
+def write_table(frame: Any, path: str | Path) -> None:
+    """Write a frame as CSV, TSV or Parquet, as the suffix says."""
+    from ipseval._artefacts import write_text, writing
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in TABLES:
+        raise InputError(f"a table must end in {', '.join(TABLES)}; got {str(path)!r}.")
+    if suffix == ".parquet":
+        try:
+            with writing(path) as stream:
+                frame.to_parquet(stream, index=False)
+        except ImportError:
+            raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.") from None
+    else:
+        write_text(path, frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ","))
