@@ -37,9 +37,12 @@ from ipseval.exposure_log import ExposureLog as ExposureLog
 from ipseval.interactions import Interactions as Interactions
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
 from ipseval.propensity import DirectPropensity as DirectPropensity
+from ipseval.propensity import ExaminationModel as ExaminationModel
 from ipseval.propensity import Exposure as Exposure
 from ipseval.propensity import GammaFit as GammaFit
+from ipseval.propensity import ImpressionPropensity as ImpressionPropensity
 from ipseval.propensity import KnownPropensity as KnownPropensity
+from ipseval.propensity import LoggedPropensity as LoggedPropensity
 from ipseval.propensity import PowerLawPropensity as PowerLawPropensity
 from ipseval.propensity import Propensity as Propensity
 from ipseval.propensity import StratifiedPropensity as StratifiedPropensity

@@ -277,3 +277,13 @@ def test_given_axes_are_used_and_returned():
 
     ax = Figure().add_subplot()
     assert plots.plot_estimates(estimates(), ax=ax) is ax
+
+
+def test_an_examination_curve_is_drawn_with_its_intervals():
+    log = pd.DataFrame({"user": range(60), "item": 0, "position": [1, 2] * 30, "clicked": [1, 0, 1, 1] * 15})
+    curve = ipseval.ExaminationModel("randomised").fit(
+        ipseval.ExposureLog.from_frame(log, position="position")
+    )
+    ((marks, bars),) = error_bars(curve.plot())
+    assert marks == pytest.approx(np.column_stack([curve.position, curve.theta]))
+    assert bars[1][:, 1] == pytest.approx(curve.theta[1] + 1.96 * curve.std_error[1] * np.array([-1, 1]))

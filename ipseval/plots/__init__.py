@@ -10,6 +10,7 @@ from __future__ import annotations
 from ipseval._border import guard
 from ipseval.plots._base import COLOURS, LINES, MARKS
 from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
+from ipseval.plots._examination import plot_examination
 from ipseval.plots._orders import plot_agreement, plot_sampled
 from ipseval.plots._popularity import plot_frequency, plot_popularity
 from ipseval.plots._truth import plot_bias, plot_validation
@@ -21,6 +22,7 @@ __all__ = [
     "plot_agreement",
     "plot_bias",
     "plot_estimates",
+    "plot_examination",
     "plot_frequency",
     "plot_popularity",
     "plot_sampled",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from ipseval._border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPropensity
+from ipseval.propensity._examination import ExaminationCurve, ExaminationModel
 from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
 from ipseval.propensity._gamma import fit_gamma
 from ipseval.propensity._gamma_fit import GammaFit
+from ipseval.propensity._impressions import ImpressionPropensity, LoggedPropensity
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._labels import PROPENSITIES, parse_propensity
+from ipseval.propensity._logged import check_logged
 from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity import (
@@ -27,10 +30,14 @@ __all__ = [
     "DensityRatioFit",
     "DensityRatioPropensity",
     "DirectPropensity",
+    "ExaminationCurve",
+    "ExaminationModel",
     "Exposure",
     "GammaChain",
     "GammaFit",
+    "ImpressionPropensity",
     "KnownPropensity",
+    "LoggedPropensity",
     "PopularityExponent",
     "PowerLawPropensity",
     "Propensity",
@@ -38,6 +45,7 @@ __all__ = [
     "RecommendationCounts",
     "Step",
     "StratifiedPropensity",
+    "check_logged",
     "count_recommendations",
     "fit_gamma",
     "fit_gamma_from_exposure",

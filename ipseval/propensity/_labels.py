@@ -11,6 +11,7 @@ from ipseval._registry import lookup
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity._base import PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity
+from ipseval.propensity._impressions import ImpressionPropensity, LoggedPropensity
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
@@ -21,9 +22,11 @@ PROPENSITIES: dict[str, type[Any]] = {
     "direct": DirectPropensity,
     "stratified": StratifiedPropensity,
     "density-ratio": DensityRatioPropensity,
+    "impressions": ImpressionPropensity,
+    "logged": LoggedPropensity,
 }
 # Options that hold data have no text.
-DATA = {"exposure", "biased", "recommendations", "features", "model", "edges"}
+DATA = {"exposure", "biased", "recommendations", "features", "model", "edges", "log", "examination"}
 DATA |= {"item", "pair", "user", "function"}
 LABEL = re.compile(r"\s*([\w-]+)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
 WORDS = {"none": None, "true": True, "false": False}

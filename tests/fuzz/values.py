@@ -148,7 +148,12 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
     """Return what functions of exposure logs are given."""
     names = {name: name for name in ("user", "item", "clicked")}
     frame = log.to_frame()[["user", "item"]].assign(clicked=log.value > 3)
+    placed = frame.assign(position=np.arange(len(frame)) % 3 + 1, p=0.5)
+    exposures = ipseval.ExposureLog.from_frame(placed, position="position", propensity="p")
     return {
+        **{f"{name}.train": exposures for name in ("ImpressionPropensity.fit", "LoggedPropensity.fit")},
+        "ExaminationModel.fit.log": exposures, "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,
+        "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),
         "clicked": log.value > 3, "impressions": frame, "clicks": frame[frame["clicked"]], "ExposureLog.propensity": None,
         **{f"ExposureLog.from_frame.{name}": one for name, one in {**names, "frame": frame}.items()},
         **{f"ExposureLog.from_events.{name}": names[name] for name in ("user", "item")},

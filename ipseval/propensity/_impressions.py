@@ -1,0 +1,292 @@
+"""Propensities from impressions: what was shown to whom, how often, and at which place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ipseval._checks import check_real, check_type
+from ipseval._types import FloatArray, IntArray, freeze
+from ipseval.errors import InputError, PropensityError
+from ipseval.exposure_log import ExposureLog
+from ipseval.propensity._base import Propensity
+from ipseval.propensity._common import HasIds
+from ipseval.propensity._examination import ExaminationCurve
+
+NEEDS_LOG = (
+    "{model} reads impressions, which interactions do not have. Fit it to an ExposureLog, or give it one: "
+    "{model}(log=…)."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ImpressionPropensity:
+    """The chance that a pair was shown and examined at least once, from the impressions of a log.
+
+    With θ the examination of each impression (1 without a curve), n_u the slates of user u, and
+    s_i = Σ_u Σ θ / Σ_u n_u the chance per slate that item i is shown and examined:
+
+    * own: x_ui = 1 − Π(1 − θ) over the impressions of the pair, 0 without any;
+    * item: P_i(n_u) = 1 − (1 − s_i)^{n_u};
+    * P_ui = (n_u x_ui + K P_i(n_u)) / (n_u + K).
+
+    K = 0 takes impressions as they came: it corrects for examination alone, as every positive was shown.
+    K = ∞ is the item's chance, for logs whose policy does not depend on the user. "auto" reads from the
+    repetitions how much more often than by chance a user is shown the same items again: K = (1 − ρ)/ρ with
+    their intra-class correlation ρ, and ∞ where no user has two slates.
+
+    Slates are the log's queries, else the distinct times of a user, else one per user. Items that were
+    never shown have no propensity.
+
+    Parameters
+    ----------
+    log : ExposureLog, optional
+        The impressions behind the test positives; not needed where `fit` is given them.
+    examination : ExaminationCurve, optional
+        θ by position.
+    shrinkage : float >= 0 or "auto"
+        K.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": [1, 2, 1, 1], "clicked": [1, 0, 0, 1]})
+    >>> ImpressionPropensity().fit(ExposureLog.from_frame(frame)).item.round(3)
+    array([1.   , 0.333])
+    """
+
+    log: ExposureLog | None = None
+    examination: ExaminationCurve | None = None
+    shrinkage: float | Literal["auto"] = "auto"
+
+    def __post_init__(self) -> None:
+        if self.log is not None:
+            check_type("log", self.log, ExposureLog)
+        if self.examination is not None:
+            check_type("examination", self.examination, ExaminationCurve)
+        if self.shrinkage != "auto" and self.shrinkage != np.inf:
+            check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
+
+    def fit(self, train: Any) -> Propensity:
+        """Return the propensity of the pairs of an exposure log.
+
+        Parameters
+        ----------
+        train : ExposureLog, or what has its ids
+            With `log` in the constructor anything with the same ids, such as `split.train`.
+
+        Raises
+        ------
+        InputError
+            Without an exposure log, and for a curve that lacks positions of the log.
+        PropensityError
+            When the ids are not those of the log.
+        """
+        log = log_of(self, train)
+        counts = PairCounts.of(log, self.examination)
+        slates = counts.slates[counts.slates > 0]
+        amount = _repetition(counts) if self.shrinkage == "auto" else float(self.shrinkage)
+        model = "from impressions, by item" if amount == np.inf else f"from impressions, K = {amount:.3g}"
+        ids: dict[str, Any] = {"n_items": log.n_items, "item_ids": log.item_ids}
+        if amount == np.inf and slates.size == counts.slates.size and (slates == slates[0]).all():
+            chance = 1 - (1 - counts.rate) ** slates[0]
+            return Propensity(np.where(chance > 0, chance, np.nan), True, model, **ids)
+        mixed = _Chance(counts.pair_key, counts.examined, counts.rate, counts.slates, amount)
+        return Propensity(None, True, model, function=mixed, user_ids=log.user_ids, **ids)
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedPropensity:
+    """The chance that a pair was shown and examined at least once, from the log's own propensities.
+
+    P_ui = 1 − (1 − p̄ θ̄)^{n_u}, with the mean logged propensity p̄ and examination θ̄ of the pair's impressions
+    and n_u the slates of the user. It rests on the policy's chance for a pair being the same in all slates
+    of a user, and is exact where every user has one slate.
+
+    Parameters
+    ----------
+    log : ExposureLog, optional
+        With propensities; not needed where `fit` is given it.
+    examination : ExaminationCurve, optional
+        θ by position.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": ["a", "b"], "item": [1, 1], "clicked": [1, 0], "p": [0.5, 0.25]})
+    >>> log = ExposureLog.from_frame(frame, propensity="p")
+    >>> LoggedPropensity().fit(log).at(np.array([0, 1]), np.array([0, 0]))
+    array([0.5 , 0.25])
+    """
+
+    log: ExposureLog | None = None
+    examination: ExaminationCurve | None = None
+
+    def __post_init__(self) -> None:
+        if self.log is not None:
+            check_type("log", self.log, ExposureLog)
+        if self.examination is not None:
+            check_type("examination", self.examination, ExaminationCurve)
+
+    def fit(self, train: Any) -> Propensity:
+        """Return the propensity of the shown pairs; see `ImpressionPropensity.fit`.
+
+        Raises
+        ------
+        InputError
+            Without an exposure log.
+        PropensityError
+            For a log without propensities, or with other ids.
+        """
+        log = log_of(self, train)
+        counts = PairCounts.of(log, self.examination)
+        if log.propensity is None:
+            raise PropensityError("the log has no propensities; name their column with propensity=.")
+        theta = _examination_of(log, self.examination)
+        _, group, shown = np.unique(log.pair_key, return_inverse=True, return_counts=True)
+        chance = np.bincount(group, log.propensity * theta) / shown
+        slates = counts.slates[counts.pair_key // log.n_items]
+        return Propensity(
+            None,
+            True,
+            "logged by the policy",
+            log.n_items,
+            pair=1 - (1 - chance) ** slates,
+            pair_key=counts.pair_key,
+            item_ids=log.item_ids,
+            user_ids=log.user_ids,
+        )
+
+
+def log_of(model: Any, train: Any) -> ExposureLog:
+    """Return the exposure log that a model reads: the one to fit, or its own, which must have the ids."""
+    if isinstance(train, ExposureLog):
+        return train
+    name = type(model).__name__
+    if model.log is None:
+        raise InputError(NEEDS_LOG.format(model=name))
+    log: ExposureLog = model.log
+    check_same_universe(log, train, name)
+    return log
+
+
+def check_same_universe(log: ExposureLog, other: HasIds, name: str) -> None:
+    """Raise unless a log and a split have the same users and items in the same order."""
+    for what in ("user_ids", "item_ids"):
+        if not hasattr(other, what):
+            raise InputError(
+                f"{name}.fit takes an ExposureLog or a split's train; got {type(other).__name__}."
+            )
+        if not np.array_equal(getattr(log, what), getattr(other, what)):
+            raise PropensityError(
+                f"the {what} of the exposure log are not those of the split. Split log.positives, or read "
+                "the log with users=split.user_ids, items=split.item_ids."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """An exposure log by user–item pair.
+
+    Attributes
+    ----------
+    pair_key : (n_pairs,) int array
+        Distinct `user * n_items + item`, ascending.
+    examined : (n_pairs,) float array
+        x = 1 − Π(1 − θ) over the impressions of the pair.
+    clicked : (n_pairs,) bool array
+        Whether any impression was clicked.
+    shown : (n_pairs,) float array
+        Number of slates with the pair, at most n_u.
+    rate : (n_items,) float array
+        s_i, expected examinations of the item per slate.
+    slates : (n_users,) int array
+        n_u.
+    """
+
+    pair_key: IntArray
+    examined: FloatArray
+    clicked: Any
+    shown: FloatArray
+    rate: FloatArray
+    slates: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, "pair_key", "examined", "clicked", "shown", "rate", "slates")
+
+    @classmethod
+    def of(cls, log: ExposureLog, examination: ExaminationCurve | None = None) -> PairCounts:
+        """Return the counts of a log."""
+        theta = _examination_of(log, examination)
+        slate = slate_codes(log)
+        # First the slates with the pair, then the pair: an item may stand twice on one page.
+        size = np.int64(slate.max(initial=0) + 1)
+        cell, row = np.unique(log.pair_key * size + slate, return_inverse=True)
+        with np.errstate(divide="ignore"):
+            missed = np.bincount(row, np.log1p(-theta))  # log 0 where θ = 1
+        key, group, shown = np.unique(cell // size, return_inverse=True, return_counts=True)
+        in_slate = -np.expm1(missed)
+        slates = np.bincount(np.unique(log.user * size + slate) // size, minlength=log.n_users)
+        total = np.bincount(key[group] % log.n_items, in_slate, minlength=log.n_items)
+        with np.errstate(invalid="ignore"):
+            examined = -np.expm1(np.bincount(group, missed))
+        clicked = np.bincount(np.searchsorted(key, log.pair_key), log.clicked) > 0
+        return cls(key, examined, clicked, shown.astype(float), total / slates.sum(), slates)
+
+
+def slate_codes(log: ExposureLog) -> IntArray:
+    """Return the slate of each row, (n,): its query, else its time, else one for all."""
+    number = log.query if log.query is not None else log.timestamp
+    if number is None:
+        return np.zeros(len(log), dtype=np.int64)
+    return np.unique(number, return_inverse=True)[1].astype(np.int64)
+
+
+def _examination_of(log: ExposureLog, examination: ExaminationCurve | None) -> FloatArray:
+    if examination is None:
+        return np.ones(len(log))
+    if log.position is None:
+        raise InputError("an examination curve needs the log's positions; name their column with position=.")
+    return examination.at(log.position)
+
+
+def _repetition(counts: PairCounts) -> float:
+    """Return K = (1 − ρ)/ρ, ρ the intra-class correlation of showing an item again to the same user.
+
+    Moments of the number x of a user's n slates with the item, over all pairs, shown or not:
+    E x(x − 1) = n(n − 1)(s² + ρ s(1 − s)).
+    """
+    n = counts.slates.astype(float)
+    pairs = (n * (n - 1)).sum()
+    if pairs == 0:
+        return np.inf
+    item = counts.pair_key % counts.rate.size
+    s = np.bincount(item, counts.shown, minlength=counts.rate.size) / n.sum()
+    again = (counts.shown * (counts.shown - 1)).sum() / pairs
+    spread = (s * (1 - s)).sum()
+    rho = (again - (s**2).sum()) / spread if spread > 0 else 0.0
+    return np.inf if rho <= 0 else float((1 - min(rho, 1.0)) / min(rho, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Chance:
+    """P_ui of pairs that are asked for: the pair's own impressions and the item's chance, mixed."""
+
+    pair_key: IntArray
+    examined: FloatArray
+    rate: FloatArray
+    slates: IntArray
+    shrinkage: float
+
+    def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
+        n = self.slates[user].astype(float)
+        chance = 1 - (1 - self.rate[item]) ** n
+        if self.shrinkage < np.inf:
+            key = user * np.int64(self.rate.size) + item
+            place = np.minimum(np.searchsorted(self.pair_key, key), self.pair_key.size - 1)
+            own = np.where(self.pair_key[place] == key, self.examined[place], 0.0)
+            with np.errstate(invalid="ignore"):
+                chance = (n * own + self.shrinkage * chance) / (n + self.shrinkage)
+        return np.where(chance > 0, np.minimum(chance, 1.0), np.nan)

@@ -1,0 +1,136 @@
+"""Examination curves: values by hand, the two conditions that make them right, and their errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import ExaminationModel, ExposureLog, InputError
+from ipseval.propensity import ExaminationCurve
+
+THETA = 1 / np.arange(1, 6) ** 0.8
+
+
+def simulated(rng, *, n_users=1500, n_slates=6, n_items=60, noise=0.08):
+    """Return a log whose rankings follow item quality, with noise: position depends on relevance."""
+    quality = rng.beta(2, 5, n_items)
+    user = np.repeat(rng.integers(0, n_users, n_users * n_slates), THETA.size)
+    score = quality + noise * rng.gumbel(size=(n_users * n_slates, n_items))
+    item = np.argsort(-score, axis=1)[:, : THETA.size].ravel()
+    position = np.tile(np.arange(1, THETA.size + 1), n_users * n_slates)
+    clicked = rng.random(item.size) < THETA[position - 1] * quality[item]
+    frame = pd.DataFrame({"user": user, "item": item, "position": position, "clicked": clicked})
+    return ExposureLog.from_frame(frame, position="position")
+
+
+def table(counts):
+    """Return a log of (item, position, impressions, clicks), each impression by another user."""
+    rows = [(item, position, number < clicks) for item, position, n, clicks in counts for number in range(n)]
+    frame = pd.DataFrame(rows, columns=["item", "position", "clicked"])
+    return ExposureLog.from_frame(frame.assign(user=range(len(frame))), position="position")
+
+
+def test_harvesting_of_one_item_is_the_ratio_of_its_click_rates():
+    # (3/10) / (6/12) = .6; item 2 was shown at one position only and says nothing.
+    log = table([(1, 1, 12, 6), (1, 2, 10, 3), (2, 2, 50, 40)])
+    assert ExaminationModel("harvesting").fit(log).theta == pytest.approx([1, 0.6], abs=1e-9)
+
+
+def test_randomised_positions_need_the_rates_alone():
+    log = table([(1, 1, 12, 6), (1, 2, 10, 3), (2, 2, 50, 40)])
+    with pytest.warns(UserWarning, match="more examined than the first"):
+        curve = ExaminationModel("randomised").fit(log)
+    assert curve.theta == pytest.approx([1, (43 / 60) / (6 / 12)])
+
+
+def test_em_reaches_the_largest_likelihood():
+    # Two items at two positions: four rates and θ, γ_1, γ_2. The likelihood is compared on a grid.
+    log = table([(1, 1, 40, 20), (1, 2, 40, 8), (2, 1, 40, 30), (2, 2, 40, 16)])
+    theta = ExaminationModel("em").fit(log).theta[1]
+
+    def best(ratio):
+        found = 0.0
+        for first, second in ((20, 8), (30, 16)):
+            gamma = np.linspace(0.01, 0.999, 4000)
+            likelihood = first * np.log(gamma) + (40 - first) * np.log1p(-gamma)
+            likelihood += second * np.log(ratio * gamma) + (40 - second) * np.log1p(-ratio * gamma)
+            found += likelihood.max()
+        return found
+
+    grid = np.linspace(0.4, 0.6, 401)
+    assert theta == pytest.approx(grid[np.argmax([best(one) for one in grid])], abs=6e-4)
+
+
+@pytest.mark.parametrize("method", ["harvesting", "em"])
+def test_a_known_curve_is_recovered_where_position_follows_relevance(method):
+    log = simulated(np.random.default_rng(7))
+    curve = ExaminationModel(method).fit(log)
+    assert (np.abs(curve.theta - THETA)[1:] < 4 * curve.std_error[1:]).all()
+    # The plain click rates are not: better items stand higher.
+    naive = ExaminationModel("randomised").fit(log)
+    assert (THETA - naive.theta)[-1] > 4 * naive.std_error[-1]
+
+
+def test_groups_of_rows_take_the_place_of_items():
+    log = simulated(np.random.default_rng(7), n_users=300)
+    by_item, by_group = (ExaminationModel("harvesting", group=group).fit(log) for group in ("item", log.item))
+    np.testing.assert_array_equal(by_item.theta, by_group.theta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["harvesting", "em"])
+def test_standard_errors_are_those_of_repeated_logs(method):
+    curves = [
+        ExaminationModel(method).fit(simulated(np.random.default_rng(seed), n_users=400))
+        for seed in range(40)
+    ]
+    spread = np.std([one.theta for one in curves], axis=0, ddof=1)
+    stated = np.sqrt(np.mean([one.std_error**2 for one in curves], axis=0))
+    # The spread of 40 draws has a relative standard error of 1/√78, 4 of which are .45.
+    assert stated[1:] == pytest.approx(spread[1:], rel=0.45)
+    assert np.mean([one.theta for one in curves], axis=0) == pytest.approx(
+        THETA, abs=4 * spread.max() / np.sqrt(40)
+    )
+
+
+def test_known_curves_answer_for_their_positions():
+    curve = ExaminationCurve.known([1, 0.5])
+    assert curve.at([2, 1]).tolist() == [0.5, 1]
+    with pytest.raises(InputError, match=r"1 of 2 impressions are at positions without .*first: 3"):
+        curve.at([1, 3])
+    with pytest.raises(InputError, match=r"theta must be in \(0, 1\]; got 1.5"):
+        ExaminationCurve.known([1, 1.5])
+
+
+def test_a_position_that_beats_the_first_is_named_and_scaled():
+    log = table([(1, 1, 20, 5), (1, 2, 20, 10)])
+    with pytest.warns(UserWarning, match=r"1 positions came out as more examined .*at most 2"):
+        curve = ExaminationModel().fit(log)
+    assert curve.theta == pytest.approx([1, 2])
+    assert curve.at([1, 2]) == pytest.approx([0.5, 1])
+
+
+REFUSED = {
+    "no positions": (
+        ExposureLog.from_frame(pd.DataFrame({"user": [1, 2], "item": [1, 1], "clicked": [1, 0]})),
+        "the log has no positions",
+    ),
+    "one position": (table([(1, 1, 9, 3)]), "all impressions are at one position"),
+    "no clicks": (table([(1, 1, 9, 0), (1, 2, 9, 3)]), "position 1 has no clicks in 9 impressions"),
+    "nothing shown twice": (table([(1, 1, 9, 3), (2, 2, 9, 3)]), "no group was shown at the first position"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_logs_that_say_nothing_are_refused(case):
+    log, text = REFUSED[case]
+    with pytest.raises(InputError, match=text):
+        ExaminationModel().fit(log)
+
+
+def test_a_position_that_no_group_links_has_no_chance():
+    log = table([(1, 1, 9, 3), (1, 2, 9, 3), (2, 3, 9, 3)])
+    curve = ExaminationModel().fit(log)
+    assert np.isnan(curve.theta).tolist() == [False, False, True]
+    assert curve.frame["n_impressions"].tolist() == [9, 9, 9]

@@ -1,0 +1,126 @@
+"""Propensities from impressions, worked by hand and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import ExposureLog, ImpressionPropensity, InputError, LoggedPropensity, PropensityError
+from ipseval.propensity import PROPENSITIES, ExaminationCurve, check_logged
+
+# a has two slates (x, y), b one (z). Item 1 was shown in x and y, item 2 in x, item 3 in z.
+FRAME = pd.DataFrame(
+    {
+        "user": ["a", "a", "a", "b"],
+        "item": [1, 2, 1, 3],
+        "clicked": [0, 0, 1, 1],
+        "position": [1, 2, 1, 1],
+        "query": ["x", "x", "y", "z"],
+        "p": [0.5, 0.4, 0.3, 0.2],
+    }
+)
+LOG = ExposureLog.from_frame(FRAME, position="position", query="query", propensity="p")
+CURVE = ExaminationCurve.known([0.8, 0.5])
+USER, ITEM = np.array([0, 0, 0, 1]), np.array([0, 1, 2, 2])
+
+
+def test_without_shrinkage_it_is_the_examination_of_a_pairs_impressions():
+    p = ImpressionPropensity(examination=CURVE, shrinkage=0).fit(LOG)
+    # 1 − .2², .5, never shown, .8
+    np.testing.assert_allclose(p.at(USER, ITEM), [0.96, 0.5, np.nan, 0.8], rtol=1e-14)
+
+
+def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
+    p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(LOG)
+    # s = 1.6/3, .5/3, .8/3 per slate; a has two slates, b one.
+    expected = [1 - (1.4 / 3) ** 2, 1 - (2.5 / 3) ** 2, 1 - (2.2 / 3) ** 2, 0.8 / 3]
+    np.testing.assert_allclose(p.at(USER, ITEM), expected, rtol=1e-14)
+
+
+def test_shrinkage_mixes_both_by_the_number_of_slates():
+    own, item = (
+        ImpressionPropensity(examination=CURVE, shrinkage=k).fit(LOG).at(USER, ITEM) for k in (0, np.inf)
+    )
+    mixed = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(LOG).at(USER, ITEM)
+    n = np.array([2, 2, 2, 1])
+    np.testing.assert_allclose(mixed, (n * np.nan_to_num(own) + 2 * item) / (n + 2), rtol=1e-14)
+
+
+def test_users_with_one_slate_each_leave_the_frequency_of_the_item():
+    frame = FRAME.drop(columns=["query"])
+    p = ImpressionPropensity().fit(ExposureLog.from_frame(frame))
+    assert p.item.tolist() == [0.5, 0.5, 0.5]
+    assert p.is_probability
+
+
+def test_the_mixing_is_learnt_from_what_users_are_shown_again():
+    rng = np.random.default_rng(3)
+    n_users, n_slates, a, b = 3000, 5, 0.5, 2.0  # chance of a pair ~ Beta: K = a + b
+    chance = rng.beta(a, b, (n_users, 20))
+    shown = rng.random((n_slates, n_users, 20)) < chance
+    slate, user, item = np.nonzero(shown)
+    frame = pd.DataFrame({"user": user, "item": item, "clicked": False, "query": user * n_slates + slate})
+    p = ImpressionPropensity().fit(ExposureLog.from_frame(frame, query="query"))
+    assert p.function.shrinkage == pytest.approx(a + b, rel=0.05)
+    # Without repetition beyond chance there is nothing of the user's own.
+    shown = rng.random(shown.shape) < 0.2
+    slate, user, item = np.nonzero(shown)
+    frame = pd.DataFrame({"user": user, "item": item, "clicked": False, "query": user * n_slates + slate})
+    assert ImpressionPropensity().fit(ExposureLog.from_frame(frame, query="query")).function.shrinkage > 100
+
+
+def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():
+    p = LoggedPropensity(examination=CURVE).fit(LOG)
+    # item 1: mean of .5 · .8 and .3 · .8 over two slates; item 2: .4 · .5 in two; item 3: .2 · .8 in one.
+    np.testing.assert_allclose(p.at(USER, ITEM), [1 - (1 - 0.32) ** 2, 1 - 0.8**2, np.nan, 0.16], rtol=1e-14)
+    with pytest.raises(PropensityError, match="the log has no propensities"):
+        LoggedPropensity().fit(ExposureLog.from_frame(FRAME))
+
+
+@pytest.mark.parametrize("label", ["impressions", "logged"])
+def test_models_say_that_they_need_impressions(label):
+    with pytest.raises(InputError, match=r"reads impressions, which interactions do not have. Fit it to an"):
+        PROPENSITIES[label]().fit(LOG.positives)
+    other = ExposureLog.from_frame(FRAME.assign(user=["a", "a", "a", "c"]), propensity="p")
+    with pytest.raises(PropensityError, match="user_ids of the exposure log are not those of the split"):
+        PROPENSITIES[label](log=other).fit(LOG.positives)
+    with pytest.raises(InputError, match="needs the log's positions"):
+        PROPENSITIES[label](examination=CURVE).fit(ExposureLog.from_frame(FRAME, propensity="p"))
+
+
+def test_a_model_with_its_log_is_fitted_by_evaluate():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(np.argwhere(rng.random((40, 12)) < 0.5), columns=["user", "item"])
+    log = ExposureLog.from_frame(frame.assign(clicked=rng.random(len(frame)) < 0.5))
+    split = ipseval.split_random(log.positives, rng=0)
+    scores = rng.random((log.n_users, log.n_items))
+    result = ipseval.evaluate(
+        {"m": scores}, split, propensity=ImpressionPropensity(log=log), metrics=["recall@3"]
+    )
+    assert result.propensity.model == "from impressions, by item"
+    assert result.frame["estimate"].between(0, 1).all()
+
+
+def uniform_log(rng, *, propensity=None):
+    item = rng.integers(0, 5, 4000)
+    frame = pd.DataFrame({"user": range(4000), "item": item, "clicked": False, "position": 1})
+    frame["p"] = 0.2 if propensity is None else propensity[item]
+    return ExposureLog.from_frame(frame, propensity="p", position="position")
+
+
+def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
+    right = check_logged(uniform_log(np.random.default_rng(1)))
+    assert right["passes"].dropna().all()
+    total = right[right["check"] == "sum"].iloc[0]
+    assert (total["value"], total["expected"]) == pytest.approx((5, 5))
+    assert right[right["check"] == "item"]["value"].mean() == pytest.approx(1)
+    wrong = check_logged(
+        uniform_log(np.random.default_rng(1), propensity=np.array([0.4, 0.3, 0.1, 0.1, 0.1]))
+    )
+    assert not wrong[wrong["check"] == "item"]["passes"].any()
+    doubled = check_logged(uniform_log(np.random.default_rng(1), propensity=np.full(5, 0.4)))
+    assert not doubled[doubled["check"] == "sum"]["passes"].any()
+    with pytest.raises(PropensityError, match="no propensities"):
+        check_logged(ExposureLog.from_frame(FRAME))
