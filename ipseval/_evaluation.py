@@ -9,48 +9,41 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import as_float_vector, check_choice
+from ipseval._checks import check_choice
 from ipseval._codec import load, save
 from ipseval._counts import Count, counts_frame
 from ipseval._differences import ModelResult
+from ipseval._explained import appendix_of, explained_tables
 from ipseval._frame import Key, tidy_frame
-from ipseval._provenance import data_hash, headline, json_text, versions
-from ipseval._tables import appendix_of, evaluation_tables
+from ipseval._provenance import data_hash, headline, json_text, short_headline, versions
+from ipseval._questions import Questions
+from ipseval._tables import evaluation_tables
 from ipseval._types import AnyArray, RngLike
+from ipseval._verdict import Reach, Verdict, reaches, verdicts
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Extent, Sample, card
 from ipseval.inference import (
     INTERVAL_METHODS,
-    Correction,
-    Family,
     Interval,
     IntervalMethod,
     Refit,
-    Sensitivity,
     WeightDiagnostics,
     bootstrap_intervals,
-    bounds,
-    compare,
-    confidence_sequence,
     normal_intervals,
     refit_intervals,
-    sensitivity,
-    tipping_factors,
 )
-from ipseval.inference._trust import with_trust
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.report import Reported, Tables, csv_text, deliver
+from ipseval.report import Explanation, Tables, csv_text, deliver
 
 SAVED = "ipseval-evaluation"
 NOTHING = Extent(np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Reported):
+class Evaluation(Questions):
     """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
 
     Attributes
@@ -77,6 +70,8 @@ class Evaluation(Reported):
         (model, metric, estimator) -> Interval; None: normal intervals.
     counted : tuple of Count
         What was read, left out and added; `data` shows it.
+    given_reach : dict or None
+        Metric -> Reach of its verdict, as a file holds it; None: computed when it is asked for.
     """
 
     estimates: dict[Key, Estimate]
@@ -90,6 +85,7 @@ class Evaluation(Reported):
     extent: Extent = NOTHING
     given_intervals: dict[Key, Interval] | None = None
     counted: tuple[Count, ...] = ()
+    given_reach: dict[str, Reach] | None = None
 
     @cached_property
     def intervals(self) -> dict[Key, Interval]:
@@ -144,14 +140,6 @@ class Evaluation(Reported):
     def _sample(self) -> Sample:
         return next(iter(self._whole().values()))
 
-    def _whole(self) -> dict[str, Sample]:
-        if not self.samples:
-            raise InputError(
-                "this needs the ranked positives, which stayed on the cluster. Rank them here, with "
-                "ipseval.evaluate or evaluate_ranks."
-            )
-        return self.samples
-
     @property
     def _record(self) -> dict[str, Any]:
         """What is needed to know where the numbers come from."""
@@ -164,7 +152,7 @@ class Evaluation(Reported):
         }
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report as a value: one leaderboard per metric, claims, notes; see `ipseval.report`."""
+        """Return the report as a value: a table per metric, and the verdict; see `ipseval.report`."""
         diagnostics, appendix = self.diagnostics, []
         if page:
             cards = {one.label: card(one) for one in self.definitions[0]}
@@ -172,13 +160,44 @@ class Evaluation(Reported):
         return evaluation_tables(
             self._frame,
             diagnostics,
-            self._differences,
-            flags={key[1:]: one.flag for key, one in self.estimates.items()},
-            summary=headline(len(self.models), self.extent, self.provenance, self.propensity),
+            self.verdicts,
+            estimators=self.definitions[1],
+            flags=self._flags,
+            summary=short_headline(len(self.models), self.extent, self.provenance, self.confidence_level),
+            weights=None if self.propensity is None else self.propensity.model,
             digits=digits,
             title="Evaluation of recommenders" if page else "",
             appendix=appendix,
         )
+
+    def explain(self, *, digits: int = 2) -> Explanation:
+        """Return everything that can be said of the numbers: all orders, claims, notes and definitions."""
+        cards = {one.label: card(one) for one in self.definitions[0]}
+        return Explanation(
+            explained_tables(
+                self._frame,
+                self.diagnostics,
+                self._differences,
+                flags=self._flags,
+                summary=headline(len(self.models), self.extent, self.provenance, self.propensity),
+                verdict=[f"{one.metric}: {line}" for one in self.verdicts for line in one.lines],
+                digits=digits,
+                cards=cards,
+            )
+        )
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdict of each metric: who leads, what weighting changes, and for which weights it holds."""
+        found = verdicts(self._frame, self._differences, self.definitions[1], self._flags)
+        reach = self.given_reach
+        if reach is None:
+            reach = reaches(found, self.samples, self.definitions, self.propensity)
+        return tuple(replace(one, reach=reach.get(one.metric, one.reach)) for one in found)
+
+    @property
+    def _flags(self) -> dict[tuple[str, str], str]:
+        return {key[1:]: one.flag for key, one in self.estimates.items()}
 
     @cached_property
     def _differences(self) -> pd.DataFrame | None:
@@ -205,7 +224,8 @@ class Evaluation(Reported):
         InputError
             When the file cannot be written, or ids are neither numbers nor text.
         """
-        save(path, SAVED, replace(self, provenance=versions() | self.provenance))
+        reach = {one.metric: one.reach for one in self.verdicts}
+        save(path, SAVED, replace(self, provenance=versions() | self.provenance, given_reach=reach))
 
     @classmethod
     def load(cls, path: str | Path) -> Evaluation:
@@ -226,22 +246,6 @@ class Evaluation(Reported):
         from ipseval.plots import plot_estimates
 
         return plot_estimates(self._frame, metric=metric or self.metrics[0], ax=ax)
-
-    def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
-        """Return one estimate.
-
-        Raises
-        ------
-        InputError
-            When the evaluation does not hold it.
-        """
-        try:
-            return self.estimates[model, metric, estimator]
-        except KeyError:
-            raise InputError(
-                f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
-                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}."
-            ) from None
 
     def __getitem__(self, model: str) -> ModelResult:
         """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""
@@ -316,73 +320,3 @@ class Evaluation(Reported):
             )
         said = {**self.provenance, "interval": interval, "refit": refit is not None}
         return replace(self, given_intervals=found, provenance=said)
-
-    def compare(
-        self,
-        reference: str | None = None,
-        *,
-        correction: Correction = "holm",
-        family: Family = "cell",
-        power: float = 0.8,
-        difference: float | None = None,
-    ) -> pd.DataFrame:
-        """Return paired differences of recommenders on the same users; see `inference.compare`.
-
-        `reference` None: all pairs. `correction` "holm", "bh", "bonferroni" or None, over a `family`: "cell"
-        (the pairs within a metric and estimator), "estimator" or "all" (the whole table). `difference`: what
-        `n_users_needed` is for; None: the observed one.
-        """
-        return compare(
-            self.estimates,
-            reference=reference,
-            correction=correction,
-            family=family,
-            confidence_level=self.confidence_level,
-            power=power,
-            difference=difference,
-        )
-
-    def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
-        """Return R(γ) over a grid (default −1, −0.9, …, 3); its `.frame`, and its `.tipping_points()`."""
-        return sensitivity(
-            self._whole(),
-            *self.definitions,
-            self.propensity,
-            gamma=np.linspace(-1, 3, 41) if gamma is None else gamma,
-            confidence_level=self.confidence_level,
-            standard_errors=standard_errors,
-        )
-
-    def tipping_points(self, gamma: npt.ArrayLike | None = None) -> pd.DataFrame:
-        """Return where pairs of recommenders swap as γ varies (default grid −1 … 3 in steps of .02)."""
-        grid = np.linspace(-1, 3, 201) if gamma is None else gamma
-        found = self.sensitivity(grid, standard_errors=False).tipping_points()
-        return with_trust(found, self.estimates)
-
-    def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
-        """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
-        factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
-        return with_trust(bounds(self._whole(), *self.definitions, factors=factors), self.estimates)
-
-    def tipping_factors(self) -> pd.DataFrame:
-        """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
-        return with_trust(tipping_factors(self._whole(), *self.definitions), self.estimates)
-
-    def confidence_sequence(
-        self, model: str, metric: str, estimator: str, *, bounds: tuple[float, float] = (0.0, 1.0)
-    ) -> pd.DataFrame:
-        """Return intervals that hold at every number of users at once, for a mean of bounded values.
-
-        Columns n_users, user, ci_low, ci_high; users in the order of `user_ids`. For estimates that average
-        users' values (aoa, snips): a ratio of sums has no bounded summands, and is refused.
-        """
-        sums = self.estimate(model, metric, estimator).user_sums
-        if sums.volume is not None or not (sums.denominator == 1).all():
-            raise InputError(
-                f"{estimator} is a ratio of sums over users; a confidence sequence needs an average of "
-                "users' own values: aoa or snips."
-            )
-        low, high = confidence_sequence(sums.numerator, bounds=bounds, confidence_level=self.confidence_level)
-        n = np.arange(1, low.size + 1)
-        user = self.user_ids[sums.users]
-        return pd.DataFrame({"n_users": n, "user": user, "ci_low": low, "ci_high": high})

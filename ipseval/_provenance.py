@@ -18,6 +18,7 @@ from ipseval.errors import InputError
 from ipseval.estimators import Extent, Sample
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
+from ipseval.ranking._ranked import ALL_ITEMS
 
 
 def headline(
@@ -39,6 +40,21 @@ def headline(
         left_out = counted(extent.n_without_propensity, "positive")
         lines.append(f"left out:   {left_out} that {has} no propensity")
     return lines
+
+
+def short_headline(n_models: int, extent: Extent, options: Mapping[str, Any], level: float) -> list[str]:
+    """Return one line that says what was evaluated; candidates where they are not the whole catalogue."""
+    counts = (
+        (n_models, "recommender"),
+        (extent.n_users, "user"),
+        (extent.n_positives, "held-out positive"),
+    )
+    texts = [counted(*one) for one in counts]
+    if options["candidates"] != ALL_ITEMS:
+        texts.append(f"candidates: {options['candidates']}")
+    if "leakage" in options:
+        texts.append(f"leakage: {options['leakage']}")
+    return [" · ".join([*texts, f"{level * 100:g} % intervals in brackets"])]
 
 
 def versions() -> dict[str, str]:

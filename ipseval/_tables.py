@@ -1,259 +1,236 @@
-"""The report of an evaluation, from its tidy frames: one leaderboard per metric, claims, notes."""
+"""The printed form of an evaluation: a table per metric, then what to conclude from it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_positive_int, examples
-from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables, forest
+from ipseval._explained import decimals, flag_warnings
+from ipseval._verdict import LEVEL, Standing, Verdict, shown_p, signed, verdict_lines
+from ipseval.estimators import Estimator
+from ipseval.report import Cell, Part, Remark, Table, Tables
 
-# Pairs of recommenders that the paired test tells apart at this level, Holm-adjusted within a column.
-LEVEL = 0.05
-SYMBOLS = {
-    "P": "P is the propensity: the chance that a relevant item is observed.",
-    "S*_u": "S*_u are the held-out positives of user u.",
-    "s_u": "s_u is the number of all relevant items of user u.",
-}
+# Rows that text prints of all metrics together, and of one metric at least and at most.
+ALL_ROWS, FEWEST_ROWS, MOST_ROWS = 40, 3, 12
+LEGEND = (
+    "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's correction over "
+    f"the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
+)
+UNTOLD = "not told apart"
+HINT = "More: .explain()"
 
 
 def evaluation_tables(
     frame: pd.DataFrame,
     diagnostics: pd.DataFrame,
-    differences: pd.DataFrame | None,
+    verdicts: Sequence[Verdict],
     *,
+    estimators: Sequence[Estimator],
     flags: Mapping[tuple[str, str], str],
     summary: Iterable[str],
+    weights: str | None = None,
     digits: int = 2,
     title: str = "",
     appendix: Iterable[Part] = (),
 ) -> Tables:
-    """Return the tables of an evaluation.
+    """Return the tables of an evaluation with its verdict.
 
     Parameters
     ----------
     frame : DataFrame
         `Evaluation.frame`.
     diagnostics : DataFrame
-        `Evaluation.diagnostics`: estimator, flag, cautions, remark.
-    differences : DataFrame or None
-        `Evaluation.compare()`; None for a single recommender.
+        `Evaluation.diagnostics`.
+    verdicts : sequence of Verdict
+        One per metric, in their order.
+    estimators : sequence of Estimator
+        Those asked for, in their order.
     flags : mapping
-        (metric, estimator) -> why not to trust its estimates, or "".
+        (metric, estimator) -> why not to rely on its estimates, or "".
     summary : lines
         What was evaluated.
+    weights : str or None
+        Where the propensity comes from, in words; None: there is none.
     digits : int
-        Significant digits of standard errors.
+        Significant digits of half an interval.
     title, appendix
         Of the page.
     """
     check_positive_int("digits", digits)
-    apart = _told_apart(differences)
-    parts: list[Part] = []
-    for metric, part in frame.groupby("metric", sort=False):
-        own = {label: flags.get((str(metric), label), "") for label in diagnostics["estimator"]}
-        parts.append(_leaderboard(str(metric), part, own, apart, digits))
-    reading = ["± is one standard error over users."]
-    legend = []
-    if differences is not None:
-        reading.append(
-            "> in an order: the paired test tells every recommender before it from every one after it "
-            f"(Holm, p < {LEVEL:g}). Commas join those that are not all told apart."
-        )
-        legend.append(
-            "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's "
-            f"correction over the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
-        )
-    claims = _claims(frame, diagnostics)
-    said = " ".join(claims)
-    reading += [words for letter, words in SYMBOLS.items() if letter in said]
+    by_metric = {str(metric): part for metric, part in frame.groupby("metric", sort=False)}
+    n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // len(by_metric)))
+    parts = [_table(by_metric[one.metric], one, estimators, flags, digits, n_rows) for one in verdicts]
+    remarks = [
+        Remark("Verdict", verdict_lines(verdicts)),
+        Remark("Weights", (_weights(diagnostics, verdicts, weights),)),
+    ]
+    notes = _notes(frame, diagnostics)
+    if notes:
+        remarks.append(Remark("Data", tuple(notes)))
+    remarks.append(Remark("Claim", tuple(_claims(frame, verdicts))))
     return Tables(
         summary=tuple(summary),
-        warnings=tuple(_warnings(flags, diagnostics["estimator"])),
-        parts=(*parts, Notes((*claims, *reading))),
+        warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),
+        parts=tuple(parts),
         title=title,
-        legend=tuple(legend),
+        verdict=tuple(remarks),
+        hint=HINT,
+        legend=(LEGEND,) if frame["model"].nunique() > 1 else (),
         appendix=tuple(appendix),
     )
 
 
-def _warnings(flags: Mapping[tuple[str, str], str], estimators: Iterable[str]) -> list[str]:
-    """Return one sentence for every flag, with the metrics it is of where those are not all."""
-    lines = []
-    for label in estimators:
-        own = {metric: flag for (metric, one), flag in flags.items() if one == label}
-        for text in dict.fromkeys(filter(None, own.values())):
-            named = [metric for metric, flag in own.items() if flag == text]
-            of = "" if len(named) == len(own) else f" of {', '.join(named)}"
-            lines.append(f"Unreliable: {label}{of}. {text[:1].upper()}{text[1:]}.")
-    return lines
-
-
-def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
-    """Return how many decimals show the median of standard errors with so many significant digits.
-
-    Examples
-    --------
-    >>> decimals([0.0123]), decimals([0.00042, 0.0005, 3.0]), decimals([0.0, float("nan")])
-    (3, 5, 4)
-    """
-    known = [error for error in errors if error > 0 and math.isfinite(error)]
-    return max(0, digits - 1 - math.floor(math.log10(np.median(known)))) if known else default
-
-
-def _told_apart(differences: pd.DataFrame | None) -> dict[tuple[str, str], set[frozenset[str]]]:
-    """Return (metric, estimator) -> pairs of recommenders that the adjusted test tells apart."""
-    found: dict[tuple[str, str], set[frozenset[str]]] = {}
-    if differences is not None:
-        clear = differences[differences["p_adjusted"] < LEVEL]
-        columns = (clear[name] for name in ("metric", "estimator", "model", "reference"))
-        for metric, estimator, model, reference in zip(*columns, strict=True):
-            found.setdefault((metric, estimator), set()).add(frozenset((model, reference)))
-    return found
-
-
-def _leaderboard(
-    metric: str,
-    frame: pd.DataFrame,
-    flags: Mapping[str, str],
-    apart: Mapping[tuple[str, str], set[frozenset[str]]],
+def _table(
+    rows: pd.DataFrame,
+    verdict: Verdict,
+    estimators: Sequence[Estimator],
+    flags: Mapping[tuple[str, str], str],
     digits: int,
+    n_rows: int,
 ) -> Table:
-    """Return the table of one metric: a row per recommender, a column per estimator."""
-    models = list(dict.fromkeys(frame["model"]))
-    shown: list[str] = []
-    columns: dict[str, dict[str, Cell]] = {}
-    orders: dict[str, list[str]] = {}
-    for estimator, part in frame.groupby("estimator", sort=False):
-        label = str(estimator)
-        pairs = apart.get((metric, label), set())
-        values = dict(zip(part["model"], part["estimate"], strict=True))
-        ranked = sorted((m for m in values if not np.isnan(values[m])), key=lambda m: -values[m])
-        trusted = not flags[label] and len(models) > 1
-        columns[label] = _column(part, flags[label], ranked[0] if trusted and ranked else None, pairs, digits)
-        if trusted and ranked:
-            orders.setdefault(supported_order(ranked, pairs), []).append(label)
-            shown = shown or ranked
-    unreliable = [label for label in columns if flags[label]]
-    below = [f"unreliable, see the warning above: {', '.join(unreliable)}"] if unreliable else []
-    for order, labels in orders.items():
-        everyone = len(labels) == len(columns) > 1
-        below.append(f"order by {'every estimator' if everyone else ', '.join(labels)}: {order}")
-    # Rows stand in the order of the first column that can be trusted.
-    shown += [model for model in models if model not in shown]
-    rows = tuple((Cell(model), *(columns[label][model] for label in columns)) for model in shown)
-    return Table(("recommender", *columns), rows, metric, below=tuple(below))
+    """Return the table of one metric: the estimator of record stands last, then differences."""
+    standing = verdict.standing
+    order = sorted(estimators, key=lambda one: one.label == standing.estimator)
+    models = [*standing.ranked, *(one for one in rows["model"].unique() if one not in standing.ranked)]
+    columns, header = [], []
+    for one in order:
+        flag = flags.get((verdict.metric, one.label), "")
+        part, own = rows[rows["estimator"] == one.label], verdict.standings[one.label]
+        columns.append(_column(part, own, flag, digits, of_record=one.label == standing.estimator))
+        header.append(_header(one, len(order)) + (", unreliable" if flag else ""))
+    if len(models) > 1:
+        common = decimals(_half_widths(rows[rows["estimator"] == standing.estimator]), digits)
+        columns.append({model: _behind(verdict, model, common) for model in models})
+        header.append("vs best")
+    body = tuple((Cell(model), *(column[model] for column in columns)) for model in models)
+    fits = len(models) <= n_rows
+    n_apart = len([one for one in models[n_rows:] if one in standing.leaders])
+    not_apart = f", {n_apart} of them not told apart from the best" if n_apart else ""
+    return Table(
+        ("recommender", *header),
+        body,
+        verdict.metric,
+        words=frozenset(range(len(header) + 1)),
+        n_rows=None if fits else n_rows,
+        rest="" if fits else f"and {len(models) - n_rows} more in .frame{not_apart}",
+    )
 
 
-def supported_order(ranked: list[str], pairs: set[frozenset[str]]) -> str:
-    """Return the order in words, with ">" only where all before it are told from all after it.
+def _header(estimator: Estimator, n_columns: int) -> str:
+    if n_columns > 2:
+        return estimator.label
+    return f"{'weighted' if estimator.weighted else 'plain average'} ({estimator.label})"
 
-    Examples
-    --------
-    >>> supported_order(["a", "b", "c"], {frozenset("ac"), frozenset("bc")})
-    'a, b > c'
-    """
-    text = ranked[0]
-    for place in range(1, len(ranked)):
-        cut = all(frozenset((a, b)) in pairs for a in ranked[:place] for b in ranked[place:])
-        text += (" > " if cut else ", ") + ranked[place]
-    return text
+
+def _half_widths(part: pd.DataFrame) -> list[float]:
+    return ((part["ci_high"] - part["ci_low"]) / 2).tolist()
 
 
 def _column(
-    part: pd.DataFrame, flag: str, best: str | None, pairs: set[frozenset[str]], digits: int
+    part: pd.DataFrame, standing: Standing, flag: str, digits: int, *, of_record: bool
 ) -> dict[str, Cell]:
-    """Return recommender -> cell; only a trusted column has a best, and marks."""
-    common = decimals(part["std_error"], digits)
-    cells = {}
-    for row in part.to_dict("records"):
-        model, value, error = row["model"], row["estimate"], row["std_error"]
+    """Return recommender -> estimate with its interval; a column that can be relied on has marks."""
+    half = _half_widths(part)
+    marked = not flag and len(standing.ranked) > 1
+    common, cells = decimals(half, digits), {}
+    for row, width in zip(part.to_dict("records"), half, strict=True):
+        value = row["estimate"]
         if np.isnan(value):
-            hidden = row["note"].find("suppressed") >= 0
-            cells[model] = Cell("suppressed" if hidden else "undefined", flag=flag)
+            text = "suppressed" if "suppressed" in row["note"] else "undefined"
+            cells[row["model"]] = Cell(text, flag=flag)
             continue
-        shown = max(common, decimals([error], digits, default=0))
-        cells[model] = Cell(
-            f"{value:.{shown}f}",
-            "" if np.isnan(error) else f"± {error:.{shown}f}",
-            strong=model == best,
-            mark="†" if frozenset((model, best)) in pairs else "",
+        places = max(common, decimals([width], 1, default=0))
+        bounds = (
+            "" if np.isnan(width) else f"[{_bare(row['ci_low'], places)}, {_bare(row['ci_high'], places)}]"
+        )
+        cells[row["model"]] = Cell(
+            f"{value:.{places}f}".replace("-", "−"),
+            bounds,
+            strong=marked and row["model"] == standing.best,
+            mark="†" if marked and row["model"] not in standing.leaders else "",
             flag=flag,
-            hint=f"interval {row['ci_low']:.{shown}f} to {row['ci_high']:.{shown}f}",
+            short=None if of_record else "",
         )
     return cells
 
 
-def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
-    """Return what is claimed of each estimator, and every note once, with the estimators it is of."""
-    lines: list[str] = []
-    said: dict[str, list[str]] = {}
-    models = list(frame["model"].unique())
-    for row in diagnostics.to_dict("records"):
-        label = row["estimator"]
-        part = frame[frame["estimator"] == label]
-        by_claim = part.groupby("claim", sort=False)["metric"].unique()
-        for claim, metrics in by_claim.items():
-            on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
-            lines.append(f"{label}{on}: {claim}.")
-        if row["remark"] and not row["flag"]:
-            lines.append(f"  {row['remark']}.")
-        for text in dict.fromkeys(text for note in part["note"].unique() for text in note.split("; ")):
-            if text and text != row["flag"]:
-                said.setdefault(text, []).append(label)
-    everywhere = list(diagnostics["estimator"])
-    for text, labels in said.items():
-        who = "all" if labels == everywhere and len(labels) > 1 else ", ".join(labels)
-        told = [text in note.split("; ") for note in frame["note"]]
-        named = list(frame["model"][told].unique())
-        lines.append(f"{who}{'' if named == models else f' of {examples(named)}'}: {text}.")
+def _bare(value: float, places: int) -> str:
+    """Return a bound without the zero before its point."""
+    text = f"{value:.{places}f}".replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
+def _behind(verdict: Verdict, model: str, places: int) -> Cell:
+    """Return how far a recommender is behind the highest one, and whether a test tells them apart."""
+    standing = verdict.standing
+    if model == standing.best:
+        return Cell("best" if len(standing.leaders) == 1 else "highest")
+    gap, p_value = standing.difference(model, standing.best)
+    if np.isnan(p_value):
+        return Cell("not tested")
+    if gap == 0 and p_value == 1:
+        return Cell("0", "no difference")
+    text = f"{gap:+.{places}f}".replace("-", "−")
+    if not float(f"{gap:.{places}f}"):
+        text = signed(gap, 1)
+    if p_value < LEVEL:
+        return Cell(text, shown_p(p_value))
+    return Cell(text, f"{shown_p(p_value)}  {UNTOLD}", short=UNTOLD)
+
+
+def _weights(diagnostics: pd.DataFrame, verdicts: Sequence[Verdict], words: str | None) -> str:
+    """Return what the weights of the estimator of record are, and whether they can be relied on."""
+    rows = {row["estimator"]: row for row in diagnostics.to_dict("records")}
+    used = [
+        row
+        for row in (rows[label] for label in dict.fromkeys(one.estimator for one in verdicts))
+        if row["weighted"]
+    ]
+    if not used:
+        passed = [label for one in verdicts for label in one.unreliable]
+        if passed:
+            return f"Unreliable, so the verdict rests on the plain average. Propensity: {words}."
+        return "None, so popular items count in full."
+    texts = []
+    for row in used:
+        size = f"Effective sample size {row['ess_own']:,.0f} ({row['ess_equal']:,.0f} with equal weights)"
+        texts.append(f"{size}; {row['cautions']}." if row["cautions"] else f"{size}, which is fine.")
+    return " ".join([*texts, f"Propensity: {words}."])
+
+
+def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
+    """Return what was left out or replaced, each once, with whom it concerns where that is not everyone."""
+    said: dict[str, dict[str, None]] = {}
+    elsewhere = {
+        text for row in diagnostics.to_dict("records") for text in _parts(row["flag"], row["cautions"])
+    }
+    for model, note in zip(frame["model"], frame["note"], strict=True):
+        for text in _parts(note):
+            if text not in elsewhere and not text.startswith("suppressed"):
+                said.setdefault(text, {})[model] = None
+    everyone = set(frame["model"])
+    lines = []
+    for text, models in said.items():
+        who = "" if set(models) == everyone else f"{examples(models)}: "
+        lines.append(f"{who}{text}.")
     return lines
 
 
-def _data_table(data: pd.DataFrame) -> Table:
-    """Return the counts with each subject named once."""
-    again = data["subject"] == data["subject"].shift()
-    shown = data.assign(
-        subject=data["subject"].mask(again, ""),
-        of=["" if pd.isna(of) else f"{of:,}" for of in data["of"]],
-    )
-    return Table.of(shown, n_keys=2)
+def _parts(*notes: str) -> list[str]:
+    return [text for note in notes for text in note.split("; ") if text]
 
 
-def appendix_of(
-    frame: pd.DataFrame,
-    diagnostics: pd.DataFrame,
-    cards: Mapping[str, str],
-    provenance: Mapping[str, object],
-    data: pd.DataFrame,
-) -> list[Part]:
-    """Return what only a page has room for: pictures, data, weights, definitions, provenance."""
-    pictures = [forest(part) for _, part in frame.groupby("metric", sort=False)]
-    shown = pd.DataFrame(
-        {
-            "estimator": diagnostics["estimator"],
-            "positives": diagnostics["n_positives"],
-            "effective sample size": diagnostics["ess_own"],
-            "largest share": diagnostics["share_own"],
-            "share of rare items": diagnostics["rare_share"],
-            "remark": diagnostics["flag"].where(diagnostics["flag"] != "", diagnostics["cautions"]),
-        }
-    )
-    formats = {"effective sample size": ",.1f", "largest share": ".2%", "share of rare items": ".1%"}
-    return [
-        Heading("Figures"),
-        *pictures,
-        Heading("Data"),
-        "What was read, left out and added.",
-        _data_table(data),
-        Heading("Weights"),
-        "A weighted estimate is as exact as one from fewer positives: the effective sample size, (Σw)²/Σw².",
-        Table.of(shown, formats=formats),
-        Heading("Definitions and claims"),
-        *(Code(name, text) for name, text in cards.items()),
-        Heading("Provenance"),
-        Table.of(pd.DataFrame({"key": list(provenance), "value": [str(one) for one in provenance.values()]})),
-    ]
+def _claims(frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[str]:
+    """Return what is claimed of the estimates that the verdict rests on."""
+    claims: dict[tuple[str, str], list[str]] = {}
+    for one in verdicts:
+        rows = frame[(frame["metric"] == one.metric) & (frame["estimator"] == one.estimator)]
+        claims.setdefault((one.estimator, str(rows["claim"].iloc[0])), []).append(one.metric)
+    lines = []
+    for (label, claim), metrics in claims.items():
+        of = "" if len(claims) == 1 else f"{', '.join(metrics)} by {label}: "
+        lines.append(f"{of}{claim[:1].upper() + claim[1:] if not of else claim}.")
+    return lines

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval._tables import decimals, evaluation_tables, supported_order
+from ipseval._explained import decimals, explained_tables, supported_order
 from ipseval.report import (
     Cell,
     Code,
@@ -113,9 +113,9 @@ def test_markdown_has_a_row_per_recommender_and_escapes_pipes(evaluation):
     lines = evaluation.to_markdown().splitlines()
     rows = [line for line in lines if line.startswith("| ") and "---" not in line]
     assert len(rows) == 2 * 3
-    assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 6 for row in rows)
     best = evaluation.frame.query("metric == 'recall@5' and estimator == 'aoa'")["estimate"].max()
-    assert f"**{best:.3f}**" in rows[1]
+    assert f"**{best:.3f}** \\[" in rows[1]
     assert "&lt;script&gt;" in rows[1]
 
 
@@ -140,8 +140,10 @@ def test_latex_has_balanced_environments_booktabs_and_no_raw_special_character(e
     assert not re.search(r"(?<!\\)%", latex)
 
 
-def test_text_puts_estimators_side_by_side_with_claims_below(evaluation):
-    text = repr(evaluation)
+def test_text_puts_estimators_side_by_side_and_explains_the_claim_of_each(evaluation):
+    header = next(line for line in repr(evaluation).splitlines() if line.startswith("recall@5"))
+    assert re.split(r"\s{2,}", header)[1:] == ["aoa", "snips", "snips-global", "vs best"]
+    text = repr(evaluation.explain())
     header = next(line for line in text.splitlines() if line.startswith("recall@5"))
     assert header.split()[1:] == ["aoa", "snips", "snips-global"]
     assert re.search(r"^aoa.*: biased", text, flags=re.MULTILINE)
@@ -151,18 +153,20 @@ def test_a_single_recommender_is_not_called_the_best(evaluation):
     only = ipseval.evaluate_ranks(
         {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
     )
-    assert repr(only).startswith("1 recommender, ")
-    assert "order by" not in repr(only)
-    assert "**" not in only.to_markdown()
+    assert repr(only).startswith("1 recommender · ")
+    assert "there is nothing to compare" in repr(only)
+    assert "best" not in repr(only)
+    assert "order by" not in repr(only.explain())
+    assert "**0." not in only.to_markdown()
     assert "highest" not in only.to_markdown()
 
 
 def test_letters_are_explained_where_they_stand_and_only_there(evaluation):
-    assert "held-out positives of user u" in repr(evaluation)
+    assert "held-out positives of user u" in repr(evaluation.explain())
     alone = ipseval.evaluate_ranks(
         {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
     )
-    assert "of user u" not in repr(alone)
+    assert "of user u" not in repr(alone.explain())
 
 
 def test_plot_draws_the_chosen_metric(evaluation):
@@ -182,7 +186,7 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
     # By e1, a and b differ by a raw p-value only.
     differences = [("recall@5", "e0", *pair, 0.001, 0.01) for pair in told_apart]
     differences += [("recall@5", "e1", "a", "b", 0.01, 0.06)]
-    return evaluation_tables(
+    return explained_tables(
         pd.DataFrame(rows, columns=columns),
         pd.DataFrame({"estimator": ["e0", "e1"], "flag": flags, "cautions": "", "remark": ""}),
         pd.DataFrame(
@@ -220,13 +224,16 @@ def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unrel
     assert flags["snips-global"]
     assert not flags["aoa"]
     assert tests.loc["aoa", "p_adjusted"] < 0.05
-    (markdown,) = [part for part in unreliable.tables().parts if isinstance(part, Table)]
-    for row in markdown.rows:
-        assert row[2].flag
-        assert not row[2].strong
-        assert not row[2].mark
-        assert not row[1].flag
-    text = repr(unreliable)
+    (table,) = [part for part in unreliable.tables().parts if isinstance(part, Table)]
+    # The unreliable column is not that of record: it stands first, and the verdict rests on the plain one.
+    assert table.header[1:] == ("weighted (snips-global), unreliable", "plain average (aoa)", "vs best")
+    for row in table.rows:
+        assert row[1].flag
+        assert not row[1].strong
+        assert not row[1].mark
+        assert not row[2].flag
+    assert "Unreliable: snips-global. " in repr(unreliable).split("\n\n")[1]
+    text = repr(unreliable.explain())
     assert "Unreliable: snips-global. " in text.split("\n\n")[1]
     assert "order by aoa: " in text
     assert text.lower().count("effective sample size") == 1
@@ -271,7 +278,7 @@ def test_thirty_recommenders_with_long_names_fit_a_hundred_columns():
     frame = pd.DataFrame(rows, columns=columns)
     tests = pd.DataFrame({"metric": [], "estimator": [], "model": [], "reference": [], "p_adjusted": []})
     diagnostics = pd.DataFrame({"estimator": labels, "flag": "", "cautions": "", "remark": "r " * 70})
-    text = to_text(evaluation_tables(frame, diagnostics, tests, flags={}, summary=["s " * 70]))
+    text = to_text(explained_tables(frame, diagnostics, tests, flags={}, summary=["s " * 70]))
     assert max(map(len, text.splitlines())) <= 100
     for value in frame["estimate"]:
         assert f"{value:.3f}" in text

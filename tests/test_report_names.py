@@ -70,7 +70,7 @@ def test_no_output_holds_a_character_that_is_obeyed_instead_of_shown(evaluation)
 
 
 def test_text_has_one_line_per_name_with_codes_for_what_cannot_be_shown(evaluation):
-    lines = repr(evaluation).split("\n\n")[1].splitlines()[1 : 1 + len(NAMES)]
+    lines = repr(evaluation.explain()).split("\n\n")[1].splitlines()[1 : 1 + len(NAMES)]
     assert len(lines) == len(NAMES)
     assert all(re.search(r"0\.\d+ ± 0\.\d+$", line) for line in lines)
     for shown in (
@@ -82,17 +82,17 @@ def test_text_has_one_line_per_name_with_codes_for_what_cannot_be_shown(evaluati
         assert any(line.startswith(shown) for line in lines)
 
 
-def test_markdown_has_two_cells_in_every_row_and_no_markup_of_a_name(evaluation):
+def test_markdown_has_three_cells_in_every_row_and_no_markup_of_a_name(evaluation):
     rows = [line for line in evaluation.to_markdown().splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + len(NAMES)
     for row in rows:
         bare = re.sub(r"\\[^A-Za-z0-9 ]", "", row)
-        assert bare.count("|") == 3
+        assert bare.count("|") == 4
         assert not set("[]`<>$").intersection(bare)
     assert sum("**" in row for row in rows) == 1
 
 
-def test_latex_rows_have_two_cells_and_start_with_no_argument_of_the_row_before(evaluation):
+def test_latex_rows_have_three_cells_and_start_with_no_argument_of_the_row_before(evaluation):
     body = evaluation.to_latex().split(r"\midrule")[1].split(r"\bottomrule")[0]
     rows = body.strip().split("\n")[1:]
     assert len(rows) == len(NAMES)
@@ -100,7 +100,7 @@ def test_latex_rows_have_two_cells_and_start_with_no_argument_of_the_row_before(
         assert row.endswith(r" \\")
         assert not row.startswith(("[", "*"))
         bare = re.sub(r"\\[&%$#_{}]", "", row.removesuffix(r" \\"))
-        assert bare.count("&") == 1
+        assert bare.count("&") == 2
         assert not set("%#_").intersection(bare)
         commands = set(re.findall(r"\\[A-Za-z]+", bare))
         known = {r"\pm", r"\dagger", r"\gamma", r"\textbf"}

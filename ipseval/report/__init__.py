@@ -10,19 +10,21 @@ from ipseval.report._forest import forest
 from ipseval.report._html import to_html, to_html_tables
 from ipseval.report._latex import to_latex
 from ipseval.report._markdown import to_markdown
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Explanation, Reported
 from ipseval.report._scatter import scatter
-from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
+from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Remark, Table, Tables
 from ipseval.report._text import to_text
 from ipseval.report._write import csv_text, deliver
 
 __all__ = [
     "Cell",
     "Code",
+    "Explanation",
     "Heading",
     "Notes",
     "Part",
     "Picture",
+    "Remark",
     "Reported",
     "Table",
     "Tables",

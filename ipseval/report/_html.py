@@ -68,7 +68,8 @@ def to_html_tables(tables: Tables) -> str:
 
 
 def _parts(tables: Tables) -> list[Raw]:
-    return [*map(_part, tables.parts), _list(tables.legend)]
+    remarks = [_element("p", _element("b", one.name), " ", " ".join(one.lines)) for one in tables.verdict]
+    return [*map(_part, tables.parts), *remarks, _list(tables.legend)]
 
 
 def _element(name: str, *inside: str, kind: str = "", hint: str = "") -> Raw:

@@ -10,7 +10,9 @@ from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Ta
 
 def to_latex(tables: Tables) -> str:
     """Return the tables, those with the same columns as blocks of one; all remarks stand below the last."""
-    remarks = [*tables.summary, *tables.warnings, *tables.legend]
+    remarks = [*tables.summary, *tables.warnings]
+    remarks += [f"{one.name}: {' '.join(one.lines)}" for one in tables.verdict]
+    remarks += tables.legend
     remarks += [note for part in tables.parts if isinstance(part, Notes) for note in part.lines]
     shown = [part for part in tables.parts if not isinstance(part, (Notes, Picture))]
     lines: list[str] = []

@@ -14,6 +14,7 @@ def to_markdown(tables: Tables) -> str:
     blocks += [markdown(line) for line in tables.summary]
     blocks += [f"**{markdown(line)}**" for line in tables.warnings]
     blocks += [_part(part) for part in tables.parts]
+    blocks += [f"**{markdown(one.name)}.** {markdown(' '.join(one.lines))}" for one in tables.verdict]
     blocks.append(_bullets(tables.legend))
     return "\n\n".join(filter(None, blocks)) + "\n"
 

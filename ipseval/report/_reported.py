@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ipseval.report._html import to_html, to_html_tables
@@ -42,3 +42,15 @@ class Reported(ABC):
         """Return one self-contained page: tables, pictures, diagnostics, definitions, provenance."""
         tables = self.tables(digits=digits, page=True)
         return deliver(to_html(tables if title is None else replace(tables, title=title)), path)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Reported):
+    """All that a report can say, as a value that is printed, or written like the report itself."""
+
+    whole: Tables
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return what it says; the digits are those it was made with."""
+        del digits, page
+        return self.whole

@@ -25,6 +25,8 @@ class Cell:
         Why it should not be trusted; empty when nothing is wrong.
     hint : str
         Shown on demand, on a page.
+    short : str or None
+        What stands for the error where lines of text would get too long; None: the error itself.
     """
 
     text: str
@@ -33,6 +35,7 @@ class Cell:
     mark: str = ""
     flag: str = ""
     hint: str = ""
+    short: str | None = None
 
     @property
     def plain(self) -> str:
@@ -59,6 +62,10 @@ class Table:
         Lines that belong right below it.
     folded : bool
         Whether a page shows it only on demand.
+    n_rows : int or None
+        How many rows text prints; None: all.
+    rest : str
+        What stands in text for the other rows.
     """
 
     header: tuple[str, ...]
@@ -68,6 +75,8 @@ class Table:
     words: frozenset[int] = frozenset({0})
     below: tuple[str, ...] = ()
     folded: bool = False
+    n_rows: int | None = None
+    rest: str = ""
 
     @classmethod
     def of(
@@ -126,6 +135,14 @@ class Notes:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """What is concluded, under one name: "Verdict", "Weights", "Data", "Claim"."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Code:
     """Text that keeps its lines, with a name."""
 
@@ -160,6 +177,10 @@ class Tables:
         Of the page; empty: text, Markdown and LaTeX begin with the summary.
     warnings : tuple of str
         What must be read first.
+    verdict : tuple of Remark
+        What to conclude, below the parts.
+    hint : str
+        Where to read on; text prints it last.
     legend : tuple of str
         What bold and the marks of the cells mean; for renderers that show them.
     appendix : tuple
@@ -170,5 +191,7 @@ class Tables:
     parts: tuple[Part, ...]
     title: str = ""
     warnings: tuple[str, ...] = ()
+    verdict: tuple[Remark, ...] = ()
+    hint: str = ""
     legend: tuple[str, ...] = ()
     appendix: tuple[Part, ...] = ()

@@ -4,21 +4,43 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ipseval.report._escape import visible
-from ipseval.report._tables import Code, Heading, Notes, Part, Picture, Table, Tables
+from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
 WIDTH = 100
 LONGEST_NAME = 32
 GAP = "  "
+NAMED = 10  # columns that the name of a remark takes
 
 
 def to_text(tables: Tables) -> str:
     """Return plain text: what was computed, the tables, the notes; no line is longer than 100 columns."""
     blocks = [_lines(tables.summary), _lines(tables.warnings)]
     blocks += [_part(part) for part in tables.parts]
+    blocks.append(_remarks(tables))
     return "\n\n".join(filter(None, ([visible(tables.title)] if tables.title else []) + blocks))
+
+
+def _remarks(tables: Tables) -> str:
+    """Return the conclusions, their names in a column of their own, and the hint where there is room."""
+    lines = []
+    for remark in tables.verdict:
+        name = f"{visible(remark.name):<{NAMED}}"
+        for text in remark.lines:
+            lines += textwrap.wrap(
+                visible(text),
+                WIDTH,
+                initial_indent=name,
+                subsequent_indent=" " * NAMED,
+                break_on_hyphens=False,
+            )
+            name = " " * NAMED
+    if tables.hint:
+        room = lines and len(lines[-1]) + len(tables.hint) + 3 <= WIDTH
+        lines[-1:] = [f"{lines[-1]}   {tables.hint}"] if room else [*lines[-1:], " " * NAMED + tables.hint]
+    return "\n".join(lines)
 
 
 def _part(part: Part) -> str:
@@ -48,19 +70,24 @@ def _wrapped(line: str, indent: str) -> list[str]:
 def _table(table: Table) -> str:
     """Return the table, in as many pieces side by side as the width needs."""
     keys = range(table.n_keys)
+    body = table.rows[: table.n_rows]
     header = [visible(name) for name in table.header]
     if table.title and table.n_keys == 1:
         header[0] = visible(table.title)
-    columns = [
-        [header[place], *(visible(row[place].plain) for row in table.rows)] for place in range(len(header))
-    ]
-    names, legend = _shortened(columns[0][1:])
-    columns[0][1:] = names
-    widths = [max(map(_width, column)) for column in columns]
+    names, legend = _shortened([visible(row[0].plain) for row in body])
+    for narrow in (False, True):
+        columns = [[header[0], *names]]
+        columns += [
+            _column(header[place], [row[place] for row in body], narrow=narrow)
+            for place in range(1, len(header))
+        ]
+        widths = [max(map(_width, column)) for column in columns]
+        if sum(widths) + len(GAP) * (len(widths) - 1) <= WIDTH:
+            break
     blocks = []
     for chosen in _pieces(widths, table.n_keys):
         lines = []
-        for row in range(len(table.rows) + 1):
+        for row in range(len(body) + 1):
             cells = [
                 _padded(columns[place][row], widths[place], left=place in table.words)
                 for place in (*keys, *chosen)
@@ -69,8 +96,21 @@ def _table(table: Table) -> str:
         blocks.append("\n".join(lines))
     if table.title and table.n_keys > 1:
         blocks[0] = f"{visible(table.title)}\n{blocks[0]}"
-    below = [_lines((*table.below, *legend), GAP)]
+    rest = [table.rest] if len(body) < len(table.rows) else []
+    below = [_lines((*rest, *table.below, *legend), GAP)]
     return "\n".join(["\n\n".join(blocks), *filter(None, below)])
+
+
+def _column(name: str, cells: Sequence[Cell], *, narrow: bool) -> list[str]:
+    """Return a column of values with their errors, the values below each other."""
+    texts = [visible(cell.text) for cell in cells]
+    errors = [visible(cell.short if narrow and cell.short is not None else cell.error) for cell in cells]
+    wide = max((_width(text) for text, error in zip(texts, errors, strict=True) if error), default=0)
+    lines = [
+        f"{_padded(text, wide, left=False)} {error}" if error else text
+        for text, error in zip(texts, errors, strict=True)
+    ]
+    return [name, *lines]
 
 
 def _pieces(widths: list[int], n_keys: int) -> Iterator[list[int]]:

@@ -144,7 +144,7 @@ def test_snips_with_one_positive_per_user_is_not_withheld_as_it_equals_aoa():
     assert weights["snips"].ess == weights["snips-pooled"].ess < 1.3
     assert weights["snips"].ess_own == 100
     assert "snips is identical to aoa" in repr(evaluation)
-    assert "effective sample size 100 of 100." in repr(evaluation)
+    assert "effective sample size 100 of 100." in repr(evaluation.explain())
 
 
 def test_nearly_equal_weights_of_few_positives_raise_no_warning():

@@ -1,0 +1,263 @@
+"""Everything that an evaluation holds, from its tidy frames: orders, claims, notes, definitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import check_positive_int, examples
+from ipseval._verdict import LEVEL
+from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables, forest
+
+SYMBOLS = {
+    "P": "P is the propensity: the chance that a relevant item is observed.",
+    "S*_u": "S*_u are the held-out positives of user u.",
+    "s_u": "s_u is the number of all relevant items of user u.",
+}
+
+
+def explained_tables(
+    frame: pd.DataFrame,
+    diagnostics: pd.DataFrame,
+    differences: pd.DataFrame | None,
+    *,
+    flags: Mapping[tuple[str, str], str],
+    summary: Iterable[str],
+    verdict: Iterable[str] = (),
+    digits: int = 2,
+    cards: Mapping[str, str] | None = None,
+) -> Tables:
+    """Return the tables of an evaluation with all that can be said of them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `Evaluation.frame`.
+    diagnostics : DataFrame
+        `Evaluation.diagnostics`: estimator, flag, cautions, remark.
+    differences : DataFrame or None
+        `Evaluation.compare()`; None for a single recommender.
+    flags : mapping
+        (metric, estimator) -> why not to trust its estimates, or "".
+    summary : lines
+        What was evaluated.
+    verdict : lines
+        The verdict of each metric.
+    digits : int
+        Significant digits of standard errors.
+    cards : mapping
+        Metric -> its definition.
+    """
+    check_positive_int("digits", digits)
+    apart = _told_apart(differences)
+    parts: list[Part] = []
+    for metric, part in frame.groupby("metric", sort=False):
+        own = {label: flags.get((str(metric), label), "") for label in diagnostics["estimator"]}
+        parts.append(_leaderboard(str(metric), part, own, apart, digits))
+    reading = ["± is one standard error over users."]
+    legend = []
+    if differences is not None:
+        reading.append(
+            "> in an order: the paired test tells every recommender before it from every one after it "
+            f"(Holm, p < {LEVEL:g}). Commas join those that are not all told apart."
+        )
+        legend.append(
+            "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's "
+            f"correction over the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
+        )
+    claims = _claims(frame, diagnostics)
+    said = " ".join(claims)
+    reading += [words for letter, words in SYMBOLS.items() if letter in said]
+    return Tables(
+        summary=tuple(summary),
+        warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),
+        parts=(
+            *parts,
+            Notes(tuple(verdict)),
+            Notes((*claims, *reading)),
+            *(Code(*one) for one in (cards or {}).items()),
+        ),
+        legend=tuple(legend),
+    )
+
+
+def flag_warnings(flags: Mapping[tuple[str, str], str], estimators: Iterable[str]) -> list[str]:
+    """Return one sentence for every flag, with the metrics it is of where those are not all."""
+    lines = []
+    for label in estimators:
+        own = {metric: flag for (metric, one), flag in flags.items() if one == label}
+        for text in dict.fromkeys(filter(None, own.values())):
+            named = [metric for metric, flag in own.items() if flag == text]
+            of = "" if len(named) == len(own) else f" of {', '.join(named)}"
+            lines.append(f"Unreliable: {label}{of}. {text[:1].upper()}{text[1:]}.")
+    return lines
+
+
+def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
+    """Return how many decimals show the median of standard errors with so many significant digits.
+
+    Examples
+    --------
+    >>> decimals([0.0123]), decimals([0.00042, 0.0005, 3.0]), decimals([0.0, float("nan")])
+    (3, 5, 4)
+    """
+    known = [error for error in errors if error > 0 and math.isfinite(error)]
+    return max(0, digits - 1 - math.floor(math.log10(np.median(known)))) if known else default
+
+
+def _told_apart(differences: pd.DataFrame | None) -> dict[tuple[str, str], set[frozenset[str]]]:
+    """Return (metric, estimator) -> pairs of recommenders that the adjusted test tells apart."""
+    found: dict[tuple[str, str], set[frozenset[str]]] = {}
+    if differences is not None:
+        clear = differences[differences["p_adjusted"] < LEVEL]
+        columns = (clear[name] for name in ("metric", "estimator", "model", "reference"))
+        for metric, estimator, model, reference in zip(*columns, strict=True):
+            found.setdefault((metric, estimator), set()).add(frozenset((model, reference)))
+    return found
+
+
+def _leaderboard(
+    metric: str,
+    frame: pd.DataFrame,
+    flags: Mapping[str, str],
+    apart: Mapping[tuple[str, str], set[frozenset[str]]],
+    digits: int,
+) -> Table:
+    """Return the table of one metric: a row per recommender, a column per estimator."""
+    models = list(dict.fromkeys(frame["model"]))
+    shown: list[str] = []
+    columns: dict[str, dict[str, Cell]] = {}
+    orders: dict[str, list[str]] = {}
+    for estimator, part in frame.groupby("estimator", sort=False):
+        label = str(estimator)
+        pairs = apart.get((metric, label), set())
+        values = dict(zip(part["model"], part["estimate"], strict=True))
+        ranked = sorted((m for m in values if not np.isnan(values[m])), key=lambda m: -values[m])
+        trusted = not flags[label] and len(models) > 1
+        columns[label] = _column(part, flags[label], ranked[0] if trusted and ranked else None, pairs, digits)
+        if trusted and ranked:
+            orders.setdefault(supported_order(ranked, pairs), []).append(label)
+            shown = shown or ranked
+    unreliable = [label for label in columns if flags[label]]
+    below = [f"unreliable, see the warning above: {', '.join(unreliable)}"] if unreliable else []
+    for order, labels in orders.items():
+        everyone = len(labels) == len(columns) > 1
+        below.append(f"order by {'every estimator' if everyone else ', '.join(labels)}: {order}")
+    # Rows stand in the order of the first column that can be trusted.
+    shown += [model for model in models if model not in shown]
+    rows = tuple((Cell(model), *(columns[label][model] for label in columns)) for model in shown)
+    return Table(("recommender", *columns), rows, metric, below=tuple(below))
+
+
+def supported_order(ranked: list[str], pairs: set[frozenset[str]]) -> str:
+    """Return the order in words, with ">" only where all before it are told from all after it.
+
+    Examples
+    --------
+    >>> supported_order(["a", "b", "c"], {frozenset("ac"), frozenset("bc")})
+    'a, b > c'
+    """
+    text = ranked[0]
+    for place in range(1, len(ranked)):
+        cut = all(frozenset((a, b)) in pairs for a in ranked[:place] for b in ranked[place:])
+        text += (" > " if cut else ", ") + ranked[place]
+    return text
+
+
+def _column(
+    part: pd.DataFrame, flag: str, best: str | None, pairs: set[frozenset[str]], digits: int
+) -> dict[str, Cell]:
+    """Return recommender -> cell; only a trusted column has a best, and marks."""
+    common = decimals(part["std_error"], digits)
+    cells = {}
+    for row in part.to_dict("records"):
+        model, value, error = row["model"], row["estimate"], row["std_error"]
+        if np.isnan(value):
+            hidden = row["note"].find("suppressed") >= 0
+            cells[model] = Cell("suppressed" if hidden else "undefined", flag=flag)
+            continue
+        shown = max(common, decimals([error], digits, default=0))
+        cells[model] = Cell(
+            f"{value:.{shown}f}",
+            "" if np.isnan(error) else f"± {error:.{shown}f}",
+            strong=model == best,
+            mark="†" if frozenset((model, best)) in pairs else "",
+            flag=flag,
+            hint=f"interval {row['ci_low']:.{shown}f} to {row['ci_high']:.{shown}f}",
+        )
+    return cells
+
+
+def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
+    """Return what is claimed of each estimator, and every note once, with the estimators it is of."""
+    lines: list[str] = []
+    said: dict[str, list[str]] = {}
+    models = list(frame["model"].unique())
+    for row in diagnostics.to_dict("records"):
+        label = row["estimator"]
+        part = frame[frame["estimator"] == label]
+        by_claim = part.groupby("claim", sort=False)["metric"].unique()
+        for claim, metrics in by_claim.items():
+            on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
+            lines.append(f"{label}{on}: {claim}.")
+        if row["remark"] and not row["flag"]:
+            lines.append(f"  {row['remark']}.")
+        for text in dict.fromkeys(text for note in part["note"].unique() for text in note.split("; ")):
+            if text and text != row["flag"]:
+                said.setdefault(text, []).append(label)
+    everywhere = list(diagnostics["estimator"])
+    for text, labels in said.items():
+        who = "all" if labels == everywhere and len(labels) > 1 else ", ".join(labels)
+        told = [text in note.split("; ") for note in frame["note"]]
+        named = list(frame["model"][told].unique())
+        lines.append(f"{who}{'' if named == models else f' of {examples(named)}'}: {text}.")
+    return lines
+
+
+def _data_table(data: pd.DataFrame) -> Table:
+    """Return the counts with each subject named once."""
+    again = data["subject"] == data["subject"].shift()
+    shown = data.assign(
+        subject=data["subject"].mask(again, ""),
+        of=["" if pd.isna(of) else f"{of:,}" for of in data["of"]],
+    )
+    return Table.of(shown, n_keys=2)
+
+
+def appendix_of(
+    frame: pd.DataFrame,
+    diagnostics: pd.DataFrame,
+    cards: Mapping[str, str],
+    provenance: Mapping[str, object],
+    data: pd.DataFrame,
+) -> list[Part]:
+    """Return what only a page has room for: pictures, data, weights, definitions, provenance."""
+    pictures = [forest(part) for _, part in frame.groupby("metric", sort=False)]
+    shown = pd.DataFrame(
+        {
+            "estimator": diagnostics["estimator"],
+            "positives": diagnostics["n_positives"],
+            "effective sample size": diagnostics["ess_own"],
+            "largest share": diagnostics["share_own"],
+            "share of rare items": diagnostics["rare_share"],
+            "remark": diagnostics["flag"].where(diagnostics["flag"] != "", diagnostics["cautions"]),
+        }
+    )
+    formats = {"effective sample size": ",.1f", "largest share": ".2%", "share of rare items": ".1%"}
+    return [
+        Heading("Figures"),
+        *pictures,
+        Heading("Data"),
+        "What was read, left out and added.",
+        _data_table(data),
+        Heading("Weights"),
+        "A weighted estimate is as exact as one from fewer positives: the effective sample size, (Σw)²/Σw².",
+        Table.of(shown, formats=formats),
+        Heading("Definitions and claims"),
+        *(Code(name, text) for name, text in cards.items()),
+        Heading("Provenance"),
+        Table.of(pd.DataFrame({"key": list(provenance), "value": [str(one) for one in provenance.values()]})),
+    ]

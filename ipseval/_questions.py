@@ -1,0 +1,138 @@
+"""What can be asked of an evaluation: comparisons, sensitivity to the weights, bounds, sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ipseval._checks import as_float_vector
+from ipseval._frame import Key
+from ipseval._types import AnyArray
+from ipseval.errors import InputError
+from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.inference import (
+    Correction,
+    Family,
+    Sensitivity,
+    bounds,
+    compare,
+    confidence_sequence,
+    sensitivity,
+    tipping_factors,
+)
+from ipseval.inference._trust import with_trust
+from ipseval.metrics import Metric
+from ipseval.propensity import Propensity
+from ipseval.report import Reported
+
+
+class Questions(Reported):
+    """What is asked of estimates and of the ranked positives behind them; `Evaluation` holds these."""
+
+    estimates: dict[Key, Estimate]
+    samples: dict[str, Sample]
+    user_ids: AnyArray
+    confidence_level: float
+    propensity: Propensity | None
+    definitions: tuple[Sequence[Metric], Sequence[Estimator]]
+
+    def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
+        """Return one estimate.
+
+        Raises
+        ------
+        InputError
+            When the evaluation does not hold it.
+        """
+        try:
+            return self.estimates[model, metric, estimator]
+        except KeyError:
+            raise InputError(
+                f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {_named(self.estimates, 0)}; "
+                f"metrics: {_named(self.estimates, 1)}; estimators: {_named(self.estimates, 2)}."
+            ) from None
+
+    def _whole(self) -> dict[str, Sample]:
+        if not self.samples:
+            raise InputError(
+                "this needs the ranked positives, which stayed on the cluster. Rank them here, with "
+                "ipseval.evaluate or evaluate_ranks."
+            )
+        return self.samples
+
+    def compare(
+        self,
+        reference: str | None = None,
+        *,
+        correction: Correction = "holm",
+        family: Family = "cell",
+        power: float = 0.8,
+        difference: float | None = None,
+    ) -> pd.DataFrame:
+        """Return paired differences of recommenders on the same users; see `inference.compare`.
+
+        `reference` None: all pairs. `correction` "holm", "bh", "bonferroni" or None, over a `family`: "cell"
+        (the pairs within a metric and estimator), "estimator" or "all" (the whole table). `difference`: what
+        `n_users_needed` is for; None: the observed one.
+        """
+        return compare(
+            self.estimates,
+            reference=reference,
+            correction=correction,
+            family=family,
+            confidence_level=self.confidence_level,
+            power=power,
+            difference=difference,
+        )
+
+    def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
+        """Return R(γ) over a grid (default −1, −0.9, …, 3); its `.frame`, and its `.tipping_points()`."""
+        return sensitivity(
+            self._whole(),
+            *self.definitions,
+            self.propensity,
+            gamma=np.linspace(-1, 3, 41) if gamma is None else gamma,
+            confidence_level=self.confidence_level,
+            standard_errors=standard_errors,
+        )
+
+    def tipping_points(self, gamma: npt.ArrayLike | None = None) -> pd.DataFrame:
+        """Return where pairs of recommenders swap as γ varies (default grid −1 … 3 in steps of .02)."""
+        grid = np.linspace(-1, 3, 201) if gamma is None else gamma
+        found = self.sensitivity(grid, standard_errors=False).tipping_points()
+        return with_trust(found, self.estimates)
+
+    def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
+        """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
+        factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
+        return with_trust(bounds(self._whole(), *self.definitions, factors=factors), self.estimates)
+
+    def tipping_factors(self) -> pd.DataFrame:
+        """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
+        return with_trust(tipping_factors(self._whole(), *self.definitions), self.estimates)
+
+    def confidence_sequence(
+        self, model: str, metric: str, estimator: str, *, bounds: tuple[float, float] = (0.0, 1.0)
+    ) -> pd.DataFrame:
+        """Return intervals that hold at every number of users at once, for a mean of bounded values.
+
+        Columns n_users, user, ci_low, ci_high; users in the order of `user_ids`. For estimates that average
+        users' values (aoa, snips): a ratio of sums has no bounded summands, and is refused.
+        """
+        sums = self.estimate(model, metric, estimator).user_sums
+        if sums.volume is not None or not (sums.denominator == 1).all():
+            raise InputError(
+                f"{estimator} is a ratio of sums over users; a confidence sequence needs an average of "
+                "users' own values: aoa or snips."
+            )
+        low, high = confidence_sequence(sums.numerator, bounds=bounds, confidence_level=self.confidence_level)
+        n = np.arange(1, low.size + 1)
+        user = self.user_ids[sums.users]
+        return pd.DataFrame({"n_users": n, "user": user, "ci_low": low, "ci_high": high})
+
+
+def _named(estimates: Mapping[Key, Estimate], place: int) -> str:
+    return ", ".join(dict.fromkeys(key[place] for key in estimates))
