@@ -14,6 +14,7 @@ from ipseval import plots as plots
 from ipseval import propensity as propensity
 from ipseval import protocols as protocols
 from ipseval import sampled_metrics as sampled_metrics
+from ipseval import segments as segments
 from ipseval import simulation as simulation
 from ipseval import testing as testing
 from ipseval import validation as validation
@@ -58,6 +59,8 @@ from ipseval.sampled_metrics import correct_sampled as correct_sampled
 from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff
 from ipseval.sampled_metrics import expected_sampled as expected_sampled
 from ipseval.sampled_metrics import metric as metric
+from ipseval.segments import item_groups as item_groups
+from ipseval.segments import user_groups as user_groups
 from ipseval.splits import Split as Split
 from ipseval.splits import k_core as k_core
 from ipseval.splits import repeated_splits as repeated_splits

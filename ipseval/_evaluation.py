@@ -37,13 +37,16 @@ from ipseval.inference import (
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Explanation, Tables, csv_text, deliver
+from ipseval.segments import Segments, TrainingCounts
+from ipseval.segments._evaluated import Segmented
+from ipseval.segments._segments import with_segments
 
 SAVED = "ipseval-evaluation"
 NOTHING = Extent(np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Questions):
+class Evaluation(Segmented, Questions):
     """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
 
     Attributes
@@ -72,6 +75,10 @@ class Evaluation(Questions):
         What was read, left out and added; `data` shows it.
     given_reach : dict or None
         Metric -> Reach of its verdict, as a file holds it; None: computed when it is asked for.
+    training : TrainingCounts or None
+        Training interactions of users and items, for groups by count.
+    segments : dict
+        Name -> the `Segments` that `by=` asked for.
     """
 
     estimates: dict[Key, Estimate]
@@ -86,6 +93,8 @@ class Evaluation(Questions):
     given_intervals: dict[Key, Interval] | None = None
     counted: tuple[Count, ...] = ()
     given_reach: dict[str, Reach] | None = None
+    training: TrainingCounts | None = None
+    segments: dict[str, Segments] = field(default_factory=dict)
 
     @cached_property
     def intervals(self) -> dict[Key, Interval]:
@@ -157,7 +166,7 @@ class Evaluation(Questions):
         if page:
             cards = {one.label: card(one) for one in self.definitions[0]}
             appendix = appendix_of(self._frame, diagnostics, cards, self._record, self.data)
-        return evaluation_tables(
+        made = evaluation_tables(
             self._frame,
             diagnostics,
             self.verdicts,
@@ -169,6 +178,7 @@ class Evaluation(Questions):
             title="Evaluation of recommenders" if page else "",
             appendix=appendix,
         )
+        return with_segments(made, self.segments.values(), digits, page=page)
 
     def explain(self, *, digits: int = 2) -> Explanation:
         """Return everything that can be said of the numbers: all orders, claims, notes and definitions."""

@@ -27,6 +27,9 @@ from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.segments import TrainingCounts
+from ipseval.segments._built_in import resolve
+from ipseval.segments._evaluated import segment
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
@@ -51,6 +54,7 @@ def evaluate(
     rng: RngLike = None,
     progress: bool | None = None,
     allowed_items: Any | None = None,
+    by: Any | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
     """Return estimates of every metric by every estimator for every recommender, with standard errors.
@@ -92,6 +96,9 @@ def evaluate(
         Of the bootstrap.
     progress, allowed_items, compute
         As in `rank_positives`.
+    by : label, frame, Series, groups, or several of them in a list or mapping, optional
+        Groups of users or items, as in `Evaluation.by`: "popularity", "activity", …. The result has them as
+        `segments`, and prints them.
 
     Raises
     ------
@@ -103,6 +110,8 @@ def evaluate(
     fitted = fitted_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)
+    training = TrainingCounts.of(split.train)
+    groups = () if by is None else resolve(by, split.user_ids, split.item_ids, training)
     request = Request.of(
         metrics,
         estimators,
@@ -128,6 +137,8 @@ def evaluate(
     said = {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
     return replace(
         evaluation,
+        training=training,
+        segments=segment(evaluation, groups) if groups else {},
         counted=split.counted + evaluation.counted,
         provenance={**evaluation.provenance, **said},
     )
@@ -147,6 +158,7 @@ def evaluate_ranks(
     interval: IntervalMethod = "normal",
     n_resamples: int = 10_000,
     rng: RngLike = None,
+    by: Any | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
     """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
@@ -164,7 +176,8 @@ def evaluate_ranks(
         n_resamples=n_resamples,
         rng=rng,
     )
-    return _evaluated(ranks, request, n_threads)
+    evaluation = _evaluated(ranks, request, n_threads)
+    return evaluation if by is None else replace(evaluation, segments=segment(evaluation, by))
 
 
 def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:

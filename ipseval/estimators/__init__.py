@@ -24,6 +24,7 @@ from ipseval.estimators._labels import (
 )
 from ipseval.estimators._linear import LinearForm
 from ipseval.estimators._moments import MergedSums, Moments
+from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import NRelevantLike, Sample, weighted_sample
 from ipseval.estimators._shrunk import ShrunkSnips
 from ipseval.estimators._stratified import Stratified
@@ -49,6 +50,7 @@ __all__ = [
     "Moments",
     "NRelevant",
     "NRelevantLike",
+    "Parts",
     "Sample",
     "ShrunkSnips",
     "Stratified",

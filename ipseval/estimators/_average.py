@@ -12,6 +12,7 @@ from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator, Target
 from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear import LinearForm
+from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import CompatMetric, Metric
@@ -102,6 +103,25 @@ class Average(Estimator):
         if self.mass == "one" and self.weighted:
             return np.asarray(weights / sample.user_weight[ranked.segment])
         return np.asarray(weights / ranked.counts[ranked.segment])
+
+    def parts(self, sample: Sample, metric: Metric) -> Parts | None:
+        """Return the weights of `positive_weights`, times |S*_u| where a sum is averaged over users."""
+        ranked = sample.ranked
+        if metric.root or metric.library or self._pairs(metric, sample.is_probability):
+            return None
+        given = sample.weights if self.weighted else None
+        value = metric.attributed(ranked, given, ties=sample.ties)
+        if value is None:
+            return None
+        if metric.kind != "sum":
+            return Parts(self.positive_weights(sample), value)
+        counts = ranked.counts.astype(np.float64)
+        if not self.weighted:
+            return Parts(np.ones(len(ranked)), value, ranked.users, counts)
+        if self.mass == "one":
+            weight = self.positive_weights(sample) * counts[ranked.segment]
+            return Parts(weight, value, ranked.users, counts)
+        return Parts(sample.weights, value, ranked.users, counts)
 
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"

@@ -9,6 +9,7 @@ from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear import LinearForm
+from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric
@@ -85,6 +86,10 @@ class Estimator(ABC):
         self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return how it combines the contributions of `metric` and the weights; None: not linearly."""
+        return None
+
+    def parts(self, sample: Sample, metric: Metric) -> Parts | None:
+        """Return what each positive adds to its estimate of `metric`; None: positives do not add up."""
         return None
 
     def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from ipseval._types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric
@@ -72,6 +73,25 @@ class Ips(Estimator):
         if sample.n_relevant_kind == "absent":
             return sample.weights
         return np.asarray(sample.weights / self._relevant(sample)[sample.ranked.segment])
+
+    def parts(self, sample: Sample, metric: Metric) -> Parts | None:
+        """Return a = 1/P, over s_u for means, and V_u = Σa of every user that counts; sums and means only."""
+        self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
+        ranked, known = sample.ranked, sample.n_relevant
+        if metric.kind not in ("mean", "sum") or metric.root or metric.mass(ranked) is not None:
+            return None
+        value = metric.contributions(ranked, ties=sample.ties)
+        if value is None:
+            return None
+        weight = sample.weights
+        if metric.kind == "mean":
+            weight = weight / self._relevant(sample)[ranked.segment]
+        counts = np.ones(ranked.n_population, dtype=bool) if known is None else known > 0
+        if ranked.left_out is not None:
+            counts = counts & ~ranked.left_out
+        counts[ranked.user[np.isnan(value)]] = False
+        volume = np.bincount(ranked.user, weight, minlength=ranked.n_population).astype(np.float64)
+        return Parts(weight, value, np.flatnonzero(counts), volume[counts])
 
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"

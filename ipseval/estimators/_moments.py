@@ -66,10 +66,15 @@ class Moments:
             for one in sums
             for column in (one.numerator, one.denominator, ones if one.volume is None else one.volume)
         ]
-        stacked = np.array(columns)
-        mean = stacked.mean(axis=1) if first.n_users else np.zeros(len(columns))
+        return cls.of_columns(np.array(columns), n_undefined=first.n_undefined, root=first.root)
+
+    @classmethod
+    def of_columns(cls, stacked: FloatArray, *, n_undefined: int = 0, root: bool = False) -> Moments:
+        """Return the moments of N, D and V of each model side by side, (3m, n_users)."""
+        n = stacked.shape[1]
+        mean = stacked.mean(axis=1) if n else np.zeros(stacked.shape[0])
         centred = stacked - mean[:, None]
-        return cls(first.n_users, mean, centred @ centred.T, first.n_undefined, first.root)
+        return cls(n, mean, centred @ centred.T, n_undefined, root)
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of the users of both.
@@ -87,6 +92,21 @@ class Moments:
     def members(self) -> list[MergedSums]:
         """Return what stands for the sums of each model."""
         return [MergedSums(self, number) for number in range(self.mean.size // WIDTH)]
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the estimates, (m, m): GSGᵀ/(n(n − 1)) with the gradient of each as a row.
+
+        Its diagonal is the squared standard error of each; NaN where an estimate is undefined, and with
+        fewer than two users. What rounding leaves of terms that cancel is 0.
+        """
+        members = self.members()
+        if self.n < 2:
+            return np.full((len(members), len(members)), np.nan)
+        gradient = np.array([one._gradient for one in members]).reshape(len(members), -1)
+        product = gradient @ self.scatter @ gradient.T
+        nothing = np.diag(product) <= ROUNDING * (gradient**2 @ np.diag(self.scatter))
+        product[nothing, :] = product[:, nothing] = 0.0
+        return np.asarray(product / (self.n * (self.n - 1.0)))
 
     def same(self, other: Moments) -> bool:
         """Return whether these are the moments of the same users and models."""

@@ -11,6 +11,7 @@ from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._claims import NRelevant
+from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric
@@ -67,6 +68,11 @@ class Stratified(Estimator):
         total = sample.ranked.sum_by_user(weights)
         values = metric.user_values(sample.ranked, weights, ties=sample.ties)
         return UserSums.of(sample.ranked.users, values * total, total)
+
+    def parts(self, sample: Sample, metric: Metric) -> Parts | None:
+        """Return the weights of the strata, which cover all positives."""
+        value = metric.contributions(sample.ranked, ties=sample.ties)
+        return None if value is None else Parts(self.positive_weights(sample), value)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
         """Return w̃ of each positive: the mean of 1/P in its stratum."""

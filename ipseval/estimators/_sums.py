@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ipseval._checks import counted
-from ipseval._types import FloatArray, IntArray, readonly
+from ipseval._types import BoolArray, FloatArray, IntArray, readonly
 
 # A difference between users below this share of the values themselves is rounding.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
@@ -142,6 +142,13 @@ class UserSums:
             self.n_undefined + other.n_undefined,
             self.root,
         )
+
+    def among(self, chosen: BoolArray) -> UserSums:
+        """Return the sums of the chosen users, (n_users of the population,) True or False."""
+        rows = chosen[self.users]
+        volume = None if self.volume is None else self.volume[rows]
+        mine = (self.users[rows], self.numerator[rows], self.denominator[rows])
+        return UserSums(*mine, volume, 0, self.root)
 
     def recoded(self, codes: IntArray) -> UserSums:
         """Return the sums with `codes[u]` for user u, in ascending order."""

@@ -219,11 +219,10 @@ class WeightSums:
         return WeightSums(self.own.merge(other.own), self.equal.merge(other.equal))
 
 
-def product_flag(sums: WeightSums, n_users: int) -> str:
-    """Return why estimates that multiply weights should not be trusted, in words; else ""."""
+def weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
+    """Return why estimates with such weights of `n` positives, or users, should not be trusted; else ""."""
     own, equal = ((one.ess, one.max_share) for one in (sums.own, sums.equal))
-    flag = _reason(own, equal, n_users, "user")
-    return f"products of weights: {flag}" if flag else ""
+    return _reason(own, equal, n, unit)
 
 
 def _reason(own: tuple[float, float], equal: tuple[float, float], n: int, unit: str) -> str:
@@ -370,7 +369,8 @@ class AllWeights:
 
         The rule is that of `WeightDiagnostics`, on what users weigh in place of positives.
         """
-        return {key: product_flag(sums, n_users) for key, sums in self.products.items()}
+        flags = {key: weight_flag(sums, n_users, "user") for key, sums in self.products.items()}
+        return {key: f"products of weights: {flag}" if flag else "" for key, flag in flags.items()}
 
 
 def _merged(one: dict[K, V], other: dict[K, V]) -> dict[K, V]:

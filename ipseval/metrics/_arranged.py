@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, TieRule
+from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.metrics._additive import gains, over_ties
 from ipseval.metrics._base import Metric, cached
 from ipseval.ranking import RankedPositives
@@ -38,18 +38,39 @@ class ArrangedMetric(Metric):
         gain = getattr(self, "gain", "binary")
         return None if gain == "binary" else gains(ranked, gain, self.label)
 
+    def attributed(
+        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+    ) -> FloatArray:
+        """Return c (n_pos,) with the value Σwc/Σw: what a positive gains, over what the best list gains."""
+        value = self._plain_contributions(ranked, self._rule(ranked, ties))
+        w = np.ones(len(ranked)) if weights is None else weights
+        worth = self._worth(ranked, weights)
+        worth = w if worth is None else worth
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scale = ranked.sum_by_user(w) / self._best_worth(ranked, worth)
+        scale = scale if self.relative else scale * self._best(ranked.counts)
+        return np.where(np.isfinite(scale), scale, np.nan)[ranked.segment] * (worth / w) * value
+
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
         value = self._plain_contributions(ranked, rule)
-        gain = self._gains(ranked)
-        worth = gain if weights is None else weights if gain is None else weights * gain
+        worth = self._worth(ranked, weights)
         if worth is None:
             total = ranked.sum_by_user(value)
             return total / self._best(ranked.counts) if self.relative else total
-        position = np.arange(len(ranked)) - ranked.starts[ranked.segment] + 1.0
-        best = ranked.sum_by_user(worth[descending(ranked, worth)] * self.at_rank(position, np.nan))
+        best = self._best_worth(ranked, worth)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(best > 0, ranked.sum_by_user(worth * value) / best, np.nan)
         return share if self.relative else share * self._best(ranked.counts)
+
+    def _worth(self, ranked: RankedPositives, weights: FloatArray | None) -> FloatArray | None:
+        """Return weight times gain of each positive, (n_pos,); None: all 1."""
+        gain = self._gains(ranked)
+        return gain if weights is None else weights if gain is None else weights * gain
+
+    def _best_worth(self, ranked: RankedPositives, worth: FloatArray) -> FloatArray:
+        """Return Σ worth·c of the best arrangement of each user's positives."""
+        position = np.arange(len(ranked)) - ranked.starts[ranked.segment] + 1.0
+        return ranked.sum_by_user(worth[descending(ranked, worth)] * self.at_rank(position, np.nan))
 
     def _best(self, counts: IntArray) -> FloatArray:
         """Return Σ_{j≤s} c(j) of each number s of relevant items."""

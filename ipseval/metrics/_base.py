@@ -141,6 +141,15 @@ class Metric(ABC):
         """Return c (n_pos,) with the weighted value Σwc/Σw, times |S*_u| for sums; None: it is not linear."""
         return None
 
+    def attributed(
+        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+    ) -> FloatArray | None:
+        """Return c (n_pos,) with `user_values` = Σwc/Σw, times |S*_u| for sums; None: it does not add up.
+
+        Unlike `contributions` it may depend on the weights, as the best arrangement of a list does.
+        """
+        return self.contributions(ranked, ties=ties)
+
     def unbiased(
         self,
         ranked: RankedPositives,

@@ -1,0 +1,21 @@
+"""Segments: an evaluation in groups of users or items, and where a difference comes from."""
+
+from __future__ import annotations
+
+from ipseval._border import guard
+from ipseval.segments._built_in import BUILT_IN
+from ipseval.segments._groups import Grouping, Groups, TrainingCounts, item_groups, user_groups
+from ipseval.segments._segments import SegmentCell, Segments
+
+__all__ = [
+    "BUILT_IN",
+    "Grouping",
+    "Groups",
+    "SegmentCell",
+    "Segments",
+    "TrainingCounts",
+    "item_groups",
+    "user_groups",
+]
+
+guard(__name__)

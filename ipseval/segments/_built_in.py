@@ -1,0 +1,153 @@
+"""Groups by the counts of training: popularity of items, activity of users, cold and warm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import check_positive_int, counted
+from ipseval._registry import lookup
+from ipseval._types import AnyArray, IntArray
+from ipseval.errors import InputError
+from ipseval.segments._groups import (
+    Axis,
+    Grouping,
+    Groups,
+    TrainingCounts,
+    columns_named,
+    groupings_of,
+    series_axis,
+)
+
+Rule = Callable[[TrainingCounts, int], Groups]
+
+
+def resolve(
+    by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+) -> tuple[Groups, ...]:
+    """Return the groups that `by` names, matched with the ids.
+
+    `by`: a label of `BUILT_IN` such as "popularity" or "activity:4"; a frame with a column `user` or `item`
+    and attributes; a Series by id; what `user_groups` or `item_groups` returns; a list of these; or a mapping
+    name -> one of these.
+
+    Raises
+    ------
+    InputError
+        For anything else, and for groups by count where no training counts are known.
+    """
+    made = _resolved(by, user_ids, item_ids, counts)
+    names = [one.name for one in made]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(
+            f"by= names {', '.join(repeated)} twice; give names with a mapping {{name: groups}}."
+        )
+    if not made:
+        raise InputError("by= is empty; name at least one grouping.")
+    return tuple(made)
+
+
+def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> list[Groups]:
+    if isinstance(by, str):
+        return [_built_in(by, counts)]
+    if isinstance(by, Groups):
+        size = (users if by.axis == "user" else items).size
+        if by.codes.size != size:
+            raise InputError(f"{by.name} groups {by.codes.size:,} {by.axis}s; there are {size:,} here.")
+        return [by]
+    if isinstance(by, Grouping):
+        return [by.resolve(users if by.axis == "user" else items)]
+    if isinstance(by, pd.Series):
+        axis = series_axis(by, users, items)
+        return _resolved(Grouping(axis, by, str(by.name or f"{axis} group")), users, items, counts)
+    if columns_named(by):
+        return [one for each in groupings_of(by) for one in _resolved(each, users, items, counts)]
+    if isinstance(by, Mapping):
+        found = []
+        for name, one in by.items():
+            groups = _resolved(one, users, items, counts)
+            if len(groups) > 1:
+                raise InputError(f"{name!r} holds several groupings; name one attribute.")
+            only = groups[0]
+            found.append(Groups(only.axis, str(name), only.labels, only.codes, only.note))
+        return found
+    if isinstance(by, (list, tuple)):
+        return [one for each in by for one in _resolved(each, users, items, counts)]
+    raise InputError(
+        f"by= must be a label ({', '.join(BUILT_IN)}), a frame with a column user or item, a Series by id, "
+        f"ipseval.user_groups(…), ipseval.item_groups(…), or several in a list; got {type(by).__name__}."
+    )
+
+
+def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str, what: str) -> Groups:
+    """Return groups of about equally many users or items, from the lowest count to the highest.
+
+    Equal counts stay together, at the place of their middle, so that the groups do not depend on the order of
+    ids; there may be fewer groups than asked for.
+
+    Examples
+    --------
+    >>> quantile_groups(np.array([0, 0, 1, 5, 9, 9]), 3, "item", "popularity", "n*").labels
+    ('1 (n* 0)', '2 (n* 1–5)', '3 (n* 9)')
+    """
+    level, inverse, size = np.unique(counts, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(size) - size / 2) / max(counts.size, 1)
+    group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
+    used, of_level = np.unique(group, return_inverse=True)
+    labels = []
+    for number in range(used.size):
+        low, high = level[of_level == number][[0, -1]]
+        span = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+        labels.append(f"{number + 1} ({what} {span})")
+    note = f"{counted(used.size, 'group')} of about equally many {axis}s by {what}"
+    return Groups(axis, name, tuple(labels), of_level[inverse], note)
+
+
+def cold_groups(counts: IntArray, below: int, axis: Axis, name: str) -> Groups:
+    """Return two groups: those with fewer than `below` training interactions, and the others."""
+    cold = "none" if below == 1 else f"fewer than {below:,}"
+    labels = (f"cold ({cold})", f"warm ({below:,} or more)")
+    note = f"cold: {cold} training interaction{'' if below == 1 else 's'}"
+    return Groups(axis, name, labels, (counts >= below).astype(np.int64), note)
+
+
+def _popularity(counts: TrainingCounts, n: int) -> Groups:
+    return quantile_groups(counts.popularity, n, "item", "popularity", "n*")
+
+
+def _activity(counts: TrainingCounts, n: int) -> Groups:
+    return quantile_groups(counts.activity, n, "user", "activity", "interactions")
+
+
+def _cold_users(counts: TrainingCounts, below: int) -> Groups:
+    return cold_groups(counts.activity, below, "user", "cold-users")
+
+
+def _cold_items(counts: TrainingCounts, below: int) -> Groups:
+    return cold_groups(counts.popularity, below, "item", "cold-items")
+
+
+# Label -> the rule, and the number that a label without one stands for.
+BUILT_IN: dict[str, tuple[Rule, int]] = {
+    "popularity": (_popularity, 10),
+    "activity": (_activity, 4),
+    "cold-users": (_cold_users, 1),
+    "cold-items": (_cold_items, 1),
+}
+
+
+def _built_in(label: str, counts: TrainingCounts | None) -> Groups:
+    name, _, number = label.partition(":")
+    rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
+    if number and not (number.isascii() and number.strip().isdigit()):
+        raise InputError(f"grouping {label!r}: what follows the colon must be a whole number >= 1.")
+    if counts is None:
+        raise InputError(
+            f"groups by {name} need the training counts, which ranks alone do not have. Evaluate with "
+            "ipseval.evaluate, or pass counts=ipseval.segments.TrainingCounts.of(train)."
+        )
+    return rule(counts, check_positive_int(name, int(number or default)))

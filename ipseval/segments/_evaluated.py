@@ -1,0 +1,131 @@
+"""What an evaluation offers by segment: mixed into `Evaluation`, which has what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ipseval._checks import check_choice
+from ipseval._types import AnyArray, RngLike
+from ipseval.errors import InputError
+from ipseval.estimators import Estimate, Estimator, Sample, UserSums
+from ipseval.metrics import Metric
+from ipseval.propensity import Propensity
+from ipseval.segments._build import build_segments
+from ipseval.segments._built_in import resolve
+from ipseval.segments._family import SIMULTANEOUS, Simultaneous
+from ipseval.segments._groups import Groups, TrainingCounts
+from ipseval.segments._segments import Segments
+from ipseval.segments._sums import SegmentSums
+
+Key = tuple[str, str, str]
+
+
+class Evaluated(Protocol):
+    """What segments read of an evaluation."""
+
+    estimates: dict[Key, Estimate]
+    samples: dict[str, Sample]
+    user_ids: AnyArray
+    confidence_level: float
+    propensity: Propensity | None
+    provenance: dict[str, Any]
+    definitions: tuple[Sequence[Metric], Sequence[Estimator]]
+    training: TrainingCounts | None
+
+
+def segment(
+    evaluation: Any,
+    by: Any,
+    *,
+    simultaneous: Simultaneous = "max-t",
+    rng: RngLike = 0,
+    counts: TrainingCounts | None = None,
+) -> dict[str, Segments]:
+    """Return name -> segments of an evaluation, for one grouping or several."""
+    if simultaneous is not None:
+        check_choice("simultaneous", simultaneous, SIMULTANEOUS)
+    first = next(iter(samples_of(evaluation).values())).ranked
+    groups = resolve(by, first.user_ids, first.item_ids, counts or training_of(evaluation))
+    return {one.name: _segments(evaluation, one, simultaneous, rng) for one in groups}
+
+
+def samples_of(evaluation: Evaluated) -> dict[str, Sample]:
+    """Return the ranked positives of each recommender, or raise `InputError` where they are elsewhere."""
+    if not evaluation.samples:
+        raise InputError(
+            "groups need the ranked positives, which stayed on the cluster. Pass by= to evaluate_dask or "
+            "evaluate_spark, or rank them here."
+        )
+    return evaluation.samples
+
+
+def training_of(evaluation: Evaluated) -> TrainingCounts | None:
+    """Return the counts of the training log where they are known."""
+    return evaluation.training
+
+
+def _segments(evaluation: Evaluated, groups: Groups, simultaneous: Simultaneous, rng: RngLike) -> Segments:
+    metrics, estimators = evaluation.definitions
+    samples, estimates = evaluation.samples, evaluation.estimates
+    sums: dict[tuple[str, str], list[UserSums]] = {
+        (metric.label, one.label): [estimates[model, metric.label, one.label].user_sums for model in samples]
+        for metric in metrics
+        for one in estimators
+    }
+    return build_segments(
+        SegmentSums.of(groups, samples, sums, metrics, estimators),
+        list(samples),
+        metrics,
+        {key: one.sums.value() for key, one in estimates.items()},
+        on_low_ess=evaluation.provenance.get("on_low_ess", "warn"),
+        confidence_level=evaluation.confidence_level,
+        simultaneous=simultaneous,
+        rng=rng,
+    )
+
+
+class Segmented:
+    """An evaluation that can be read by segment."""
+
+    def by(
+        self,
+        by: Any,
+        *,
+        simultaneous: Simultaneous = "max-t",
+        rng: RngLike = 0,
+        counts: TrainingCounts | None = None,
+    ) -> Segments:
+        """Return the estimates in groups of users or items, with intervals that hold for all at once.
+
+        A group of users: the estimate over these users. A group of items: numerator and denominator of the
+        positives in it, R_g = Σ_g a c / Σ_g a with a what a positive weighs in the estimate, and its share
+        Σ_g a / Σ a, so that Σ share_g R_g is the whole. Metrics whose positives do not add up (hit, rr, ap)
+        are computed over the positives of the group alone, and say so.
+
+        Parameters
+        ----------
+        by : label, frame, Series, or what `user_groups` and `item_groups` return
+            "popularity" (items in 10 groups by n*; "popularity:5"), "activity" (users in 4 groups by training
+            interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
+            a frame with a column `user` or `item` and one attribute; a Series by id.
+        simultaneous : {"max-t", "bonferroni"} or None
+            How intervals are widened to hold for all groups of a recommender, metric and estimator.
+        rng : int, Generator or None
+            Of the draws of "max-t"; fixed by default, so that the same input gives the same intervals.
+        counts : TrainingCounts, optional
+            For groups by count of ranks that were made without a split.
+
+        Raises
+        ------
+        InputError
+            For groups that do not match the ids, several groupings at once, and where the ranked positives
+            stayed on a cluster.
+        """
+        found = segment(self, by, simultaneous=simultaneous, rng=rng, counts=counts)
+        if len(found) > 1:
+            raise InputError(
+                f"by= holds {len(found)} groupings ({', '.join(found)}); ask for one, or pass all of them to "
+                "evaluate(…, by=…)."
+            )
+        return next(iter(found.values()))

@@ -1,0 +1,383 @@
+"""Segments: the estimates of an evaluation in groups of users or items, their differences and gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import check_choice
+from ipseval._codec import load, save
+from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, freeze
+from ipseval.errors import InputError
+from ipseval.inference import Correction
+from ipseval.inference._comparisons import CORRECTIONS, adjust
+from ipseval.report import Heading, Notes, Reported, Tables, csv_text, deliver
+from ipseval.segments._family import (
+    Simultaneous,
+    equality_test,
+    family_level,
+    reach,
+    satterthwaite,
+    t_test,
+)
+from ipseval.segments._groups import Axis
+from ipseval.segments._tables import segment_tables
+
+SAVED = "ipseval-segments"
+Cell = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentCell:
+    """One metric and estimator in every group, for every recommender.
+
+    Attributes
+    ----------
+    value, share, part, effective : (n_models, n_groups) float arrays
+        The estimate in the group; the group's share of the weight; what it adds to the whole; the effective
+        number of users, (ΣD)²/ΣD². NaN where undefined.
+    covariance : (n_models · n_groups, same) float array
+        Of the estimates, groups of the first model first.
+    n_users, n_positives : (n_groups,) int arrays
+    whole : (n_models,) float array
+        The estimates over all users.
+    flags, notes : tuple of str
+        Of each group: why its estimates are not to be trusted, and what else is to be known.
+    suppressed : (n_models, n_groups) bool array
+        Values that are not shown, for the reason in `flags`.
+    """
+
+    value: FloatArray
+    share: FloatArray
+    part: FloatArray
+    effective: FloatArray
+    covariance: FloatArray
+    n_users: IntArray
+    n_positives: IntArray
+    whole: FloatArray
+    flags: tuple[str, ...]
+    notes: tuple[str, ...]
+    suppressed: BoolArray
+
+    def __post_init__(self) -> None:
+        for name in ("value", "share", "part", "effective", "covariance", "whole", "suppressed"):
+            freeze(self, name)
+
+    def rows(self, model: int) -> slice:
+        """Return the rows of one recommender in the covariance."""
+        n_groups = self.value.shape[1]
+        return slice(model * n_groups, (model + 1) * n_groups)
+
+    def within(self, model: int) -> FloatArray:
+        """Return the covariance of one recommender's groups, NaN and suppressed ones with variance 0."""
+        return _blanked(self.covariance[self.rows(model), self.rows(model)], self.suppressed[model])
+
+    def shown(self, model: int) -> FloatArray:
+        """Return the values that may be shown."""
+        return np.where(self.suppressed[model], np.nan, self.value[model])
+
+    def lead(self, one: int, other: int) -> tuple[FloatArray, FloatArray]:
+        """Return the paired difference of two recommenders in each group, and its covariance."""
+        a, b = self.rows(one), self.rows(other)
+        joint = self.covariance
+        covariance = joint[a, a] + joint[b, b] - joint[a, b] - joint[b, a]
+        # Equal recommenders: what rounding leaves of variances that cancel is none.
+        own = np.diag(joint[a, a]) + np.diag(joint[b, b])
+        nothing = np.diag(covariance) <= 1e-14 * own
+        hidden = self.suppressed[one] | self.suppressed[other]
+        gap = np.where(hidden, np.nan, self.value[one] - self.value[other])
+        return gap, _blanked(covariance, hidden | nothing)
+
+
+def _blanked(covariance: FloatArray, hidden: BoolArray) -> FloatArray:
+    made = np.where(np.isnan(covariance), 0.0, covariance)
+    made[hidden, :] = made[:, hidden] = 0.0
+    return made
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Segments(Reported):
+    """The estimates of an evaluation in groups of users or items; `frame` is the tidy table.
+
+    Intervals hold for all groups of a recommender, metric and estimator at once.
+
+    Attributes
+    ----------
+    name, axis : str
+        Of the grouping; "user" or "item".
+    labels : tuple of str
+        Names of the groups.
+    sizes : (n_groups,) int array
+        Users or items in each group.
+    models : tuple of str
+    cells : dict
+        (metric, estimator) -> `SegmentCell`.
+    note : str
+        How the groups were made.
+    confidence_level, simultaneous, rng
+        Of the intervals; "max-t", "bonferroni" or None.
+    """
+
+    name: str
+    axis: Axis
+    labels: tuple[str, ...]
+    sizes: IntArray
+    models: tuple[str, ...]
+    cells: dict[Cell, SegmentCell]
+    note: str = ""
+    confidence_level: float = 0.95
+    simultaneous: Simultaneous = "max-t"
+    rng: RngLike = 0
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per metric, estimator, recommender and group.
+
+        by, group, model, metric, estimator; estimate, std_error, ci_low, ci_high (for all groups at once);
+        n_members (users or items of the group), n_users, n_positives, n_effective (effective number of
+        users); share (of the weight), part (what the group adds to the whole: parts sum to it); note.
+        """
+        rows = []
+        for (metric, estimator), cell in self.cells.items():
+            for number, model in enumerate(self.models):
+                covariance, value = cell.within(number), cell.shown(number)
+                error = np.sqrt(np.diag(covariance))
+                half = reach(error, cell.effective[number], self._level(covariance))
+                for place, label in enumerate(self.labels):
+                    hidden = bool(cell.suppressed[number, place])
+                    rows.append(
+                        {
+                            "by": self.name,
+                            "group": label,
+                            "model": model,
+                            "metric": metric,
+                            "estimator": estimator,
+                            "estimate": value[place],
+                            "std_error": _known(error[place], value[place]),
+                            "ci_low": value[place] - half[place],
+                            "ci_high": value[place] + half[place],
+                            "n_members": int(self.sizes[place]),
+                            "n_users": int(cell.n_users[place]),
+                            "n_positives": int(cell.n_positives[place]),
+                            "n_effective": cell.effective[number, place],
+                            "share": cell.share[number, place],
+                            "part": cell.part[number, place],
+                            "note": _said(cell, place, hidden, np.isnan(half[place])),
+                        }
+                    )
+        return pd.DataFrame(rows)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Labels of the metrics."""
+        return list(dict.fromkeys(key[0] for key in self.cells))
+
+    @property
+    def estimators(self) -> list[str]:
+        """Labels of the estimators."""
+        return list(dict.fromkeys(key[1] for key in self.cells))
+
+    def differences(self, reference: str | None = None, *, correction: Correction = "holm") -> pd.DataFrame:
+        """Return paired differences of recommenders within each group, on the users of the group.
+
+        by, group, metric, estimator, model, reference; difference, std_error, ci_low, ci_high (for all groups
+        at once), p_value, p_adjusted over the groups and pairs of a metric and estimator; n_users, note.
+
+        Raises
+        ------
+        InputError
+            With fewer than two recommenders, or a reference that is none of them.
+        """
+        rows = []
+        for (metric, estimator), cell in self.cells.items():
+            for one, other in self._pairs(reference):
+                gap, covariance = cell.lead(one, other)
+                error = np.sqrt(np.diag(covariance))
+                effective = np.minimum(cell.effective[one], cell.effective[other])
+                half = reach(error, effective, self._level(covariance))
+                p_value = t_test(gap, error, effective - 1)
+                hidden = cell.suppressed[one] | cell.suppressed[other]
+                for place, label in enumerate(self.labels):
+                    rows.append(
+                        {
+                            "by": self.name,
+                            "group": label,
+                            "metric": metric,
+                            "estimator": estimator,
+                            "model": self.models[one],
+                            "reference": self.models[other],
+                            "difference": gap[place],
+                            "std_error": _known(error[place], gap[place]),
+                            "ci_low": gap[place] - half[place],
+                            "ci_high": gap[place] + half[place],
+                            "p_value": p_value[place],
+                            "n_users": int(cell.n_users[place]),
+                            "note": _said(cell, place, bool(hidden[place]), np.isnan(half[place])),
+                        }
+                    )
+        return _adjusted(pd.DataFrame(rows), correction, ["metric", "estimator"])
+
+    def gaps(self, reference: str | None = None, *, correction: Correction = "holm") -> pd.DataFrame:
+        """Return differences between groups, for each recommender: of all pairs, or to one group.
+
+        by, metric, estimator, model, group, reference; difference, std_error, ci_low, ci_high (each alone),
+        p_value, p_adjusted over the pairs of a recommender, metric and estimator; note. Degrees of freedom
+        after Welch and Satterthwaite; groups of items share users, whose covariance enters.
+
+        Raises
+        ------
+        InputError
+            With a single group, or a reference that is none of them.
+        """
+        if reference is not None:
+            check_choice("reference", reference, self.labels)
+        rows = []
+        for (metric, estimator), cell in self.cells.items():
+            for number, model in enumerate(self.models):
+                value, covariance = cell.shown(number), cell.within(number)
+                for a, b in self._group_pairs(reference):
+                    one, two = covariance[a, a], covariance[b, b]
+                    error = float(np.sqrt(max(one + two - 2 * covariance[a, b], 0.0))) if one and two else 0.0
+                    freedom = satterthwaite(one, two, *(cell.effective[number, [a, b]] - 1))
+                    gap = value[a] - value[b]
+                    half = float(reach(np.array(error), freedom + 1, 1 - self.confidence_level))
+                    notes = [_said(cell, one, bool(cell.suppressed[number, one]), False) for one in (a, b)]
+                    rows.append(
+                        {
+                            "by": self.name,
+                            "metric": metric,
+                            "estimator": estimator,
+                            "model": model,
+                            "group": self.labels[a],
+                            "reference": self.labels[b],
+                            "difference": gap,
+                            "std_error": _known(error, gap),
+                            "ci_low": gap - half,
+                            "ci_high": gap + half,
+                            "p_value": float(t_test(np.array(gap), np.array(error), np.array(freedom))),
+                            "note": "; ".join(dict.fromkeys(filter(None, notes))),
+                        }
+                    )
+        return _adjusted(pd.DataFrame(rows), correction, ["metric", "estimator", "model"])
+
+    def tests(self) -> pd.DataFrame:
+        """Return tests of the hypothesis that all groups have one value, and one difference of recommenders.
+
+        by, metric, estimator, model, reference ("" for the value of a recommender itself), statistic (F),
+        df_1, df_2, p_value; NaN with fewer than two groups that vary. Suppressed groups do not enter.
+        """
+        rows = []
+        pairs = list(combinations(range(len(self.models)), 2))
+        for (metric, estimator), cell in self.cells.items():
+            for one, other in [(number, -1) for number in range(len(self.models))] + pairs:
+                if other < 0:
+                    value, covariance, effective = cell.shown(one), cell.within(one), cell.effective[one]
+                else:
+                    value, covariance = cell.lead(one, other)
+                    effective = np.minimum(cell.effective[one], cell.effective[other])
+                found = equality_test(value, covariance, effective)
+                names = (self.models[one], "" if other < 0 else self.models[other])
+                rows.append((self.name, metric, estimator, *names, *found))
+        columns = ("by", "metric", "estimator", "model", "reference", "statistic", "df_1", "df_2", "p_value")
+        return pd.DataFrame(rows, columns=columns)
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: a table per metric and estimator, who leads where, whether groups differ."""
+        differences = self.differences() if len(self.models) > 1 else None
+        whole = {
+            (metric, estimator, model): float(cell.whole[number])
+            for (metric, estimator), cell in self.cells.items()
+            for number, model in enumerate(self.models)
+        }
+        return segment_tables(self, self.frame, whole, differences, self.tests(), digits=digits)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the frame as CSV."""
+        return deliver(csv_text(self.frame), path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the segments as one file that `Segments.load` reads."""
+        save(path, SAVED, self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Segments:
+        """Return saved segments; everything that they print and test is as it was.
+
+        Raises
+        ------
+        InputError
+            When the file is missing, damaged, or holds something else.
+        """
+        found = load(path, SAVED, "Evaluate again and save it.")[0]
+        if not isinstance(found, cls):
+            raise InputError(f"{path} holds no segments.")
+        return found
+
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with the estimates of each group and their simultaneous intervals."""
+        from ipseval.plots import plot_segments
+
+        chosen = {"metric": metric or self.metrics[0], "estimator": estimator or self.estimators[-1]}
+        return plot_segments(self, **chosen, ax=ax)
+
+    def _level(self, covariance: FloatArray) -> float:
+        return family_level(covariance, 1 - self.confidence_level, self.simultaneous, self.rng)
+
+    def _pairs(self, reference: str | None) -> list[tuple[int, int]]:
+        if len(self.models) < 2:
+            raise InputError(f"differences need at least two recommenders; got {len(self.models)}.")
+        if reference is None:
+            return list(combinations(range(len(self.models)), 2))
+        check_choice("reference", reference, self.models)
+        base = self.models.index(reference)
+        return [(number, base) for number in range(len(self.models)) if number != base]
+
+    def _group_pairs(self, reference: str | None) -> Sequence[tuple[int, int]]:
+        n_groups = len(self.labels)
+        if n_groups < 2:
+            raise InputError(f"{self.name} has one group; a gap needs two.")
+        if reference is None:
+            return list(combinations(range(n_groups), 2))
+        base = self.labels.index(reference)
+        return [(number, base) for number in range(n_groups) if number != base]
+
+
+def with_segments(tables: Tables, segments: Iterable[Segments], digits: int, *, page: bool) -> Tables:
+    """Return a report with the tables of segments after its own: of the first metric, on a page of all."""
+    parts = list(tables.parts)
+    for one in segments:
+        some = {key: cell for key, cell in one.cells.items() if page or key[0] == one.metrics[0]}
+        found = replace(one, cells=some).tables(digits=digits)
+        parts += [Heading(found.summary[0]), *found.parts]
+        if len(some) < len(one.cells):
+            parts.append(Notes((f"The other metrics: print(evaluation.segments[{one.name!r}]).",)))
+    return replace(tables, parts=tuple(parts))
+
+
+def _known(error: float, value: float) -> float:
+    return float("nan") if np.isnan(value) else float(error)
+
+
+def _said(cell: SegmentCell, place: int, hidden: bool, no_interval: bool) -> str:
+    """Return what a row must say of its group."""
+    flag = cell.flags[place]
+    parts = [f"suppressed: {flag}" if hidden and flag else flag, cell.notes[place]]
+    if not cell.n_users[place]:
+        parts.append("undefined: no user has weight in the group")
+    elif no_interval and not hidden:
+        parts.append("no interval: the values of its users do not vary")
+    return "; ".join(filter(None, parts))
+
+
+def _adjusted(frame: pd.DataFrame, correction: Correction, family: list[str]) -> pd.DataFrame:
+    if correction is not None:
+        check_choice("correction", correction, CORRECTIONS)
+    frame.insert(list(frame).index("p_value") + 1, "p_adjusted", adjust(frame, correction, family))
+    return frame

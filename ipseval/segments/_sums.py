@@ -1,0 +1,247 @@
+"""What segments read of some users: moments of the sums of each group, which merge like any others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._types import BoolArray, IntArray
+from ipseval.estimators import Estimator, Moments, Parts, Sample, UserSums
+from ipseval.estimators._moments import WIDTH
+from ipseval.inference._weights import Weighed, WeightSums
+from ipseval.metrics import Metric
+from ipseval.segments._groups import Groups
+
+Cell = tuple[str, str]  # (metric, estimator)
+CHUNK = 8192  # users whose sums are held at once, one column per group and recommender
+NO_FORM = "no form for the positives of one group"
+RESTRICTED = "over the positives of the group alone: groups do not add up"
+ALL_USERS = "computed anew from the users of the group: groups do not add up"
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """The sums of one metric and estimator in each group.
+
+    Attributes
+    ----------
+    blocks : tuple of Moments
+        Groups of users: one block for each group, with a member for each model. Groups of items: one block,
+        whose members are the groups of the first model, then of the second, as users are in several groups.
+    n_users : (n_groups,) int array
+        Users with weight in the group.
+    n_undefined : (n_groups,) int array
+        Users of the group for whom the metric is undefined.
+    additive : bool
+        Whether the groups add up to the whole.
+    note : str
+        What a reader must know of it.
+    """
+
+    blocks: tuple[Moments, ...]
+    n_users: IntArray
+    n_undefined: IntArray
+    additive: bool = True
+    note: str = ""
+
+    def merge(self, other: CellSums) -> CellSums:
+        """Return the sums over the users of both."""
+        return CellSums(
+            tuple(one.merge(two) for one, two in zip(self.blocks, other.blocks, strict=True)),
+            self.n_users + other.n_users,
+            self.n_undefined + other.n_undefined,
+            self.additive,
+            self.note,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentSums:
+    """What one grouping of an evaluation reads of some users; those of other users merge.
+
+    Attributes
+    ----------
+    groups : Groups
+        Codes of these users, or of the items.
+    cells : dict
+        (metric, estimator) -> sums of its groups.
+    weights : dict
+        Label of a weighted estimator -> sums of its weights in each group; None where a group has none.
+    n_positives : (n_groups,) int array
+    sizes : (n_groups,) int array
+        Users or items in each group.
+    """
+
+    groups: Groups
+    cells: dict[Cell, CellSums]
+    weights: dict[str, tuple[WeightSums | None, ...]]
+    n_positives: IntArray
+    sizes: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        groups: Groups,
+        samples: Mapping[str, Sample],
+        sums: Mapping[Cell, Sequence[UserSums]],
+        metrics: Sequence[Metric],
+        estimators: Sequence[Estimator],
+    ) -> SegmentSums:
+        """Return the sums of each group of users or items; `sums` are those of all users."""
+        first = next(iter(samples.values()))
+        ranked = first.ranked
+        code = groups.codes[ranked.user if groups.axis == "user" else ranked.item]
+        several = list(samples.values())
+        cells = {}
+        for metric in metrics:
+            for one in estimators:
+                if groups.axis == "user":
+                    whole = sums[metric.label, one.label]
+                    cells[metric.label, one.label] = _of_users(groups, several, whole, metric, one)
+                else:
+                    cells[metric.label, one.label] = _of_items(groups, several, metric, one)
+        weights = {one.label: _weights(one, first, code, groups) for one in estimators if one.weighted}
+        n_positives = np.bincount(code, minlength=len(groups.labels))
+        return cls(groups, cells, weights, n_positives, groups.sizes)
+
+    def merge(self, other: SegmentSums) -> SegmentSums:
+        """Return the sums over the users of both."""
+        by_user = self.groups.axis == "user"
+        return SegmentSums(
+            self.groups,
+            {key: one.merge(other.cells[key]) for key, one in self.cells.items()},
+            {
+                label: tuple(_both(*pair) for pair in zip(mine, other.weights[label], strict=True))
+                for label, mine in self.weights.items()
+            },
+            self.n_positives + other.n_positives,
+            self.sizes + other.sizes if by_user else self.sizes,
+        )
+
+
+def _both(one: WeightSums | None, other: WeightSums | None) -> WeightSums | None:
+    return one.merge(other) if one and other else one or other
+
+
+def _weights(
+    estimator: Estimator, sample: Sample, code: IntArray, groups: Groups
+) -> tuple[WeightSums | None, ...]:
+    """Return the sums of the estimator's own weights, and with equal propensities, of each group."""
+    if not len(sample.ranked):
+        return (None,) * len(groups.labels)
+    own = estimator.positive_weights(sample)
+    equal = estimator.positive_weights(sample.with_equal_propensities())
+    members = [code == number for number in range(len(groups.labels))]
+    return tuple(
+        WeightSums(Weighed.of(own[rows]), Weighed.of(equal[rows])) if rows.any() else None for rows in members
+    )
+
+
+def _of_users(
+    groups: Groups, samples: list[Sample], sums: Sequence[UserSums], metric: Metric, estimator: Estimator
+) -> CellSums:
+    """Return the sums of groups of users: those of all users, restricted; or of the restricted sample."""
+    ranked = samples[0].ranked
+    population = np.ones(ranked.n_population, dtype=bool)
+    if not estimator.counts_all_users:
+        population[:] = False
+        population[ranked.users] = True
+    elif ranked.left_out is not None:
+        population &= ~ranked.left_out
+    blocks, n_users, n_undefined = [], [], []
+    for number in range(len(groups.labels)):
+        mine = groups.codes == number
+        if estimator.separable:
+            parts = [one.among(mine) for one in sums]
+        else:
+            parts = [estimator.sums(_restricted(one, mine[one.ranked.user]), metric) for one in samples]
+        blocks.append(Moments.of(parts))
+        n_users.append(int((parts[0].denominator > 0).sum()))
+        n_undefined.append(int((population & mine).sum()) - parts[0].n_users)
+    note = "" if estimator.separable else ALL_USERS
+    return CellSums(tuple(blocks), np.array(n_users), np.array(n_undefined), estimator.separable, note)
+
+
+def _of_items(groups: Groups, samples: list[Sample], metric: Metric, estimator: Estimator) -> CellSums:
+    """Return the sums of groups of items: of what their positives add, or of these positives alone."""
+    parts = [estimator.parts(one, metric) for one in samples]
+    if all(one is not None for one in parts):
+        return _added(groups, samples, [one for one in parts if one is not None])
+    if estimator.counts_all_users or metric.library:
+        # Without s_u of the group alone there is no unbiased form, and none by another library's rule.
+        return _restricted_items(groups, samples, metric, None)
+    return _restricted_items(groups, samples, metric, estimator)
+
+
+def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSums:
+    n_groups, first, ranked = len(groups.labels), parts[0], samples[0].ranked
+    undefined = np.isnan(first.value)
+    users = first.users
+    gone = np.unique(ranked.user[undefined])
+    if users is None:
+        users = np.setdiff1d(ranked.users, gone, assume_unique=True)
+    elif gone.size:
+        users = np.setdiff1d(users, gone, assume_unique=True)
+    volume = None
+    if first.users is not None and first.volume is not None:
+        volume = first.volume[np.searchsorted(first.users, users)]
+    keep = ~undefined & np.isin(ranked.user, users)
+    row, code = np.searchsorted(users, ranked.user[keep]), groups.codes[ranked.item[keep]]
+    weight = [one.weight[keep] for one in parts]
+    worth = [one.weight[keep] * one.value[keep] for one in parts]
+    merged, n_users = None, np.zeros(n_groups, dtype=np.int64)
+    for start in range(0, max(users.size, 1), CHUNK):
+        size = min(CHUNK, users.size - start)
+        rows = slice(*np.searchsorted(row, [start, start + size]))
+        key = (row[rows] - start) + code[rows] * size
+        columns = np.empty((len(parts), n_groups, WIDTH, size))
+        for number in range(len(parts)):
+            for place, values in enumerate((worth[number], weight[number])):
+                summed = np.bincount(key, values[rows], minlength=n_groups * size)
+                columns[number, :, place] = summed.reshape(n_groups, size)
+        columns[:, :, 2] = 1.0 if volume is None else volume[start : start + size]
+        n_users += (columns[0, :, 1] > 0).sum(axis=1)
+        one = Moments.of_columns(columns.reshape(-1, size))
+        merged = one if merged is None else merged.merge(one)
+    assert merged is not None
+    left_out = np.unique(ranked.user[undefined] * np.int64(n_groups) + groups.codes[ranked.item[undefined]])
+    return CellSums((merged,), n_users, np.bincount(left_out % n_groups, minlength=n_groups))
+
+
+def _restricted_items(
+    groups: Groups, samples: list[Sample], metric: Metric, estimator: Estimator | None
+) -> CellSums:
+    """Return the sums of the positives of each group alone, the others of their users being candidates."""
+    ranked, n_groups = samples[0].ranked, len(groups.labels)
+    columns = np.zeros((len(samples), n_groups, WIDTH, ranked.users.size))
+    columns[:, :, 2] = 1.0
+    n_users, n_undefined = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)
+    for group in range(n_groups):
+        mine = groups.codes[ranked.item] == group
+        if not mine.any() or estimator is None:
+            continue
+        for number, sample in enumerate(samples):
+            sums = estimator.sums(_restricted(sample, mine), metric)
+            rows = np.searchsorted(ranked.users, sums.users)
+            columns[number, group, 0, rows] = sums.numerator
+            columns[number, group, 1, rows] = sums.denominator
+            assert sums.volume is None  # sums over positives have parts
+            n_users[group], n_undefined[group] = sums.n_users, sums.n_undefined
+    note = NO_FORM if estimator is None else RESTRICTED
+    moments = Moments.of_columns(columns.reshape(-1, ranked.users.size))
+    return CellSums((moments,), n_users, n_undefined, False, note)
+
+
+def _restricted(sample: Sample, chosen: BoolArray) -> Sample:
+    """Return the sample with some of its positives; ranks and candidates stay as they are."""
+    propensity = None if sample.propensity is None else sample.propensity[chosen]
+    return Sample(
+        sample.ranked.select(chosen),
+        propensity,
+        sample.is_probability,
+        sample.n_relevant,
+        sample.n_relevant_kind,
+        sample.ties,
+    )

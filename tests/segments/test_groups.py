@@ -1,0 +1,123 @@
+"""Groups of users and items: what `by=` takes, how ids are matched, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import ipseval
+from ipseval.segments import TrainingCounts
+from ipseval.segments._built_in import resolve
+
+USERS, ITEMS = np.array(["ann", "bob", "cy"], dtype=object), np.array([10, 20, 30, 40])
+COUNTS = TrainingCounts(popularity=np.array([0, 5, 5, 9]), activity=np.array([3, 0, 7]))
+
+
+def groups(by):
+    (found,) = resolve(by, USERS, ITEMS, COUNTS)
+    return found
+
+
+def test_a_frame_names_the_axis_and_users_without_an_entry_form_a_group_that_is_counted():
+    frame = pd.DataFrame({"user": ["cy", "ann"], "device": ["web", "app"]})
+    found = groups(frame)
+    assert (found.axis, found.name, found.labels) == ("user", "device", ("app", "web", "(no group)"))
+    assert found.codes.tolist() == [0, 2, 1]
+    assert found.note == "1 user of 3 have no device"
+    assert groups(pl.from_pandas(frame)).codes.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        pd.Series(["a", "b", "a", "b"], index=[10, 20, 30, 40], name="kind"),
+        pd.Series(list("baab"), index=pd.Index([20, 10, 30, 40], name="item"), name="kind"),
+        ipseval.item_groups({10: "a", 20: "b", 30: "a", 40: "b"}, name="kind"),
+        ipseval.item_groups(["a", "b", "a", "b"], name="kind"),
+        ipseval.item_groups(lambda ids: np.where(ids % 20 == 10, "a", "b"), name="kind"),
+        {"kind": ipseval.item_groups(["a", "b", "a", "b"])},
+    ],
+)
+def test_series_dicts_arrays_and_functions_give_the_same_groups(by):
+    found = groups(by)
+    assert (found.axis, found.name, found.labels) == ("item", "kind", ("a", "b"))
+    assert found.codes.tolist() == [0, 1, 0, 1]
+
+
+def test_categories_of_a_frame_keep_missing_entries_apart():
+    found = groups(pd.DataFrame({"item": [10, 20, 30, 40], "price": ["low", None, "high", np.nan]}))
+    assert found.labels == ("high", "low", "(no group)")
+    assert found.sizes.tolist() == [1, 1, 2]
+
+
+def test_popularity_groups_hold_equal_counts_together_whatever_the_order_of_items():
+    found = groups("popularity:2")
+    assert found.labels == ("1 (n* 0)", "2 (n* 5–9)")
+    assert found.codes.tolist() == [0, 1, 1, 1]
+    counts = np.arange(1000)
+    decile = resolve("popularity", USERS, np.arange(1000), TrainingCounts(counts, np.zeros(3, int)))[0]
+    assert decile.sizes.tolist() == [100] * 10
+    assert (decile.codes == counts // 100).all()
+
+
+def test_activity_and_cold_groups_read_the_training_counts():
+    assert groups("activity:3").codes.tolist() == [1, 0, 2]
+    assert groups("cold-users").labels == ("cold (none)", "warm (1 or more)")
+    assert groups("cold-users").codes.tolist() == [1, 0, 1]
+    assert groups("cold-items:6").codes.tolist() == [0, 0, 0, 1]
+    assert groups("cold-items:6").labels == ("cold (fewer than 6)", "warm (6 or more)")
+
+
+def test_several_groupings_come_in_their_order_and_names_must_differ():
+    frame = pd.DataFrame({"user": USERS, "device": list("aab"), "country": list("xyx")})
+    assert [one.name for one in resolve([frame, "popularity:2"], USERS, ITEMS, COUNTS)] == [
+        "device",
+        "country",
+        "popularity",
+    ]
+    with pytest.raises(ipseval.InputError, match="names device twice"):
+        resolve([frame, {"device": "activity"}], USERS, ITEMS, COUNTS)
+    with pytest.raises(ipseval.InputError, match="'x' holds several groupings"):
+        resolve({"x": frame}, USERS, ITEMS, COUNTS)
+
+
+WRONG = {
+    "no grouping of that name": ("popular", "unknown grouping 'popular'"),
+    "a number that is none": ("popularity:ten", "must be a whole number >= 1"),
+    "an object": (3, "by= must be a label"),
+    "none": ([], "by= is empty"),
+    "no column of ids": (pd.DataFrame({"device": ["a"]}), "one column of ids, 'user' or 'item'"),
+    "two columns of ids": (pd.DataFrame({"user": ["ann"], "item": [10], "x": [1]}), "one column of ids"),
+    "strangers": (pd.DataFrame({"user": ["zoe"], "device": ["a"]}), "none of the 1 ids of device"),
+    "another length": (ipseval.user_groups(["a"], name="x"), r"one group to each of 3 users.*shape \(1,\)"),
+    "repeated ids": (
+        pd.DataFrame({"user": ["ann", "ann"], "device": ["a", "b"]}),
+        "repeats 1 ids",
+    ),
+    "ids of neither": (pd.Series(["a"], index=["zoe"]), "neither users nor items"),
+    "groups of several types": (
+        ipseval.user_groups([1, "a", 2.0], name="x"),
+        "mixes groups of several types",
+    ),
+    "only missing groups": (
+        ipseval.user_groups([None] * 3, name="x"),
+        "gives no group to any of the 3 users",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_used_is_refused_with_what_came(case):
+    by, text = WRONG[case]
+    with pytest.raises(ipseval.InputError, match=text):
+        resolve(by, USERS, ITEMS, COUNTS)
+
+
+def test_too_many_groups_and_missing_counts_name_the_way_out():
+    many = ipseval.item_groups(np.arange(300), name="price")
+    with pytest.raises(ipseval.InputError, match=r"price makes 300 groups of 300 items.*pandas.cut"):
+        resolve(many, USERS, np.arange(300), None)
+    with pytest.raises(ipseval.InputError, match=r"need the training counts.*TrainingCounts.of\(train\)"):
+        resolve("popularity", USERS, ITEMS, None)

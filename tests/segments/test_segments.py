@@ -1,0 +1,257 @@
+"""Segments: values by hand, parts that add up, errors of restricted evaluations, reports that live."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.estimators import ESTIMATORS, Parts
+from ipseval.segments import Segments
+from ipseval.segments._built_in import resolve
+from tests.conftest import examples
+from tests.worlds import random_world
+
+# The median user of these small worlds has few positives, which per-user snips warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:the median user has")
+ADDITIVE = ["ndcg@5", "recall@5", "dcg@5", "precision@5", "mean_dcg", "atop", "auc", "rbp(0.8)"]
+NOT_ADDITIVE = ["hit@3", "rr", "ap@5"]
+ALONE = ["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"]
+
+
+def evaluated(seed=0, metrics=ADDITIVE, estimators=ALONE, by=None, models=2, **options):
+    world = random_world(seed, n_users=60, n_items=40)
+    rng = np.random.default_rng(seed)
+    scorers = {"a": world.scores, "b": rng.normal(size=world.scores.shape)}
+    return ipseval.evaluate(
+        dict(list(scorers.items())[:models]),
+        world.split,
+        propensity=ipseval.KnownPropensity(item=world.propensity),
+        metrics=metrics,
+        estimators=estimators,
+        on_low_ess="ignore",
+        by=by,
+        **options,
+    )
+
+
+def devices(evaluation, seed=0):
+    rng = np.random.default_rng(seed)
+    return ipseval.user_groups(rng.choice(["app", "tv", "web"], evaluation.user_ids.size), name="device")
+
+
+def by_hand():
+    """Two users; items 0, 1 are rare (P = 1/4), items 2, 3 popular (P = 1/2)."""
+    frame = pd.DataFrame({"user": [0, 0, 0, 1, 1], "item": [0, 2, 3, 1, 2]})
+    train = pd.DataFrame({"user": [0, 1], "item": [4, 4]})
+    split = ipseval.Split.from_frames(train, frame, users=[0, 1], items=range(5))
+    scores = np.array([[9.0, 1.0, 8.0, 0.0, 7.0], [1.0, 9.0, 8.0, 7.0, 9.0]])
+    return ipseval.evaluate(
+        {"m": scores},
+        split,
+        propensity=ipseval.KnownPropensity(item=[0.25, 0.25, 0.5, 0.5, 0.5], is_probability=True),
+        metrics=["recall@1"],
+        estimators=["aoa", "snips-global", "ips"],
+        n_relevant=[4, 4],
+        on_low_ess="ignore",
+    )
+
+
+def test_item_groups_by_hand():
+    # recall@1: user 0 has item 0 at rank 1 and misses 2 and 3; user 1 has item 1 at rank 1 and misses 2.
+    groups = ipseval.item_groups(["rare", "rare", "popular", "popular", "popular"], name="kind")
+    frame = by_hand().by(groups).frame.set_index(["estimator", "group"])
+    # aoa: positives weigh 1/3 and 1/2; rare: (1/3 + 1/2), all hit; popular: (2/3 + 1/2), none.
+    assert frame.loc[("aoa", "rare"), "estimate"] == 1.0
+    assert frame.loc[("aoa", "popular"), "estimate"] == 0.0
+    assert frame.loc[("aoa", "rare"), "share"] == pytest.approx((1 / 3 + 1 / 2) / 2)
+    # snips-global: w/|S*_u|: rare 4/3 + 4/2, popular 4/3 + 2/2.
+    assert frame.loc[("snips-global", "rare"), "share"] == pytest.approx((10 / 3) / (10 / 3 + 7 / 3))
+    # ips: w/s_u = 1 for rare, 1/2 for popular; the mean over two users of Σ w c/s is (1 + 1)/2.
+    assert frame.loc[("ips", "rare"), "part"] == pytest.approx(1.0)
+    assert frame.loc[("ips", "rare"), "share"] == pytest.approx(2 / 3.5)
+    assert frame.loc[("ips", "rare"), "estimate"] == pytest.approx(3.5 / 2)  # mean V = (2 + 1.5)/2
+    assert frame["n_positives"].groupby(level="group").first().to_dict() == {"popular": 3, "rare": 2}
+    assert frame["n_members"].groupby(level="group").first().to_dict() == {"popular": 3, "rare": 2}
+
+
+@pytest.mark.parametrize("seed", range(examples(20)))
+@pytest.mark.parametrize("by", ["popularity:5", "activity:3"])
+def test_parts_add_up_to_the_whole_and_shares_to_one(seed, by):
+    estimators = [*ALONE, "ips", "stratified(3)"]
+    means = ["recall@5", "mean_dcg", "atop"]
+    found = evaluated(seed, means, estimators, n_relevant=40)
+    others = evaluated(seed)
+    sums = evaluated(seed, ["dcg@5"], ["ips"])
+    for evaluation in (found, others, sums):
+        whole = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
+        frame = evaluation.by(by, simultaneous=None).frame
+        if by.startswith("activity"):  # its strata are made of all users: groups of users have their own
+            frame = frame[frame["estimator"] != "stratified(3)"]
+        else:  # the share of pairs won is no sum over positives
+            frame = frame[(frame["metric"] != "auc") | (frame["estimator"] != "snips-pooled")]
+        total = frame.groupby(["model", "metric", "estimator"])[["part", "share"]].sum()
+        whole = whole.loc[total.index]
+        np.testing.assert_allclose(total["part"], whole, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(total["share"], 1.0, rtol=0, atol=1e-12)
+        if by.startswith("popularity"):
+            product = (
+                (frame["share"] * frame["estimate"])
+                .groupby([frame[name] for name in ("model", "metric", "estimator")])
+                .sum()
+            )
+            np.testing.assert_allclose(product.loc[whole.index], whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", [*ADDITIVE, *NOT_ADDITIVE])
+def test_a_group_of_users_has_the_estimate_and_error_of_an_evaluation_of_these_users(metric):
+    evaluation = evaluated(1, [metric], [*ALONE, "snips-shrunk(0.5)"])
+    groups = devices(evaluation).resolve(evaluation.user_ids)
+    frame = evaluation.by(groups).frame.set_index(["model", "estimator", "group"])
+    for number, label in enumerate(groups.labels):
+        mine = groups.codes == number
+        ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
+        alone = ipseval.evaluate_ranks(
+            ranks,
+            propensity=evaluation.propensity,
+            metrics=[metric],
+            estimators=[*ALONE, "snips-shrunk(0.5)"],
+            on_low_ess="ignore",
+        ).frame.set_index(["model", "estimator"])
+        for key, row in alone.iterrows():
+            here = frame.loc[(*key, label)]
+            assert here["estimate"] == pytest.approx(row["estimate"], abs=1e-12)
+            assert here["std_error"] == pytest.approx(row["std_error"], abs=1e-12)
+            assert here["n_users"] == row["n_users"]
+
+
+def test_ips_counts_the_users_of_a_group_without_positives():
+    evaluation = by_hand()
+    everyone = evaluation.by(ipseval.user_groups(["x", "x"], name="one")).frame.set_index("estimator")
+    assert everyone.loc["ips", "estimate"] == pytest.approx(evaluation.estimate("m", "recall@1", "ips").value)
+
+
+def influence(weight, value, member, row, n_users):
+    """ψ_u of Σ_g a c / Σ_g a by its definition: what user u adds, minus R times its weight."""
+    top = np.bincount(row, weight * value * member, n_users)
+    low = np.bincount(row, weight * member, n_users)
+    ratio = top.sum() / low.sum()
+    return (top - ratio * low) / low.mean()
+
+
+def test_the_error_of_a_group_of_items_and_of_a_gap_is_that_of_the_users_influence():
+    evaluation = evaluated(2, ["recall@5"], ["snips-global"], models=1)
+    segments = evaluation.by("popularity:3")
+    sample = evaluation.samples["a"]
+    parts = evaluation.definitions[1][0].parts(sample, evaluation.definitions[0][0])
+    assert isinstance(parts, Parts)
+    groups = resolve("popularity:3", evaluation.user_ids, sample.ranked.item_ids, evaluation.training)[0]
+    code, n = groups.codes[sample.ranked.item], sample.ranked.users.size
+    psi = [influence(parts.weight, parts.value, code == g, sample.ranked.segment, n) for g in range(3)]
+    expected = [np.sqrt(np.sum(one**2) / (n * (n - 1))) for one in psi]
+    np.testing.assert_allclose(segments.frame["std_error"], expected, rtol=1e-10)
+    gap = segments.gaps(reference=segments.labels[0]).iloc[0]
+    error = np.sqrt(np.sum((psi[1] - psi[0]) ** 2) / (n * (n - 1)))
+    assert gap["std_error"] == pytest.approx(error, rel=1e-10)
+
+
+def test_differences_within_a_group_are_the_paired_ones():
+    evaluation = evaluated(3, ["recall@5"], ["snips-global"])
+    groups = devices(evaluation).resolve(evaluation.user_ids)
+    found = evaluation.by(groups).differences().set_index("group")
+    for number, label in enumerate(groups.labels):
+        mine = groups.codes == number
+        ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
+        alone = ipseval.evaluate_ranks(
+            ranks, propensity=evaluation.propensity, metrics=["recall@5"], on_low_ess="ignore"
+        ).compare()
+        row = alone[alone["estimator"] == "snips-global"].iloc[0]
+        assert found.loc[label, "difference"] == pytest.approx(row["difference"], abs=1e-12)
+        assert found.loc[label, "std_error"] == pytest.approx(row["std_error"], rel=1e-9)
+
+
+def test_metrics_whose_positives_do_not_add_up_say_so_and_have_no_part():
+    evaluation = evaluated(4, NOT_ADDITIVE, ["aoa", "snips-global"])
+    frame = evaluation.by("popularity:3").frame
+    assert frame[["part", "share"]].isna().all().all()
+    assert frame["note"].str.contains("over the positives of the group alone").all()
+    ranked = evaluation.samples["a"].ranked
+    groups = resolve("popularity:3", evaluation.user_ids, ranked.item_ids, evaluation.training)[0]
+    mine = ranked.select(groups.codes[ranked.item] == 0)
+    alone = ipseval.evaluate_ranks({"a": mine}, metrics=["hit@3"], estimators=["aoa"])
+    row = frame[(frame["metric"] == "hit@3") & (frame["model"] == "a")].iloc[0]
+    assert row["estimate"] == pytest.approx(alone.frame["estimate"].iloc[0], abs=1e-12)
+
+
+def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
+    evaluation = evaluated(4, ["ndcg@5"], ["ips"], n_relevant=40)
+    frame = evaluation.by("popularity:3").frame
+    assert frame["estimate"].isna().all()
+    assert frame["note"].str.contains("no form for the positives of one group").all()
+
+
+def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
+    world = random_world(5, n_users=60)
+    label = np.array(["few"] * 4 + ["some"] * 20 + ["many"] * 36)
+    evaluation = ipseval.evaluate(
+        {"m": world.scores}, world.split, metrics=["recall@5"], by=ipseval.user_groups(label, name="size")
+    )
+    rows = evaluation.segments["size"].frame.set_index("group")
+    assert np.isnan(rows.loc["few", "estimate"])
+    assert rows.loc["few", "note"].startswith("suppressed: 4 effective users")
+    assert rows.loc["some", "note"] == "20 effective users, fewer than 30"
+    assert rows.loc["some", "estimate"] > 0
+    assert rows.loc["many", "note"] == ""
+    assert "suppressed" in repr(evaluation.segments["size"])
+    hidden = ipseval.evaluate(
+        {"m": world.scores}, world.split, metrics=["recall@5"], by="activity:6", on_low_ess="nan"
+    ).segments["activity"]
+    assert hidden.frame["estimate"].isna().all()  # each group of about 10
+
+
+def test_the_report_of_an_evaluation_holds_its_segments_and_they_are_saved_with_it(tmp_path):
+    evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"], by=["popularity:3", "activity:2"])
+    text = repr(evaluation)
+    assert "By popularity: 3 groups of items" in text
+    assert "print(evaluation.segments['popularity'])" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "hit@3 by aoa" in evaluation.to_html()
+    evaluation.save(tmp_path / "e.npz")
+    loaded = ipseval.Evaluation.load(tmp_path / "e.npz")
+    assert repr(loaded) == text
+    one = evaluation.segments["activity"]
+    one.save(tmp_path / "s.npz")
+    assert repr(Segments.load(tmp_path / "s.npz")) == repr(one)
+    pd.testing.assert_frame_equal(loaded.by("popularity:3").frame, evaluation.segments["popularity"].frame)
+    with pytest.raises(ipseval.InputError, match="is no ipseval-segments"):
+        Segments.load(tmp_path / "e.npz")
+
+
+def test_intervals_are_wider_for_all_groups_at_once_and_the_same_in_every_run():
+    evaluation = evaluated(7, ["recall@5"], ["aoa"], models=1)
+    width = {}
+    for how in (None, "max-t", "bonferroni"):
+        frame = evaluation.by("popularity:5", simultaneous=how).frame
+        width[how] = (frame["ci_high"] - frame["ci_low"]).to_numpy()
+    assert (width[None] < width["max-t"]).all()
+    assert (width["max-t"] <= width["bonferroni"]).all()
+    again = evaluation.by("popularity:5").frame
+    assert ((again["ci_high"] - again["ci_low"]).to_numpy() == width["max-t"]).all()
+
+
+def test_questions_that_cannot_be_answered_say_why():
+    evaluation = evaluated(8, ["recall@5"], ["aoa"], models=1)
+    with pytest.raises(ipseval.InputError, match="differences need at least two recommenders; got 1"):
+        evaluation.by("popularity").differences()
+    with pytest.raises(ipseval.InputError, match="one group; a gap needs two"):
+        evaluation.by(ipseval.user_groups(["x"] * 60, name="one")).gaps()
+    with pytest.raises(ipseval.InputError, match="holds 2 groupings"):
+        evaluation.by(["popularity", "activity"])
+    with pytest.raises(ipseval.InputError, match="simultaneous"):
+        evaluation.by("popularity", simultaneous="scheffe")
+    ranks = ipseval.evaluate_ranks({"a": evaluation.samples["a"].ranked}, metrics=["recall@5"])
+    with pytest.raises(ipseval.InputError, match="need the training counts"):
+        ranks.by("popularity")
+    assert len(ranks.by("popularity:3", counts=evaluation.training).frame) == 3
+    assert "snips" in ESTIMATORS
