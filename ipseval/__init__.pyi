@@ -55,6 +55,9 @@ from ipseval.ranking import RankedPositives as RankedPositives
 from ipseval.ranking import SampledCandidates as SampledCandidates
 from ipseval.ranking import rank_positives as rank_positives
 from ipseval.ratings import evaluate_ratings as evaluate_ratings
+from ipseval.reading import Lists as Lists
+from ipseval.reading import read as read
+from ipseval.reading import read_lists as read_lists
 from ipseval.sampled_metrics import correct_sampled as correct_sampled
 from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff
 from ipseval.sampled_metrics import expected_sampled as expected_sampled

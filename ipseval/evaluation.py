@@ -27,6 +27,7 @@ from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking._lists import settled_lists
 from ipseval.segments import TrainingCounts
 from ipseval.segments._built_in import resolve
 from ipseval.segments._evaluated import segment
@@ -131,7 +132,10 @@ def evaluate(
         "allowed_items": allowed_items,
         "compute": compute,
     }
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    ranks = {
+        name: rank_positives(model, split, name=name, **options)
+        for name, model in settled_lists(models, split).items()
+    }
     evaluation = _evaluated(ranks, request, check_compute(compute).n_threads)
     leakage = split.leakage
     said = {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}

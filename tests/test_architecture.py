@@ -49,6 +49,7 @@ LEVELS = {
     "splits": 2,
     "datasets": 4,  # a study carries the published propensities
     "propensity": 3,
+    "reading": 3,
     "ranking": 3,
     "metrics": 4,
     "baselines": 4,
@@ -101,7 +102,7 @@ SAME_LEVEL = {
     "_registry": {"errors"},
     "_border": {"errors"},
     "_compute": {"errors", "_checks", "_border"},
-    "ranking": {"adapters"},
+    "ranking": {"adapters", "reading"},
     "exposure_log": {"_impressions"},
     "_quadrature": {"_types"},
 }
@@ -120,10 +121,12 @@ THIRD_PARTY = {
     "datasets": {"pandas", "pooch"},
     "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},
     "_compute": {"threadpoolctl", "tqdm"},
+    "reading": {"pandas", "narwhals"},
+    "reading._columns": {"pyarrow"},
+    "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
     "ranking._candidates": {"narwhals"},
     "ranking._kernels_numba": {"numba"},
-    "ranking._lists": {"pandas"},
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
@@ -397,4 +400,4 @@ def test_the_rules_refuse_what_they_should_refuse():
     assert not check("ranking._exact", "ipseval.propensity._base")
     assert not check("ranking._exact", "ipseval.ranking")
     assert not check("ranking._exact", "ipseval")
-    assert allowed("ranking._lists") == {"numpy", "pandas"}
+    assert allowed("ranking._candidates") == {"numpy", "narwhals"}

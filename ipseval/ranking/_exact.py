@@ -17,13 +17,14 @@ from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
 from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._lists import is_list_frame, rank_lists
+from ipseval.ranking._lists import SettledLists, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampled import rank_sampled
 from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
 from ipseval.ranking._targets import Targets
+from ipseval.reading import Lists
 from ipseval.splits import Split
 from ipseval.splits._base import check_split
 
@@ -52,7 +53,8 @@ def rank_positives(
           DataFrame with ids as labels, or a scipy.sparse matrix, in which an entry that is not stored is 0;
         * a (user_factors, item_factors[, item_bias]) tuple, the fastest, in single or double precision;
         * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
-        * a top-K frame with columns user, item and rank or score: ranks beyond K are censored;
+        * a top-K frame with columns user, item and rank or score: ranks beyond K are censored; `Lists` of
+          other forms, and with items that are no candidates;
         * a trained model of a library that `ipseval.adapters` knows;
         * RankedPositives, which are returned as they are.
         Scores are real numbers, higher is better, and keep their order and their ties whatever their type;
@@ -93,7 +95,7 @@ def rank_positives(
     """
     check_split(split)
     resources = Resources(check_compute(compute), progress, name)
-    adapted = adapt(model, split, name=name)
+    adapted = model if isinstance(model, (Lists, SettledLists)) else adapt(model, split, name=name)
     with _named(name):
         return _ranked(adapted, split, candidates, allowed_items, resources)
 
@@ -119,8 +121,9 @@ def _ranked(
             raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
         return model
     targets = Targets.from_split(split)
+    is_lists = isinstance(model, (Lists, SettledLists)) or is_list_frame(model)
     if isinstance(candidates, SampledCandidates):
-        if allowed_items is not None or is_list_frame(model):
+        if allowed_items is not None or is_lists:
             raise InputError(f"{name}: sampled candidates need scores of all items, and no allowed_items.")
         return rank_sampled(as_scorer(model, split, name), split, targets, candidates, resources)
     lists = as_candidate_lists(candidates, split, name)
@@ -131,7 +134,7 @@ def _ranked(
         targets = listed(targets, lists)
     elif allowed is not None:
         targets = restricted(targets, allowed)
-    if is_list_frame(model):
+    if is_lists:
         return rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name)
     scorer = as_scorer(model, split, name)
     kernels = kernels_for(resources.compute.engine, len(targets.user) * split.n_items)

@@ -2,27 +2,143 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ipseval._checks import examples
-from ipseval._columns import columns_of
-from ipseval._types import AnyArray, IntArray
-from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval._counts import Count, some
+from ipseval._ids import places
+from ipseval._types import AnyArray, BoolArray, IntArray
+from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._candidates import CandidateLists, frame_columns
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._targets import Targets
+from ipseval.reading import Lists
 from ipseval.splits import Split
+
+TAKES = "ipseval.Lists or read_lists"
 
 
 def is_list_frame(model: Any) -> bool:
     """Return whether `model` is a data frame with columns user, item and rank or score."""
     columns = frame_columns(model)
     return {"user", "item"} <= columns and bool(columns & {"rank", "score"})
+
+
+@dataclass(frozen=True, eq=False)
+class SettledLists:
+    """The entries of lists in the id space of a split, after what their options say of the others.
+
+    Attributes
+    ----------
+    user, item : (n,) int arrays
+        Codes; −1 for an item that is not in the split and keeps its place.
+    order : (n,) array
+        The better the lower.
+    seen : (n,) bool array
+        Training items of their user, which keep their places.
+    unknown : str
+        What to do with entries that are no candidates: as in `Lists`.
+    counted : tuple of Count
+    """
+
+    user: IntArray
+    item: IntArray
+    order: AnyArray
+    seen: BoolArray
+    unknown: str
+    counted: tuple[Count, ...] = ()
+
+    def select(self, keep: BoolArray, *counted: Count) -> SettledLists:
+        """Return the chosen entries, with what was counted."""
+        user, item, order = self.user[keep], self.item[keep], self.order[keep]
+        return SettledLists(user, item, order, self.seen[keep], self.unknown, self.counted + some(*counted))
+
+
+def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
+    """Return the entries that stay in the id space of a split, and what is wrong with the lists."""
+    problems = list(lists.problems)
+    entries, counted = lists.entries, list(lists.counted)
+    user = _codes(entries.user, entries.user_ids, split.user_ids, "users", problems)
+    item = _codes(entries.item, entries.item_ids, split.item_ids, "items", problems)
+    keep = np.ones(user.size, dtype=bool)
+    drops = lists.unknown != "raise"
+    for what, codes, ids, own in (
+        ("users", user, entries.user_ids, entries.user),
+        ("items", item, entries.item_ids, entries.item),
+    ):
+        strange = (codes < 0) & (own >= 0) & keep
+        if not strange.any() or ids is None:
+            continue
+        if not drops:
+            others = ids[np.unique(own[strange])]
+            known = split.user_ids if what == "users" else split.item_ids
+            problems.append(
+                Problem(
+                    f"{int(strange.sum()):,} of {user.size:,} entries have {what} unknown to the split "
+                    f"({others.size:,} {what}: {examples(others)}; the split has {examples(known)})",
+                    "Pass {unknown=drop} to leave them out"
+                    + ("" if what == "users" else ", {unknown=candidate} to let them compete"),
+                )
+            )
+        elif what == "users" or lists.unknown == "drop":
+            counted += some(
+                Count(f"entries with {what} unknown to the split, left out", int(strange.sum()), user.size)
+            )
+            keep &= ~strange
+        else:
+            words = "entries with items unknown to the split, added as candidates"
+            counted += some(Count(words, int(strange.sum()), user.size))
+    seen = _seen(user, item, split)
+    if seen.any() and lists.seen == "raise":
+        pair = (split.user_ids[user[seen][0]], split.item_ids[item[seen][0]])
+        problems.append(
+            Problem(
+                f"{int(seen.sum()):,} of {user.size:,} entries are training items of their user (first: "
+                f"{examples(pair)}), which are no candidates",
+                "Pass {seen=drop} to leave them out, {seen=keep} to let them keep their places",
+            )
+        )
+    elif seen.any() and lists.seen == "drop":
+        counted.append(
+            Count(
+                "entries that are training items of their user, left out", int((seen & keep).sum()), user.size
+            )
+        )
+        keep &= ~seen
+    elif seen.any():
+        counted.append(
+            Count("entries that are training items of their user, kept", int(seen.sum()), user.size)
+        )
+    known = keep & (user >= 0)
+    settled = SettledLists(user, item, entries.order, seen & known, lists.unknown, tuple(counted))
+    return settled.select(known), problems
+
+
+def _codes(codes: IntArray, ids: Any, wanted: AnyArray, what: str, problems: list[Problem]) -> IntArray:
+    """Return the codes of the split, −1 for an id that it does not have."""
+    if ids is None:
+        if codes.size and codes.max() >= wanted.size:
+            raise InputError(
+                f"the lists have {int(codes.max()) + 1:,} rows and the split {wanted.size:,} {what}; pass "
+                f"{what}=, the ids of the rows."
+            )
+        return codes
+    try:
+        place = places(ids, wanted, f"the {what} of the lists")
+    except InputError as error:
+        problems.append(Problem(str(error).rstrip(".").replace(". ", "; ")))
+        return np.full(codes.size, -1, dtype=np.int64)
+    return np.append(place, -1)[codes]
+
+
+def _seen(user: IntArray, item: IntArray, split: Split) -> BoolArray:
+    known = (user >= 0) & (item >= 0)
+    return known & np.isin(user * np.int64(split.n_items) + item, split.excluded.pair_key)
 
 
 def rank_lists(
@@ -34,72 +150,92 @@ def rank_lists(
     allowed: IntArray | None = None,
     name: str,
 ) -> RankedPositives:
-    """Return ranks of the test positives in top-K lists.
+    """Return ranks of the test positives in top-K lists: `Lists`, settled lists, or a frame of them.
 
-    The list of a user is ordered by `rank` (1-based, ascending) or, without it, by `score` (descending, ties
-    counted). K is the length of the longest list; shorter lists are padded with misses, and a positive that
-    is not in its user's list gets rank K + 1, which only says "beyond K". Lists of all candidates give the
-    whole ranking.
+    The list of a user is ordered by `rank` or, without it, by `score` (descending), ties counted. K is the
+    length of the longest list; shorter lists are padded with misses, and a positive that is not in its user's
+    list gets rank K + 1, which only says "beyond K". Lists of all candidates give the whole ranking.
     """
-    by_rank = "rank" in frame_columns(model)
-    try:
-        log = Interactions.from_frame(model, users=split.user_ids, items=split.item_ids)
-        order_by = _numbers(model, "rank" if by_rank else "score")
-    except InputError as error:
-        raise InputError(f"{name} (top-K lists): {error}") from None
-    seen = np.isin(log.pair_key, split.excluded.pair_key)
-    if seen.any():
-        pair = (split.user_ids[log.user[seen][0]], split.item_ids[log.item[seen][0]])
-        raise InputError(
-            f"{name}: {int(seen.sum())} entries of the lists are training items of their user (first: "
-            f"{examples(pair)}), which are no candidates; remove them when recommending."
-        )
-    _check_candidates(log, lists, allowed, name)
-    n_above, n_tied = ranks_within_group(log.user, -order_by if by_rank else order_by)
-    if by_rank:
-        _check_ranks(log, order_by, n_above, n_tied, name)
-    length = int(log.activity.max())
-    order = np.argsort(log.pair_key)
-    keys, wanted = log.pair_key[order], targets.user * np.int64(split.n_items) + targets.item
-    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    found, row = keys[place] == wanted, order[place]
-    n_above, n_tied = np.where(found, n_above[row], length), np.where(found, n_tied[row], 0)
-    if (log.activity >= targets.candidates_by_user)[targets.user].all():  # the lists hold all candidates
-        return targets.ranked(n_above, n_tied, list_length=log.activity)
-    return targets.ranked(n_above, n_tied, max_rank=length, list_length=log.activity)
+    if not isinstance(model, SettledLists):
+        model = settled_lists({name: model}, split)[name]
+    entries = _among_candidates(model, split, lists, allowed, name)
+    n_above, n_tied = ranks_within_group(entries.user, -entries.order)
+    size = np.bincount(entries.user, minlength=split.n_users)
+    length = int(size.max(initial=0))
+    rows = np.flatnonzero(entries.item >= 0)
+    key = entries.user[rows] * np.int64(split.n_items) + entries.item[rows]
+    by_key = np.argsort(key)
+    keys, wanted = key[by_key], targets.user * np.int64(split.n_items) + targets.item
+    place = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
+    found = keys[place] == wanted if keys.size else np.zeros(wanted.size, dtype=bool)
+    row = rows[by_key[place]] if keys.size else np.zeros(wanted.size, dtype=np.int64)
+    above = np.full(wanted.size, length)
+    tied = np.zeros(wanted.size, dtype=np.int64)
+    above[found], tied[found] = n_above[row[found]], n_tied[row[found]]
+    said = {"list_length": size, "counted": entries.counted}
+    proper = np.bincount(entries.user[(entries.item >= 0) & ~entries.seen], minlength=split.n_users)
+    whole = (proper >= targets.candidates_by_user) & (proper == size)  # the list holds all candidates alone
+    if whole[targets.user].all():
+        return targets.ranked(above, tied, **said)
+    return targets.ranked(above, tied, max_rank=length, **said)
 
 
-def _check_candidates(
-    log: Interactions, lists: CandidateLists | None, allowed: IntArray | None, name: str
-) -> None:
-    """Raise `InputError` when a list holds an item that does not compete."""
+def settled_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
+    """Return the models with lists brought into the id space of the split.
+
+    Raises
+    ------
+    ProblemsError
+        With all that is wrong with the lists of all models.
+    """
+    found: dict[str, Any] = {}
+    wrong: dict[str, list[Problem]] = {}
+    for name, model in models.items():
+        found[name] = model
+        if isinstance(model, Lists) or is_list_frame(model):
+            lists = model if isinstance(model, Lists) else Lists(model, gaps="raise")
+            found[name], problems = settle(lists, split)
+            if problems:
+                wrong[name] = problems
+    if len(wrong) == 1:
+        ((name, problems),) = wrong.items()
+        raise ProblemsError(f"{name} (top-K lists)", problems, TAKES)
+    if wrong:
+        every = [Problem(f"{name}: {one.what}", one.way_out) for name, own in wrong.items() for one in own]
+        raise ProblemsError("the top-K lists", every, TAKES)
+    return found
+
+
+def _among_candidates(
+    entries: SettledLists,
+    split: Split,
+    lists: CandidateLists | None,
+    allowed: IntArray | None,
+    name: str,
+) -> SettledLists:
+    """Return the entries that compete, or raise `InputError` when a list holds others."""
+    if lists is None and allowed is None:
+        return entries
+    inside = np.zeros(entries.user.size, dtype=bool)
+    known = (entries.item >= 0) & ~entries.seen
     if lists is not None:
-        inside = lists.contains(log.user, log.item, log.n_items)
+        inside[known] = lists.contains(entries.user[known], entries.item[known], split.n_items)
     elif allowed is not None:
-        inside = np.isin(log.item, allowed)
-    else:
-        return
-    if not inside.all():
-        pair = (log.user_ids[log.user[~inside][0]], log.item_ids[log.item[~inside][0]])
-        raise InputError(
-            f"{name}: {int((~inside).sum()):,} entries of the lists are not candidates (first: "
-            f"{examples(pair)}); recommend among the candidates only."
-        )
-
-
-def _numbers(frame: Any, column: str) -> AnyArray:
-    """Return a column of numbers; infinite scores are scores, NaN is not."""
-    values = columns_of(frame, [column])[column]
-    if values.dtype.kind not in "iuf":
-        raise InputError(f"column {column!r} must be numeric; got {values.dtype}.")
-    return values.astype(np.float64) if column == "rank" else values
-
-
-def _check_ranks(log: Interactions, rank: AnyArray, n_above: IntArray, n_tied: IntArray, name: str) -> None:
-    wrong = (rank != n_above + 1) | (n_tied > 0)
-    if wrong.any():
-        user = pd.unique(log.user_ids[log.user[wrong]])
-        raise InputError(
-            f"{name}: the ranks of {user.size} users are not 1, 2, 3, … without gap or repetition "
-            f"(e.g. user {examples(user)})."
-        )
+        inside[known] = np.isin(entries.item[known], allowed)
+    outside = known & ~inside
+    if not outside.any() or entries.unknown == "candidate":
+        return entries
+    if entries.unknown == "drop":
+        count = Count("entries that are no candidates, left out", int(outside.sum()), outside.size)
+        return entries.select(~outside, count)
+    pair = (split.user_ids[entries.user[outside][0]], split.item_ids[entries.item[outside][0]])
+    raise ProblemsError(
+        name,
+        [
+            Problem(
+                f"{int(outside.sum()):,} entries of the lists are not candidates (first: {examples(pair)})",
+                "Recommend among the candidates only, or pass {unknown=drop} to leave them out",
+            )
+        ],
+        TAKES,
+    )

@@ -73,9 +73,12 @@ def right(folder: Path) -> dict[str, Any]:
     )
     study_file = folder / "study.toml"
     frame.to_csv(folder / "log.csv", index=False)
+    lists = pd.DataFrame({"user": USERS[:2], "item": ITEMS[:2], "rank": [1, 1]})
+    lists.to_csv(folder / "lists.csv", index=False)
     study_file.write_text(STUDY)
     return {
-        "correction": correction.correct_path(corrected),
+        "correction": correction.correct_path(corrected), "read.source": frame, "Lists.source": lists,
+        "read_lists.path": folder / "lists.csv", "Problem.what": "3 rows repeat",
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "split_sliding.test": "30D", "split_sliding.train": "90D", "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,

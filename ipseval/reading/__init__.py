@@ -1,0 +1,11 @@
+"""Reading what users have: logs, lists and ids from files, frames, queries and arrays."""
+
+from __future__ import annotations
+
+from ipseval._border import guard
+from ipseval.reading._lists import Lists, read_lists
+from ipseval.reading._log import read
+
+__all__ = ["Lists", "read", "read_lists"]
+
+guard(__name__)

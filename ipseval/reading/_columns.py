@@ -1,0 +1,379 @@
+"""Columns as codes of ids, numbers, times and truth values; what does not fit becomes a `Problem`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._checks import examples
+from ipseval._ids import HEADERS, as_ids, mixed
+from ipseval._types import AnyArray, BoolArray, IntArray
+from ipseval.errors import InputError, Problem
+
+Units = Literal["auto", "s", "ms", "us", "ns", "none"]
+UNITS = ("auto", "s", "ms", "us", "ns", "none")
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+FIRST, LAST = 315_532_800, 4_102_444_800  # 1980 and 2100, in seconds since 1970
+DENSE = 8  # whole numbers that lie this close are coded by a table instead of a hash
+_CANONICAL = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """A column of ids.
+
+    Attributes
+    ----------
+    codes : (n,) int64 array
+        Places in `ids`, −1 where the id is missing.
+    ids : array
+        The distinct ids, sorted.
+    """
+
+    codes: IntArray
+    ids: AnyArray
+
+    @property
+    def missing(self) -> BoolArray:
+        """Rows without an id."""
+        return self.codes < 0
+
+
+def encoded(column: Any, name: str, *, from_text: bool = False) -> Ids:
+    """Return a column (of narwhals) as codes of its distinct ids.
+
+    `from_text`: the column comes from a text file, where whole numbers are ids if all entries are such, as
+    they are written: 007 is text, and so are all ids beside it.
+
+    Raises
+    ------
+    InputError
+        For ids of several types, and for what cannot be an id.
+    """
+    native = column.to_native()
+    arrow = _as_arrow(native)
+    found = None
+    if arrow is not None:
+        found = _of_arrow(arrow, name)
+    if found is None:
+        found = _of_array(_with_missing(native, column), name)
+    return Ids(*_as_numbers(found)) if from_text else found
+
+
+def _as_arrow(native: Any) -> Any:
+    """Return a column as an Arrow array without copying where that can be; None where it cannot."""
+    if find_spec("pyarrow") is None:
+        return None
+    import pyarrow
+
+    try:
+        if isinstance(native, (pyarrow.ChunkedArray, pyarrow.Array)):
+            return native
+        if hasattr(native, "to_arrow"):
+            return native.to_arrow()
+        if isinstance(native, pd.Series) and not isinstance(native.dtype, np.dtype):
+            return pyarrow.chunked_array([pyarrow.array(native, from_pandas=True)]) if len(native) else None
+        if isinstance(native, pd.Series) and native.dtype == object:
+            return pyarrow.array(native, from_pandas=True)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, TypeError):
+        pass  # several types in one column: the slow way names them
+    return None
+
+
+def _of_arrow(column: Any, name: str) -> Ids | None:
+    """Return codes of an Arrow column of text, dictionary or whole numbers; None for other types."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_dictionary(kind) or _is_text(types, kind):
+        if not types.is_dictionary(kind):
+            column = compute.dictionary_encode(column)
+        if isinstance(column, pyarrow.ChunkedArray):
+            column = column.unify_dictionaries().combine_chunks()
+        if isinstance(column, pyarrow.ChunkedArray):  # none or several chunks remain
+            column = pyarrow.concat_arrays(column.chunks) if column.num_chunks else None
+        if column is None or not _is_text(types, column.dictionary.type):
+            return None
+        indices = column.indices
+        if indices.null_count:
+            indices = indices.fill_null(-1)
+        return _sorted(indices.to_numpy().astype(np.int64, copy=False), column.dictionary)
+    if types.is_integer(kind) and kind != pyarrow.uint64():
+        missing = column.is_null().to_numpy() if column.null_count else None
+        values = (column.fill_null(0) if column.null_count else column).to_numpy().astype(np.int64)
+        return _of_integers(values, missing)
+    return None
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _sorted(codes: IntArray, dictionary: Any) -> Ids:
+    """Return codes of the sorted distinct texts, of codes of a dictionary that may hold more, or repeats."""
+    import pyarrow
+    from pyarrow import compute
+
+    known = compute.dictionary_encode(dictionary)  # a dictionary may repeat a text
+    place = known.indices.fill_null(-1).to_numpy().astype(np.int64)
+    used = np.zeros(len(known.dictionary) + 1, dtype=bool)
+    used[np.append(place, -1)[np.flatnonzero(_present(codes, place.size))]] = True
+    kept = np.flatnonzero(used[:-1])
+    texts = known.dictionary.take(pyarrow.array(kept))
+    order = compute.sort_indices(texts).to_numpy().astype(np.int64)
+    rank = np.full(used.size, -1, dtype=np.int64)
+    rank[kept[order]] = np.arange(kept.size)
+    ids = np.empty(kept.size, dtype=object)
+    ids[:] = texts.take(pyarrow.array(order)).to_pylist()
+    return Ids(np.append(rank[place], -1)[codes], ids)
+
+
+def _present(codes: IntArray, size: int) -> BoolArray:
+    """Return which codes below `size` occur; −1 does not count."""
+    found = np.zeros(size + 1, dtype=bool)
+    found[codes] = True
+    return found[:-1]
+
+
+def _of_integers(values: IntArray, missing: BoolArray | None) -> Ids:
+    """Return codes of whole numbers: by a table where they lie close together, otherwise by a hash."""
+    kept = values if missing is None else values[~missing]
+    if not kept.size:
+        return Ids(np.full(values.size, -1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    low, high = int(kept.min()), int(kept.max())
+    if high - low < DENSE * kept.size:
+        present = np.zeros(high - low + 1, dtype=bool)
+        present[kept - low] = True
+        place = np.cumsum(present) - 1
+        codes, ids = place[kept - low], np.flatnonzero(present) + low
+    else:
+        codes, ids = pd.factorize(kept.astype(np.int64, copy=False), sort=True)
+    if missing is None:
+        return Ids(codes.astype(np.int64, copy=False), ids)
+    every = np.full(values.size, -1, dtype=np.int64)
+    every[~missing] = codes
+    return Ids(every, ids)
+
+
+def _with_missing(native: Any, column: Any) -> AnyArray:
+    """Return a column as an array; missing entries stay missing."""
+    if isinstance(native, pd.Series):
+        numeric = isinstance(native.dtype, np.dtype) and native.dtype != object
+        return native.to_numpy() if numeric else native.astype(object).to_numpy()
+    array: AnyArray = column.to_numpy()
+    return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def _of_array(values: AnyArray, name: str) -> Ids:
+    missing = np.asarray(pd.isna(values))
+    kept = as_ids(values[~missing] if missing.any() else values, name, complete=True)
+    if kept.dtype.kind == "f" and (kept == np.floor(kept)).all() and (np.abs(kept) < 2**53).all():
+        kept = kept.astype(np.int64)  # whole numbers beside missing ones, as pandas holds them
+    if kept.dtype.kind in "iu" and kept.dtype != np.uint64:
+        found = _of_integers(kept.astype(np.int64, copy=False), None)
+    else:
+        try:
+            found = Ids(*pd.factorize(kept, sort=True))
+        except TypeError:
+            raise mixed(kept, name) from None
+    codes = np.full(values.size, -1, dtype=np.int64)
+    codes[~missing] = found.codes
+    return Ids(codes, found.ids)
+
+
+def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
+    """Return ids of a text file as whole numbers where all of them are such."""
+    matches = [_CANONICAL.fullmatch(one) for one in found.ids.tolist()]
+    numbers = np.array([int(one[1]) for one in matches if one], dtype=np.int64)
+    if not found.ids.size or not all(matches) or np.unique(numbers).size < numbers.size:
+        return found.codes, found.ids
+    order = np.argsort(numbers)
+    rank = np.empty(order.size + 1, dtype=np.int64)
+    rank[order], rank[-1] = np.arange(order.size), -1
+    return rank[found.codes], numbers[order]
+
+
+def header_problem(found: Ids, name: str) -> Problem | None:
+    """Return the problem of a header that was read as data: one name of a column among numbers."""
+    ids = found.ids
+    if ids.dtype != object or ids.size < 2 or not isinstance(ids[0], str):
+        return None
+    is_name = np.array([one in HEADERS for one in ids.tolist()])
+    if is_name.sum() != 1 or not pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():
+        return None
+    row = int(np.flatnonzero(found.codes == np.flatnonzero(is_name)[0])[0])
+    return Problem(
+        f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}, and the other "
+        f"{ids.size - 1:,} ids are numbers",
+        "Read the file by its path with {header=True}, or without that row",
+    )
+
+
+def rows_said(mask: BoolArray, limit: int = 3) -> str:
+    """Return the first rows of a mask in words, counted from 0."""
+    rows = np.flatnonzero(mask)
+    shown = ", ".join(f"{row:,}" for row in rows[:limit]) + (", …" if rows.size > limit else "")
+    return f"first: row{'s' if rows.size > 1 else ''} {shown}"
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A column of numbers, NaN or a mask where they are missing, and what does not fit."""
+
+    values: AnyArray
+    missing: BoolArray
+    problem: Problem | None = None
+    said: str = ""
+
+
+def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Numbers:
+    """Return a column of numbers; text that holds numbers is one, and what is none is named and counted.
+
+    `infinite`: infinite ones are numbers as well.
+    """
+    values = _with_missing(column.to_native(), column)
+    missing = np.asarray(pd.isna(values))
+    if values.dtype.kind in "iub" and values.dtype != np.uint64:
+        return Numbers(values.astype(np.int64), missing)
+    parsed = pd.to_numeric(
+        pd.Series(values, dtype=object if values.dtype == object else None), errors="coerce"
+    )
+    if values.dtype.kind in "mMc":  # a date is no number of something
+        parsed = pd.Series(np.full(values.size, np.nan))
+    array = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
+    odd = ~missing & ~(~np.isnan(array) if infinite else np.isfinite(array))
+    if odd.any():
+        problem = Problem(
+            f"{int(odd.sum()):,} of {values.size:,} entries of {name} are no finite numbers "
+            f"({rows_said(odd)}: {examples(values[odd][:1])})",
+            f"Correct them, or choose another column by {{{role}}}",
+        )
+        return Numbers(array, missing, problem)
+    if not missing.any() and parsed.dtype.kind in "iu":
+        array = parsed.to_numpy()
+    return Numbers(array, missing)
+
+
+def times(column: Any, name: str, units: Units) -> Numbers:
+    """Return a column of times: dates where they are such, or are told to be; else numbers."""
+    native = column.to_native()
+    values = _dates(native, column)
+    if values is None:
+        raw = _with_missing(native, column)
+        missing = np.asarray(pd.isna(raw))
+        is_text = raw.dtype == object and any(isinstance(one, str) for one in raw[~missing][:1])
+        if is_text and pd.to_numeric(pd.Series(raw[~missing][:1]), errors="coerce").isna().all():
+            return _of_written(raw, missing, name)
+        found = numbers(column, name, "timestamp")
+        return found if found.problem else _in_units(found, name, units)
+    missing = np.isnat(values)
+    return Numbers(values, missing, None, "dates")
+
+
+def _dates(native: Any, column: Any) -> AnyArray | None:
+    """Return a column of dates as datetime64, with a time zone turned into UTC; None for other columns."""
+    import narwhals as nw
+
+    dtype = column.dtype
+    if isinstance(native, pd.Series) and native.dtype == object:
+        first = native.dropna()
+        if not len(first) or not hasattr(first.iloc[0], "year"):
+            return None
+        parsed = pd.to_datetime(native, utc=True, errors="coerce")
+        return np.asarray(parsed.dt.tz_localize(None).to_numpy())
+    if dtype == nw.Date:
+        column, dtype = column.cast(nw.Datetime("us")), nw.Datetime("us")
+    if not isinstance(dtype, nw.Datetime) and dtype != nw.Datetime:
+        return None
+    if getattr(dtype, "time_zone", None) is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    values = np.asarray(column.to_numpy())
+    return values if values.dtype.kind == "M" else values.astype("datetime64[ns]")
+
+
+def _of_written(raw: AnyArray, missing: BoolArray, name: str) -> Numbers:
+    """Return times that are written out as ISO 8601, with or without a time zone (then it is UTC)."""
+    parsed = pd.to_datetime(pd.Series(raw), utc=True, errors="coerce", format="ISO8601")
+    values = parsed.dt.tz_localize(None).to_numpy()
+    odd = np.isnat(values) & ~missing
+    if odd.any():
+        problem = Problem(
+            f"{int(odd.sum()):,} of {raw.size:,} entries of {name} are no times as ISO 8601 writes them, "
+            f"such as '2026-03-01T12:00:00+01:00' ({rows_said(odd)}: {examples(raw[odd][:1])})",
+            "Write them so, or turn them into dates",
+        )
+        return Numbers(values, missing, problem)
+    return Numbers(values, missing, None, "dates")
+
+
+def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
+    """Return times that are numbers in nanoseconds since 1970, where their unit is given or plain to see."""
+    values = found.values
+    kept = values[~found.missing]
+    if units == "auto":
+        units = "none"
+        if kept.size:
+            low, high = kept.min(), kept.max()
+            for unit, factor in NANOSECONDS.items():
+                per_second = 10**9 // factor
+                if low >= FIRST * per_second and high < LAST * per_second:
+                    units = unit  # type: ignore[assignment]  # a key of NANOSECONDS
+    if units == "none":
+        return Numbers(values, found.missing, None, "numbers")
+    factor = NANOSECONDS[units]
+    limit = (2**63 - 1) // factor
+    late = ~found.missing & (np.abs(values) > limit)
+    if late.any():
+        problem = Problem(
+            f"{int(late.sum()):,} of {values.size:,} entries of {name} lie beyond the year 2262 as "
+            f"{WORDS[units]} ({rows_said(late)}: {examples(values[late][:1])})",
+            "Give their unit by {units}, or keep the numbers by {units=none}",
+        )
+        return Numbers(values, found.missing, problem)
+    whole = np.where(found.missing, 0, values)
+    rest = whole - np.floor(whole)  # apart from the whole part, as doubles do not hold both in nanoseconds
+    scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
+    dates = scaled.view("datetime64[ns]")
+    dates[found.missing] = np.datetime64("NaT")
+    return Numbers(dates, found.missing, None, f"{WORDS[units]} since 1970")
+
+
+def truths(column: Any, name: str, role: str) -> Numbers:
+    """Return a column of True and False, 1 and 0, or these as text, as a mask."""
+    values = _with_missing(column.to_native(), column)
+    missing = np.asarray(pd.isna(values))
+    if values.dtype == bool:
+        return Numbers(values, missing)
+    known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+    distinct, codes = np.unique(values[~missing].astype(str), return_inverse=True)
+    meant = [known.get(one.strip().lower()) for one in distinct.tolist()]
+    mask = np.zeros(values.size, dtype=bool)
+    mask[~missing] = np.array([bool(one) for one in meant], dtype=bool)[codes] if distinct.size else []
+    odd = np.zeros(values.size, dtype=bool)
+    odd[~missing] = np.array([one is None for one in meant], dtype=bool)[codes] if distinct.size else []
+    if not odd.any():
+        return Numbers(mask, missing)
+    problem = Problem(
+        f"{int(odd.sum()):,} of {values.size:,} entries of {name} are neither True and False nor 1 and 0 "
+        f"({rows_said(odd)}: {examples(values[odd][:1])})",
+        f"Make them so, or choose another column by {{{role}}}",
+    )
+    return Numbers(mask, missing, problem)
+
+
+def tried(problems: list[Problem], action: Any, *arguments: Any, **options: Any) -> Any:
+    """Return what an action gives; an `InputError` of it becomes a problem, and None is returned."""
+    try:
+        return action(*arguments, **options)
+    except InputError as error:
+        text = str(error).strip()
+        what, _, way_out = text.rstrip(".").partition(". ")
+        problems.append(Problem(what, way_out))
+        return None
