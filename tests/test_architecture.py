@@ -26,16 +26,21 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "ipseval"
 
 LEVELS = {
-    "errors": 0,
-    "_types": 0,
-    "_checks": 0,
-    "_counts": 0,
-    "_ids": 0,
-    "_columns": 0,
-    "_border": 0,
-    "_registry": 0,
-    "_version": 0,
-    "_compute": 0,
+    **dict.fromkeys(
+        (
+            "errors",
+            "_types",
+            "_checks",
+            "_counts",
+            "_ids",
+            "_columns",
+            "_border",
+            "_registry",
+            "_version",
+            "_compute",
+        ),
+        0,
+    ),
     "_artefacts": 1,
     "_codec": 2,
     "_files": 2,
