@@ -26,27 +26,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "ipseval"
 
 LEVELS = {
-    **dict.fromkeys(
-        (
-            "errors",
-            "_types",
-            "_checks",
-            "_counts",
-            "_ids",
-            "_columns",
-            "_border",
-            "_registry",
-            "_version",
-            "_compute",
-        ),
-        0,
-    ),
+    **dict.fromkeys(("errors", "_types", "_checks", "_counts", "_ids", "_columns", "_border"), 0),
+    **dict.fromkeys(("_registry", "_version", "_compute", "_quadrature"), 0),
     "_artefacts": 1,
     "_codec": 2,
     "_files": 2,
     "plots": 1,
     "report": 2,
-    "_quadrature": 0,
     "interactions": 1,
     "_impressions": 2,
     "exposure_log": 2,
