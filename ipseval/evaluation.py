@@ -132,19 +132,15 @@ def evaluate(
         "allowed_items": allowed_items,
         "compute": compute,
     }
-    ranks = {
-        name: rank_positives(model, split, name=name, **options)
-        for name, model in settled_lists(models, split).items()
-    }
+    settled = settled_lists(models, split)
+    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in settled.items()}
     evaluation = _evaluated(ranks, request, check_compute(compute).n_threads)
-    leakage = split.leakage
-    said = {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
     return replace(
         evaluation,
         training=training,
         segments=segment(evaluation, groups) if groups else {},
         counted=split.counted + evaluation.counted,
-        provenance={**evaluation.provenance, **said},
+        provenance=evaluation.provenance | _leakage(split),
     )
 
 
@@ -182,6 +178,11 @@ def evaluate_ranks(
     )
     evaluation = _evaluated(ranks, request, n_threads)
     return evaluation if by is None else replace(evaluation, segments=segment(evaluation, by))
+
+
+def _leakage(split: Split) -> dict[str, str]:
+    leakage = split.leakage
+    return {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
 
 
 def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:
