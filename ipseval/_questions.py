@@ -99,10 +99,15 @@ class Questions(Reported):
             standard_errors=standard_errors,
         )
 
-    def tipping_points(self, gamma: npt.ArrayLike | None = None) -> pd.DataFrame:
-        """Return where pairs of recommenders swap as γ varies (default grid −1 … 3 in steps of .02)."""
+    def tipping_points(
+        self, gamma: npt.ArrayLike | None = None, *, reference: str | None = None
+    ) -> pd.DataFrame:
+        """Return where pairs of recommenders swap as γ varies (default grid −1 … 3 in steps of .02).
+
+        `reference`: only the pairs with this recommender.
+        """
         grid = np.linspace(-1, 3, 201) if gamma is None else gamma
-        found = self.sensitivity(grid, standard_errors=False).tipping_points()
+        found = self.sensitivity(grid, standard_errors=False).tipping_points(reference)
         return with_trust(found, self.estimates)
 
     def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:

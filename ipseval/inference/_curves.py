@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Curves:
     linear: list[LinearGroup]
     others: list[tuple[str, Metric, Estimator]]
     is_probability: bool
+    _by_level: dict[LinearGroup, FloatArray] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -125,7 +126,7 @@ class Curves:
                 names = tuple(group.keys[place] for place in chosen)
                 linear.append(LinearGroup(group.form, names, group.contributions[:, chosen]))
         others = [one for one in self.others if (one[0], one[1].label, one[2].label) in keys]
-        return replace(self, linear=linear, others=others)
+        return replace(self, linear=linear, others=others, _by_level={})
 
     def _weights(self, gamma: FloatArray, weighted: bool) -> tuple[FloatArray, FloatArray]:
         """Return 1/P of each level and d ln P/dγ, (n_gamma, n_levels)."""
@@ -136,12 +137,8 @@ class Curves:
         return 1 / np.array([p for p, _ in found]), np.array([slope for _, slope in found])
 
     def _global(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return R and dR/dγ, (n_gamma, n_columns): positives are first added up by level of n*."""
-        form = group.form
-        terms = np.column_stack([group.contributions, np.ones(self.level.size)]) * form.base[:, None]
-        by_level = np.empty((self.chain.level.size, terms.shape[1]))
-        for column in range(terms.shape[1]):
-            by_level[:, column] = np.bincount(self.level, terms[:, column], self.chain.level.size)
+        """Return R and dR/dγ, (n_gamma, n_columns), from sums by level of n*."""
+        form, by_level = group.form, self._sums_by_level(group)
         weights, log_slopes = self._weights(gamma, form.weighted)
         sums = weights @ by_level
         slopes = -(weights * log_slopes) @ by_level
@@ -149,6 +146,16 @@ class Curves:
         slope = (slopes[:, :-1] - ratio * slopes[:, -1:]) / sums[:, -1:]
         volume = 1.0 if form.volume is None else float(form.volume.mean())
         return ratio * volume, slope * volume
+
+    def _sums_by_level(self, group: LinearGroup) -> FloatArray:
+        """Return Σ b c of every column and Σ b at each level of n*, (n_levels, n_columns + 1), added up once."""
+        if group not in self._by_level:
+            terms = np.column_stack([group.contributions, np.ones(self.level.size)]) * group.form.base[:, None]
+            by_level = np.empty((self.chain.level.size, terms.shape[1]))
+            for column in range(terms.shape[1]):
+                by_level[:, column] = np.bincount(self.level, terms[:, column], self.chain.level.size)
+            self._by_level[group] = by_level
+        return self._by_level[group]
 
     def _per_user(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return R and dR/dγ, (n_gamma, n_columns), from blocks of users."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import as_float_vector, check_finite
+from ipseval._checks import as_float_vector, check_choice, check_finite
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
@@ -71,8 +71,10 @@ class Sensitivity:
         grid = f"{len(self.gamma):,} values of γ from {self.gamma[0]:g} to {self.gamma[-1]:g}"
         return f"Sensitivity({len(self._values):,} estimates at {grid}; .frame, .tipping_points())"
 
-    def tipping_points(self) -> pd.DataFrame:
+    def tipping_points(self, reference: str | None = None) -> pd.DataFrame:
         """Return, for every pair of recommenders, the γ at which their order changes, and a sentence.
+
+        `reference`: only the pairs with this recommender.
 
         Sign changes of R_A(γ) − R_B(γ) between neighbouring γ of the grid are refined to 1e-10; two changes
         within one step of the grid are not seen. `model` is the better one at the γ of the evaluation
@@ -83,13 +85,22 @@ class Sensitivity:
         DataFrame
             Columns metric, estimator, model, other, n_tipping, tipping_points (tuple of γ), statement, such
             as "als > bpr holds for γ in [−1, 0.83]", note (why not to trust it, in an `Evaluation`).
+
+        Raises
+        ------
+        UnknownNameError
+            For a reference that is none of the recommenders.
         """
+        if reference is not None:
+            check_choice("reference", reference, dict.fromkeys(key[0] for key in self._values))
         by_cell: dict[tuple[str, str], list[str]] = {}
         for model, metric, estimator in self._values:
             by_cell.setdefault((metric, estimator), []).append(model)
         rows = []
         for (metric, estimator), models in by_cell.items():
             for first, second in combinations(models, 2):
+                if reference not in (None, first, second):
+                    continue
                 keys = ((first, metric, estimator), (second, metric, estimator))
                 rows.append((metric, estimator, *self._tip(*keys), ""))
         return pd.DataFrame(rows, columns=list(TIPPING_COLUMNS))

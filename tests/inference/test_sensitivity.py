@@ -6,6 +6,7 @@ import itertools
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ipseval
@@ -237,3 +238,14 @@ def test_bad_grids_are_refused(gamma, words):
     samples = {name: Sample(one, propensity.at(one.user, one.item)) for name, one in ranks.items()}
     with pytest.raises(InputError, match=words):
         sensitivity(samples, [metric("atop")], [resolve_estimator("snips")], propensity, gamma=gamma)
+
+
+def test_tipping_points_of_one_recommender_are_those_rows_of_all_pairs():
+    evaluation = two_items({"a": (1, 0), "b": (0, 1), "c": (1, 1)})
+    every = evaluation.tipping_points()
+    some = evaluation.tipping_points(reference="b")
+    with_b = every[(every["model"] == "b") | (every["other"] == "b")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(some, with_b, check_exact=True)
+    assert 0 < len(some) < len(every)
+    with pytest.raises(ipseval.UnknownNameError, match="reference"):
+        evaluation.tipping_points(reference="no")
