@@ -165,7 +165,7 @@ class Evaluation(Segmented, Questions):
         diagnostics, appendix = self.diagnostics, []
         if page:
             cards = {one.label: card(one) for one in self.definitions[0]}
-            appendix = appendix_of(self._frame, diagnostics, cards, self._record, self.data)
+            appendix = appendix_of(diagnostics, cards, self._record, self.data)
         made = evaluation_tables(
             self._frame,
             diagnostics,

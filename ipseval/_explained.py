@@ -10,7 +10,7 @@ import pandas as pd
 
 from ipseval._checks import check_positive_int, examples
 from ipseval._verdict import LEVEL
-from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables, forest
+from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables
 
 SYMBOLS = {
     "P": "P is the propensity: the chance that a relevant item is observed.",
@@ -228,14 +228,12 @@ def _data_table(data: pd.DataFrame) -> Table:
 
 
 def appendix_of(
-    frame: pd.DataFrame,
     diagnostics: pd.DataFrame,
     cards: Mapping[str, str],
     provenance: Mapping[str, object],
     data: pd.DataFrame,
 ) -> list[Part]:
-    """Return what only a page has room for: pictures, data, weights, definitions, provenance."""
-    pictures = [forest(part) for _, part in frame.groupby("metric", sort=False)]
+    """Return what only a page has room for: data, weights, definitions, provenance."""
     shown = pd.DataFrame(
         {
             "estimator": diagnostics["estimator"],
@@ -248,8 +246,6 @@ def appendix_of(
     )
     formats = {"effective sample size": ",.1f", "largest share": ".2%", "share of rare items": ".1%"}
     return [
-        Heading("Figures"),
-        *pictures,
         Heading("Data"),
         "What was read, left out and added.",
         _data_table(data),

@@ -115,6 +115,7 @@ def _table(
         verdict.metric,
         words=frozenset(range(len(header) + 1)),
         n_rows=None if fits else n_rows,
+        metric=verdict.metric,
         rest="" if fits else f"and {len(models) - n_rows} more in .frame{not_apart}",
     )
 
@@ -152,6 +153,7 @@ def _column(
             strong=marked and row["model"] == standing.best,
             mark="†" if marked and row["model"] not in standing.leaders else "",
             flag=flag,
+            at=(row["ci_low"], value, row["ci_high"]),
             short=None if of_record else "",
         )
     return cells

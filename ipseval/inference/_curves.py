@@ -148,9 +148,11 @@ class Curves:
         return ratio * volume, slope * volume
 
     def _sums_by_level(self, group: LinearGroup) -> FloatArray:
-        """Return Σ b c of every column and Σ b at each level of n*, (n_levels, n_columns + 1), added up once."""
+        """Return Σ b c of every column and Σ b, by level of n*, (n_levels, n_columns + 1), added up once."""
         if group not in self._by_level:
-            terms = np.column_stack([group.contributions, np.ones(self.level.size)]) * group.form.base[:, None]
+            terms = (
+                np.column_stack([group.contributions, np.ones(self.level.size)]) * group.form.base[:, None]
+            )
             by_level = np.empty((self.chain.level.size, terms.shape[1]))
             for column in range(terms.shape[1]):
                 by_level[:, column] = np.bincount(self.level, terms[:, column], self.chain.level.size)

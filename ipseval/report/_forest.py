@@ -1,4 +1,4 @@
-"""A picture of estimates with their intervals, as SVG: a row per recommender, a mark per estimator."""
+"""A picture of estimates with their intervals, as an SVG file: a row per recommender."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 
 import pandas as pd
 
+from ipseval.report._axis import Axis, shown
 from ipseval.report._escape import visible
-from ipseval.report._tables import Picture
 
 # Okabe and Ito's colours; shapes repeat what colours say.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#B0A000")
@@ -24,21 +24,24 @@ _LONGEST = 30
 _STEP, _TOP, _WIDE, _LETTER = 15, 12, 460, 7.2
 
 
-def forest(frame: pd.DataFrame) -> Picture:
-    """Return the picture of one metric from its tidy rows: model, estimator, estimate, ci_low, ci_high."""
+def forest(frame: pd.DataFrame) -> str:
+    """Return the SVG of one metric from its tidy rows, a mark with its interval for every estimator.
+
+    Columns model, metric, estimator, estimate, ci_low, ci_high.
+    """
     models, estimators = list(dict.fromkeys(frame["model"])), list(dict.fromkeys(frame["estimator"]))
     metric = str(frame["metric"].iloc[0])
     left = 16 + _LETTER * max(len(_short(name)) for name in models)
-    ticks, low, high = _ticks(frame[["estimate", "ci_low", "ci_high"]])
+    axis = Axis.over(frame[["estimate", "ci_low", "ci_high"]].to_numpy().ravel().tolist())
 
     def across(value: float) -> float:
-        return left + _WIDE * (value - low) / (high - low)
+        return left + _WIDE * axis.share(value) / 100
 
     height = _STEP * len(estimators) + 8
     bottom = _TOP + height * len(models)
     width = round(left + _WIDE + 40 + _LETTER * max(map(len, estimators)))
-    shapes = [_text(across(tick), bottom + 16, f"{tick:g}", "middle") for tick in ticks]
-    shapes += [f'<path class="g" d="M{across(tick):.1f} {_TOP}V{bottom}"/>' for tick in ticks]
+    shapes = [_text(across(tick), bottom + 16, shown(tick), "middle") for tick in axis.ticks]
+    shapes += [f'<path class="g" d="M{across(tick):.1f} {_TOP}V{bottom}"/>' for tick in axis.ticks]
     shapes.append(_text(left + _WIDE / 2, bottom + 34, f"{metric}, with its interval", "middle"))
     for row, model in enumerate(models):
         top = _TOP + row * height
@@ -61,31 +64,22 @@ def forest(frame: pd.DataFrame) -> Picture:
         shapes.append(_text(left + _WIDE + 30, y + 4, estimator, "start"))
     style = "text{font:13px system-ui,sans-serif}.g{stroke:#ddd}.i{stroke-width:1.5}"
     tall = max(bottom + 44, _TOP + 18 * len(estimators) + 8)
-    drawn = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{tall}" '
-        f'viewBox="0 0 {width} {tall}"><style>{style}</style>{"".join(shapes)}</svg>'
+    alt = _safe(f"{metric} of every recommender by every estimator, with intervals")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{tall}" role="img" '
+        f'viewBox="0 0 {width} {tall}"><title>{alt}</title><style>{style}</style>'
+        f'<rect width="100%" height="100%" fill="#fff"/>{"".join(shapes)}</svg>\n'
     )
-    alt = f"{metric} of every recommender by every estimator, with intervals"
-    return Picture(alt, drawn.encode("utf-8"), width)
-
-
-def _ticks(frame: pd.DataFrame) -> tuple[list[float], float, float]:
-    """Return round numbers over the range of the values, which starts at 0 where they are close to it."""
-    values = [value for value in frame.to_numpy().ravel().tolist() if math.isfinite(value)] or [0.0, 1.0]
-    low, high = min(values), max(values)
-    low = min(low, 0.0) if low < high - low else low
-    span = (high - low) or abs(high) or 1.0
-    unit = 10 ** math.floor(math.log10(span / 4))
-    step = next(unit * factor for factor in (1, 2, 5, 10) if span / (unit * factor) <= 6)
-    first, last = math.floor(low / step), math.ceil((low + span) / step)
-    ticks = [round(place * step, 12) for place in range(first, last + 1)]
-    return ticks, ticks[0], ticks[-1]
 
 
 def _short(name: str) -> str:
-    shown = visible(name)
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 13]}…{shown[-12:]}"
+    text = visible(name)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 13]}…{text[-12:]}"
 
 
 def _text(x: float, y: float, words: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(visible(words))}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(words)}</text>'
+
+
+def _safe(words: str) -> str:
+    return html.escape(visible(words))

@@ -1,39 +1,15 @@
-"""One self-contained HTML page, or its tables for a notebook."""
+"""Tables and notes as HTML: every text is escaped where an element takes it."""
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from ipseval.report._axis import Axis
+from ipseval.report._bars import bar, column_axis, ticks
 from ipseval.report._escape import visible
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
-
-# The browser is told to load nothing: no script, no request, pictures only from the page itself.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-_STYLE = """
-:root{color-scheme:light}
-body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:72rem;margin:2rem auto;
-padding:0 1rem}
-h1{margin-bottom:.2rem}h2{margin-top:2.5rem;border-bottom:1px solid #ddd;padding-bottom:.2rem}
-.summary{color:#444;margin:0}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;margin:.5rem 0 1.5rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;font-weight:600;padding:.3rem 0}
-th,td{padding:.25rem .8rem;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}
-tbody th{font-weight:400;text-align:left;white-space:normal;overflow-wrap:anywhere;max-width:24rem}
-thead th{border-bottom:2px solid #444;vertical-align:bottom;white-space:normal}
-.words{white-space:normal;text-align:left;min-width:8rem;overflow-wrap:anywhere}
-i{font-style:normal;color:#555}s{text-decoration:none;display:inline-block;width:2.6em;padding-left:.2em;
-text-align:left;color:#555}
-.flag{background:#fff3cd}.warning{border-left:4px solid #b35900;padding:.3rem .8rem;background:#fff3cd}
-.notes{color:#333;font-size:.9rem;padding-left:1.2rem}
-pre{background:#f5f5f5;padding:.8rem;overflow-x:auto;font-size:.85rem;margin:.5rem 0 1rem}
-summary{cursor:pointer}
-figure{margin:0;max-width:100%}img{max-width:100%;height:auto}
-"""
 
 
 class Raw(str):
@@ -42,95 +18,110 @@ class Raw(str):
     __slots__ = ()
 
 
-def to_html(tables: Tables) -> str:
-    """Return one page that loads nothing from elsewhere and runs nothing; all text is escaped."""
-    head = [
-        Raw('<meta charset="utf-8">'),
-        _element("title", tables.title),
-        Raw(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        Raw('<meta name="viewport" content="width=device-width,initial-scale=1">'),
-        Raw(f'<link rel="icon" href="data:,"><style>{_STYLE}</style>'),
-    ]
-    body = [
-        _element("h1", tables.title),
-        *(_element("p", line, kind="summary") for line in tables.summary),
-        *(_element("p", line, kind="warning") for line in tables.warnings),
-        *_parts(tables),
-        *map(_part, tables.appendix),
-    ]
-    page = _element("head", *head) + "\n" + _element("body", *body)
-    return f'<!DOCTYPE html>\n<html lang="en">{page}</html>\n'
-
-
 def to_html_tables(tables: Tables) -> str:
-    """Return the tables and notes alone, for a notebook."""
-    return "\n".join(_parts(tables))
+    """Return verdict, tables and notes alone, for a notebook."""
+    verdict = [element("p", element("b", one.name), " ", " ".join(one.lines)) for one in tables.verdict]
+    return "\n".join([*verdict, *(html_part(part) for part in tables.parts), html_list(tables.legend)])
 
 
-def _parts(tables: Tables) -> list[Raw]:
-    remarks = [_element("p", _element("b", one.name), " ", " ".join(one.lines)) for one in tables.verdict]
-    return [*map(_part, tables.parts), *remarks, _list(tables.legend)]
+def element(name: str, *inside: str, **attributes: str) -> Raw:
+    """Return an element; attributes that are empty are left out, `kind` is its class."""
+    named = {"class" if key == "kind" else key.replace("_", "-"): text for key, text in attributes.items()}
+    given = "".join(f' {key}="{escaped(text)}"' for key, text in named.items() if text)
+    return Raw(f"<{name}{given}>{''.join(map(escaped, inside))}</{name}>")
 
 
-def _element(name: str, *inside: str, kind: str = "", hint: str = "") -> Raw:
-    attributes = (f' class="{kind}"' if kind else "") + (f' title="{_escaped(hint)}"' if hint else "")
-    return Raw(f"<{name}{attributes}>{''.join(map(_escaped, inside))}</{name}>")
-
-
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return a text that no browser reads as markup."""
     return text if isinstance(text, Raw) else html.escape(visible(text))
 
 
-def _part(part: Part) -> Raw:
+def html_part(part: Part, *, page: bool = False) -> Raw:
+    """Return one part of a report; on a `page`, tables can be sorted, and those of a metric filtered."""
     if isinstance(part, Table):
-        return _table(part)
+        return _table(part, page)
     if isinstance(part, Notes):
-        return _list(part.lines)
+        return html_list(part.lines)
     if isinstance(part, Heading):
-        return _element(f"h{part.level}", part.text)
+        return element(f"h{part.level}", part.text, id=part.anchor if part.level == 2 else "")
     if isinstance(part, Code):
-        text = Raw("\n".join(map(_escaped, part.text.split("\n"))))
-        return _element("details", _element("summary", part.name), _element("pre", text))
+        text = Raw("\n".join(map(escaped, part.text.split("\n"))))
+        return element("details", element("summary", part.name), element("pre", text))
     if isinstance(part, Picture):
-        data = base64.b64encode(part.data).decode("ascii")
-        source = f'src="data:image/{part.kind};base64,{data}"'
-        return _element("figure", Raw(f'<img alt="{_escaped(part.alt)}" width="{part.width}" {source}>'))
-    return _element("p", part)
+        return _picture(part)
+    return element("p", part)
 
 
-def _list(lines: Iterable[str]) -> Raw:
-    items = [_element("li", line.strip()) for line in lines]
-    return _element("ul", *items, kind="notes") if items else Raw("")
+def html_list(lines: Iterable[str]) -> Raw:
+    """Return lines as a list; nothing without lines."""
+    items = [element("li", line.strip()) for line in lines]
+    return element("ul", *items, kind="notes") if items else Raw("")
 
 
-def _table(table: Table) -> Raw:
-    signs = [any(row[place].mark for row in table.rows) for place in range(len(table.header))]
-    caption = [_element("caption", table.title)] if table.title else []
-    header = [
-        Raw(f'<th scope="col">{_escaped(name)}{"<s></s>" * sign}</th>')
-        for name, sign in zip(table.header, signs, strict=True)
+def _picture(picture: Picture) -> Raw:
+    size = f'width="100%" height="{picture.height}" role="img" aria-label="{escaped(picture.alt)}"'
+    drawn = Raw(f'<div class="plot"><svg class="p" {size}>{picture.drawn}</svg></div>')
+    line = '<svg class="p c{0}" aria-hidden="true"><line class="l d{0}" x2="28" y1="5" y2="5"/></svg>'
+    keys = [element("li", Raw(line.format(style)), name) for style, name in picture.legend]
+    legend = [element("ul", *keys, kind="legend")] if keys else []
+    caption = [element("figcaption", picture.caption)] if picture.caption else []
+    return element("figure", drawn, *legend, *caption, data_g=picture.metric)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What the cells of a column have in common."""
+
+    marked: bool
+    axis: Axis | None
+    kind: str
+
+
+def _table(table: Table, page: bool) -> Raw:
+    columns = [
+        _Column(
+            any(row[place].mark for row in table.rows),
+            column_axis(table, place) if page else None,
+            "w" if place in table.words and place >= table.n_keys else "",
+        )
+        for place in range(len(table.header))
     ]
-    rows = [_row(table, row, signs) for row in table.rows]
-    shown = _element(
-        "div",
-        _element("table", *caption, _element("thead", _element("tr", *header)), _element("tbody", *rows)),
-        kind="scroll",
-    )
+    kinds = ("s" * bool(page and len(table.rows) > 1 and not table.folded), "f" * bool(page and table.metric))
+    inside = [
+        *([element("caption", table.title)] if table.title and not table.folded else []),
+        element("thead", element("tr", *map(_head, table.header, columns))),
+        element("tbody", *(_row(table, row, columns) for row in table.rows)),
+    ]
+    shown = element("table", *inside, kind=" ".join(filter(None, kinds)))
+    # A wide table scrolls, with the keyboard, too.
+    name = table.title or table.header[0]
+    around = element("div", shown, kind="scroll", tabindex="0", role="group", aria_label=name)
     if table.folded:
-        return _element("details", _element("summary", table.title), shown)
-    return Raw(f"{shown}{_list(table.below)}")
+        return element("details", element("summary", table.title), around)
+    if table.metric:
+        return element("div", around, html_list(table.below), data_g=table.metric)
+    return Raw(f"{around}{html_list(table.below)}")
 
 
-def _row(table: Table, row: tuple[Cell, ...], signs: list[bool]) -> Raw:
+def _head(name: str, column: _Column) -> Raw:
+    axis = Raw(ticks(column.axis)) if column.axis else Raw("")
+    sign = Raw("<s></s>" * column.marked)
+    return element("th", name, sign, axis, scope="col", kind=column.kind, data_n=name if column.axis else "")
+
+
+def _row(table: Table, row: tuple[Cell, ...], columns: list[_Column]) -> Raw:
     cells = []
-    for place, cell in enumerate(row):
+    for place, (cell, column) in enumerate(zip(row, columns, strict=True)):
         if place < table.n_keys:
-            cells.append(Raw(f'<th scope="row">{_escaped(cell.plain)}</th>'))
+            cells.append(element("th", cell.plain, scope="row"))
             continue
-        text = _element("b", cell.text) if cell.strong else Raw(_escaped(cell.text))
-        error = [" ", _element("i", cell.error)] if cell.error else []
-        sign = [_element("s", cell.mark)] if signs[place] else []
-        kind = " ".join(filter(None, ("words" * (place in table.words), "flag" * bool(cell.flag))))
+        text = element("b", cell.text) if cell.strong else Raw(escaped(cell.text))
+        error = [" ", element("i", cell.error)] if cell.error else []
+        sign = [element("s", cell.mark)] if column.marked else []
+        drawn = [Raw(bar(cell, column.axis))] if column.axis else []
+        inside = [element("span", text, *error, *sign), *drawn] if drawn else [text, *error, *sign]
+        kind = " ".join(filter(None, (column.kind, "flag" * bool(cell.flag))))
         hint = "; ".join(filter(None, (cell.flag, cell.hint)))
-        cells.append(_element("td", text, *error, *sign, kind=kind, hint=hint))
-    return Raw(_element("tr", *cells) + "\n")
+        value = f"{cell.at[len(cell.at) // 2]:.9g}" if cell.at else ""
+        cells.append(element("td", *inside, kind=kind, title=hint, data_v=value))
+    return Raw(element("tr", *cells) + "\n")

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ipseval.report._html import to_html, to_html_tables
+from ipseval.report._html import to_html_tables
 from ipseval.report._latex import to_latex
 from ipseval.report._markdown import to_markdown
+from ipseval.report._page import to_html
 from ipseval.report._tables import Tables
 from ipseval.report._text import to_text
 from ipseval.report._write import deliver

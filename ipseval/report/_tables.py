@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import pandas as pd
 
@@ -27,6 +27,9 @@ class Cell:
         Shown on demand, on a page.
     short : str or None
         What stands for the error where lines of text would get too long; None: the error itself.
+    at : tuple of float
+        What a page draws below the text, on the common axis of the column: (value,) a bar from 0; (low,
+        value, high) a mark with its interval; empty: nothing. NaN is not drawn. A page sorts by the value.
     """
 
     text: str
@@ -36,6 +39,7 @@ class Cell:
     flag: str = ""
     hint: str = ""
     short: str | None = None
+    at: tuple[float, ...] = ()
 
     @property
     def plain(self) -> str:
@@ -66,6 +70,8 @@ class Table:
         How many rows text prints; None: all.
     rest : str
         What stands in text for the other rows.
+    metric : str
+        The metric that it is about, where a reader can choose one; empty: it is always shown.
     """
 
     header: tuple[str, ...]
@@ -77,6 +83,7 @@ class Table:
     folded: bool = False
     n_rows: int | None = None
     rest: str = ""
+    metric: str = ""
 
     @classmethod
     def of(
@@ -126,6 +133,11 @@ class Heading:
     text: str
     level: int = 2
 
+    @property
+    def anchor(self) -> str:
+        """What a link on a page names it by."""
+        return re.sub(r"[^a-z0-9]+", "-", self.text.lower()).strip("-")
+
 
 @dataclass(frozen=True)
 class Notes:
@@ -152,12 +164,30 @@ class Code:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: what it shows in words, its bytes, and its width in pixels."""
+    """A picture that is as wide as its place: SVG without its outer element, with widths in per cent.
+
+    Attributes
+    ----------
+    alt : str
+        What it shows, in words.
+    drawn : str
+        SVG elements, escaped; classes as in `_picture.css`.
+    height : int
+        In pixels.
+    legend : tuple of (int, str)
+        Number of the line style, and what it stands for.
+    caption : str
+        Below it.
+    metric : str
+        The metric that it is about, as in `Table`.
+    """
 
     alt: str
-    data: bytes
-    width: int
-    kind: Literal["svg+xml", "png"] = "svg+xml"
+    drawn: str
+    height: int
+    legend: tuple[tuple[int, str], ...] = ()
+    caption: str = ""
+    metric: str = ""
 
 
 Part = Heading | str | Table | Notes | Code | Picture

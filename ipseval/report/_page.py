@@ -1,0 +1,124 @@
+"""One self-contained HTML page: verdict first, tables that sort and filter, themes, print and phone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+from ipseval.report._html import Raw, element, html_list, html_part
+from ipseval.report._tables import Heading, Part, Picture, Table, Tables
+
+_THEMES = (("", "as the system"), ("light", "light"), ("dark", "dark"))
+
+
+def to_html(tables: Tables) -> str:
+    """Return one page that loads nothing from elsewhere and runs its own script alone; all text is escaped.
+
+    The policy in its head names the hashes of its style and its script. What else a text might smuggle in,
+    the browser neither runs nor fetches.
+    """
+    parts = (*tables.parts, *tables.appendix)
+    body = [
+        element(
+            "header",
+            element("h1", tables.title),
+            *(element("p", line, kind="summary") for line in tables.summary),
+            _verdict(tables),
+            *(element("p", line, kind="warning") for line in tables.warnings),
+            _contents(parts),
+        ),
+        element(
+            "main",
+            _tools(parts),
+            *(html_part(part, page=True) for part in tables.parts),
+            html_list(tables.legend),
+            *(html_part(part, page=True) for part in tables.appendix),
+        ),
+    ]
+    head = element("head", *_head(tables.title))
+    return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{"".join(body)}{_script()}</body></html>\n'
+
+
+def _head(title: str) -> list[Raw]:
+    policy = (
+        f"default-src 'none'; style-src {_hash(_style())}; script-src {_hash(_code())}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return [
+        Raw('<meta charset="utf-8">'),
+        element("title", title),
+        Raw(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        Raw('<meta name="viewport" content="width=device-width,initial-scale=1">'),
+        Raw(f'<link rel="icon" href="data:,"><style>{_style()}</style>'),
+    ]
+
+
+def _verdict(tables: Tables) -> Raw:
+    """Return what to conclude: the first remark stands out, the others follow as terms."""
+    if not tables.verdict:
+        return Raw("")
+    first, *rest = tables.verdict
+    others = [part for one in rest for part in (element("dt", one.name), element("dd", " ".join(one.lines)))]
+    return element(
+        "section",
+        element("h2", first.name, id="verdict"),
+        *(element("p", line) for line in first.lines),
+        *([element("dl", *others)] if others else []),
+        kind="verdict",
+        aria_labelledby="verdict",
+    )
+
+
+def _contents(parts: tuple[Part, ...]) -> Raw:
+    """Return links to the sections, where there are several."""
+    heads = [part for part in parts if isinstance(part, Heading) and part.level == 2]
+    if len(heads) < 2:
+        return Raw("")
+    items = [element("li", element("a", one.text, href=f"#{one.anchor}")) for one in heads]
+    return element("nav", element("ul", *items), aria_label="Sections")
+
+
+def _tools(parts: tuple[Part, ...]) -> Raw:
+    """Return what the script brings to life; it stays hidden without one."""
+    metrics = list(
+        dict.fromkeys(part.metric for part in parts if isinstance(part, (Table, Picture)) and part.metric)
+    )
+    tools = []
+    if metrics:
+        tools.append(element("label", "Filter by name ", Raw('<input id="filter" type="search">')))
+    if len(metrics) > 1:
+        options = [Raw('<option value="">all</option>'), *(element("option", one) for one in metrics)]
+        tools.append(element("label", "Metric ", element("select", *options, id="metric")))
+    themes = [Raw(f'<option value="{value}">{words}</option>') for value, words in _THEMES]
+    tools.append(element("label", "Theme ", element("select", *themes, id="theme")))
+    shown = Raw('<output id="count" aria-live="polite"></output>')
+    return Raw(f'<div class="tools" id="tools" hidden>{"".join(tools)}{shown}</div>')
+
+
+def _script() -> Raw:
+    return Raw(f"<script>{_code()}</script>")
+
+
+@cache
+def _style() -> str:
+    return "\n".join(map(_read, ("_page.css", "_picture.css")))
+
+
+@cache
+def _code() -> str:
+    return _read("_page.js")
+
+
+def _read(name: str) -> str:
+    """Return a file beside this one without comments, indentation and empty lines."""
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not re.match("//", line))
+
+
+def _hash(text: str) -> str:
+    """Return the hash of a text as a policy writes it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
