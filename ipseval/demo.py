@@ -19,7 +19,7 @@ from ipseval._compute import quiet_tqdm
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
-from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, scatter
+from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, scatter, svg_file
 from ipseval.simulation import World
 
 METRICS = ("atop", "recall@10", "mean_dcg@10")
@@ -173,7 +173,7 @@ def plot_demo(demo: Demo, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix.lower() == ".svg":
-        write_text(path, scatter(demo.drawn, estimators=DRAWN).data.decode("utf-8"))
+        write_text(path, svg_file(scatter(demo.drawn, estimators=DRAWN)))
         return
     try:
         from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ import pytest
 from ipseval import InputError
 from ipseval.cli import main
 from ipseval.demo import DRAWN, plot_demo, run_demo
-from ipseval.report import scatter
+from ipseval.report import scatter, svg_file
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -64,8 +64,8 @@ def test_there_is_always_a_picture_and_the_verdict_comes_first(
 
 def test_the_picture_without_matplotlib_shows_the_points_where_they_belong(small):
     drawn = scatter(small.drawn, estimators=DRAWN)
-    root = ElementTree.fromstring(drawn.data)
-    marks = [one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("transform")]
+    root = ElementTree.fromstring(svg_file(drawn))
+    marks = [one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "m"]
     assert len(marks) == 3 * 3 * 5 + 3  # metrics × estimators × recommenders, and the legend
     lines = [one.get("d") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "d"]
     row = small.drawn[(small.drawn["metric"] == "atop") & (small.drawn["estimator"] == "aoa")].iloc[0]

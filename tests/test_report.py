@@ -315,14 +315,14 @@ def test_the_picture_puts_marks_and_intervals_where_their_values_are():
     frame = pd.DataFrame(
         {"model": ["a", "b"], "metric": "recall@5", "estimator": "aoa", "estimate": [0.1, 0.3]}
     )
-    drawn = forest(frame.assign(ci_low=[0.05, 0.2], ci_high=[0.15, 0.4]))
+    drawn = forest(frame.assign(ci_low=[0.05, 0.2], ci_high=[0.15, 0.4])).drawn
     marks = [float(x) for x in re.findall(r"translate\((\S+) ", drawn)][:2]
     bars = [(float(low), float(high)) for low, high in re.findall(r'class="i" d="M(\S+) \S+H(\S+)"', drawn)]
     zero = marks[0] - 115
     assert marks[1] - zero == pytest.approx(345, abs=0.2)
     assert bars[0] == pytest.approx((zero + 57.5, zero + 172.5), abs=0.2)
     assert bars[1] == pytest.approx((zero + 230, zero + 460), abs=0.2)
-    hostile = forest(frame.assign(model="</text><script>", ci_low=0.0, ci_high=1.0))
+    hostile = forest(frame.assign(model="</text><script>", ci_low=0.0, ci_high=1.0)).drawn
     assert "<script" not in hostile
 
 

@@ -5,7 +5,8 @@ Whoever has results builds a `Tables` and hands it down; nothing here knows an e
 
 from __future__ import annotations
 
-from ipseval.report._curves import N_STYLES, curves
+from ipseval.report._curves import curves
+from ipseval.report._drawing import N_STYLES, svg_file
 from ipseval.report._escape import visible
 from ipseval.report._forest import forest
 from ipseval.report._html import to_html_tables
@@ -36,6 +37,7 @@ __all__ = [
     "deliver",
     "forest",
     "scatter",
+    "svg_file",
     "to_html",
     "to_html_tables",
     "to_latex",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from ipseval.report._axis import Axis, shown
-from ipseval.report._escape import visible
+from ipseval.report._drawing import N_STYLES, safe
 from ipseval.report._tables import Picture
 
 _HEIGHT, _BELOW = 240, 46
-N_STYLES = 8
 
 
 def curves(
@@ -40,12 +38,12 @@ def curves(
     for tick in across.ticks:
         at = across.place(tick)
         parts.append(f'<text x="{at}" y="{_HEIGHT + 18}" text-anchor="middle">{shown(tick)}</text>')
-    parts.append(f'<text x="50%" y="{_HEIGHT + 38}" text-anchor="middle">{_safe(x_label)}</text>')
+    parts.append(f'<text x="50%" y="{_HEIGHT + 38}" text-anchor="middle">{safe(x_label)}</text>')
     for place, words in (marks or {}).items():
         if x[0] <= place <= x[-1]:
             at = across.place(place)
             parts.append(
-                f'<line class="z" x1="{at}" x2="{at}" y2="{_HEIGHT}"><title>{_safe(words)}</title></line>'
+                f'<line class="z" x1="{at}" x2="{at}" y2="{_HEIGHT}"><title>{safe(words)}</title></line>'
             )
     drawn = []
     for number, values in reversed(list(enumerate(lines.values()))):
@@ -55,7 +53,7 @@ def curves(
     parts.append(f"<svg {inner}>{''.join(drawn)}</svg>")
     parts += _bands(x, lines, across)
     legend = tuple(enumerate(list(lines)[:N_STYLES]))
-    return Picture(alt, "".join(parts), _HEIGHT + _BELOW, legend, caption, metric)
+    return Picture(alt, "".join(parts), _HEIGHT + _BELOW, 0, legend, caption, metric)
 
 
 def _path(x: Sequence[float], values: Sequence[float], across: Axis, up: Axis) -> str:
@@ -79,11 +77,7 @@ def _bands(x: Sequence[float], lines: Mapping[str, Sequence[float]], across: Axi
         found = sorted(((line[place], name) for name, line in named), key=lambda pair: -pair[0])
         words = [f"{shown(value)}", *(f"{name}  {number:.4g}" for number, name in found)]
         start, width = across.share(edges[place]), across.share(edges[place + 1]) - across.share(edges[place])
-        title = "\n".join(map(_safe, words))
+        title = "\n".join(map(safe, words))
         box = f'x="{start:.2f}%" width="{width:.2f}%" height="{_HEIGHT}"'
         bands.append(f'<rect class="h" {box}><title>{title}</title></rect>')
     return bands
-
-
-def _safe(words: str) -> str:
-    return html.escape(visible(words))

@@ -59,8 +59,10 @@ def html_list(lines: Iterable[str]) -> Raw:
 
 
 def _picture(picture: Picture) -> Raw:
-    size = f'width="100%" height="{picture.height}" role="img" aria-label="{escaped(picture.alt)}"'
-    drawn = Raw(f'<div class="plot"><svg class="p" {size}>{picture.drawn}</svg></div>')
+    width, height = picture.width, picture.height
+    size = f'viewBox="0 0 {width} {height}" width="{width}"' if width else f'width="100%" height="{height}"'
+    size += f' role="img" aria-label="{escaped(picture.alt)}"'
+    drawn = Raw(f'<div class="{"" if width else "plot"}"><svg class="p" {size}>{picture.drawn}</svg></div>')
     line = '<svg class="p c{0}" aria-hidden="true"><line class="l d{0}" x2="28" y1="5" y2="5"/></svg>'
     keys = [element("li", Raw(line.format(style)), name) for style, name in picture.legend]
     legend = [element("ul", *keys, kind="legend")] if keys else []

@@ -8,6 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from ipseval.report._drawing import picture_style
 from ipseval.report._html import Raw, element, html_list, html_part
 from ipseval.report._tables import Heading, Part, Picture, Table, Tables
 
@@ -104,7 +105,7 @@ def _script() -> Raw:
 
 @cache
 def _style() -> str:
-    return "\n".join(map(_read, ("_page.css", "_picture.css")))
+    return f"{_read('_page.css')}\n{picture_style()}"
 
 
 @cache

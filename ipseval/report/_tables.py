@@ -164,7 +164,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that is as wide as its place: SVG without its outer element, with widths in per cent.
+    """A picture: SVG without its outer element.
 
     Attributes
     ----------
@@ -174,6 +174,8 @@ class Picture:
         SVG elements, escaped; classes as in `_picture.css`.
     height : int
         In pixels.
+    width : int
+        In pixels; 0: it is as wide as its place, and widths in it are in per cent.
     legend : tuple of (int, str)
         Number of the line style, and what it stands for.
     caption : str
@@ -185,6 +187,7 @@ class Picture:
     alt: str
     drawn: str
     height: int
+    width: int = 0
     legend: tuple[tuple[int, str], ...] = ()
     caption: str = ""
     metric: str = ""
