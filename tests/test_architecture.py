@@ -144,6 +144,7 @@ THIRD_PARTY = {
     "validation": {"pandas", "scipy", "tqdm"},
     "protocols": {"pandas"},
     "protocols._compare": {"scipy"},
+    "protocols._traits": {"scipy", "statsmodels"},
     "distributed": {"pandas", "scipy"},
     "distributed._dask": {"dask"},
     "distributed._spark": {"pyspark"},

@@ -146,7 +146,8 @@ def result(estimates: list[float], errors: list[float]) -> Result:
     """Return a result whose models have independent errors."""
     setting = Setting("shop", "RO_RS", "5-core", "full", "aoa", None)
     covariance = np.diag(np.square(errors))
-    return Result(setting, "auc", np.array(estimates), covariance, np.zeros((1, len(errors))), 100, "")
+    none = np.zeros((1, len(errors)))
+    return Result(setting, "auc", np.array(estimates), covariance, none, none, 100, "")
 
 
 def test_swaps_are_judged_by_the_smaller_of_the_two_z_values() -> None:
@@ -244,8 +245,9 @@ def test_the_heat_map_shows_the_matrix(tmp_path: Path) -> None:
     study = ipseval.protocols.study(MODELS, logs, [Protocol()], path=tmp_path, **FEW)
     axes = study.plot("log", "tau_b", metric="auc")
     expected = study.matrix("log", "tau_b", metric="auc")
-    np.testing.assert_array_equal(axes.images[0].get_array(), expected)
-    assert [label.get_text() for label in axes.get_xticklabels()] == list(logs)
+    shown = [label.get_text() for label in axes.get_xticklabels()]
+    assert shown == [list(logs)[place] for place in study.blocks("log", "tau_b", metric="auc").order]
+    np.testing.assert_array_equal(axes.images[0].get_array(), expected.loc[shown, shown])
     with pytest.raises(InputError, match="ipc counts pairs"):
         study.plot("log", "ipc")
 
@@ -309,6 +311,7 @@ BAD_CALLS = {
     "a frame": ({"logs": {"shop": pd.DataFrame()}}, "use Interactions.from_frame"),
     "no protocols": ({"protocols": []}, r"for example protocols\.grid\(\)"),
     "the same twice": ({"protocols": [Protocol(), Protocol()]}, "protocols repeat RO_RS, 5-core, full"),
+    "repeats in time": ({"protocols": [Protocol("temporal", n_repeats=5)]}, "no effect in temporal order"),
     "no seed": ({"rng": None}, "rng must be an integer >= 0"),
     "a negative seed": ({"rng": -1}, "rng must be an integer >= 0"),
     "no metrics": ({"metrics": []}, "metrics is empty"),
@@ -331,7 +334,6 @@ def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
 
 BAD_PROTOCOLS = {
     "random global time": (lambda: Protocol("random", "global-time"), "use order='temporal'"),
-    "repeats in time": (lambda: Protocol("temporal", n_repeats=5), "no effect in temporal order"),
     "unknown order": (lambda: Protocol("time"), "Choices: random, temporal"),
     "unknown field": (lambda: ipseval.protocols.grid(core=[5]), "core: no such field"),
     "a bare value": (

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from ipseval._border import guard
+from ipseval.agreement._blocks import Blocks, blocks
 from ipseval.agreement._measures import RowOrders, measures
 from ipseval.agreement._orders import mean_agreement, order_agreement
 from ipseval.agreement._result import OrderAgreement, with_intervals
 
 __all__ = [
+    "Blocks",
     "OrderAgreement",
     "RowOrders",
+    "blocks",
     "mean_agreement",
     "measures",
     "order_agreement",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -22,7 +24,9 @@ from ipseval.plots._base import (
 )
 
 
-def plot_agreement(frame: pd.DataFrame, *, value: str = "src", ax: Axes | None = None) -> Axes:
+def plot_agreement(
+    frame: pd.DataFrame, *, value: str = "src", ends: Iterable[int] = (), ax: Axes | None = None
+) -> Axes:
     """Return axes with a heat map of order agreement between protocols or domains.
 
     Parameters
@@ -32,6 +36,8 @@ def plot_agreement(frame: pd.DataFrame, *, value: str = "src", ax: Axes | None =
         the agreement named by `value`. Pairs that are absent stay empty.
     value : str
         Which agreement: the column of a tidy frame, and what the colours are called.
+    ends : ints
+        Places where a new block begins: a line is drawn before them.
     """
     names, matrix = square(frame, value)
     names = [plain(name) for name in names]
@@ -51,6 +57,9 @@ def plot_agreement(frame: pd.DataFrame, *, value: str = "src", ax: Axes | None =
             color="white" if dark else "black",
             fontsize="small",
         )
+    for end in ends:
+        ax.axhline(end - 0.5, color="white", linewidth=2.5)
+        ax.axvline(end - 0.5, color="white", linewidth=2.5)
     ax.set_xticks(range(len(names)), names, rotation=45, ha="right", parse_math=False)
     ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.figure.colorbar(shown, ax=ax, label=AGREEMENT_WORDS.get(value, value), shrink=0.8)

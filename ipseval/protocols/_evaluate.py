@@ -47,6 +47,7 @@ class Result:
     estimates: FloatArray  # (n_models,) means over repeats
     covariance: FloatArray  # (n_models, n_models) of the estimates, over users
     replicates: FloatArray  # (n_resamples, n_models) over users: the same under every setting of a log
+    repeats: FloatArray  # (n_repeats, n_models) estimates of each repeat
     n_users: int  # that entered any of the estimates
     note: str
 
@@ -111,7 +112,8 @@ def evaluate_protocol(
         covariance = _covariance(cubes[:, number], n_entered)
         note = "; ".join(dict.fromkeys(note for one in estimates[number][0] for note in one.notes))
         replicates = values + shifts[:, number]
-        results.append(Result(setting, metric, values, covariance, replicates, n_entered, note))
+        each = np.array([[one.value for one in repeated] for repeated in estimates[number]]).T
+        results.append(Result(setting, metric, values, covariance, replicates, each, n_entered, note))
         rows += _rows(results[-1], models, estimates[number], repeats)
     where = f"{first.log} {first.protocol.split_label}"
     return results, rows, [(text, where) for text in dict.fromkeys(warned)]

@@ -57,12 +57,12 @@ class Protocol:
     candidates_name : str
         What tables call it. Default: ``"full"``, ``"given lists"``, ``"uniform-100"``, or its text.
     test_fraction, validation_fraction : float
-        Of "ratio" and "global-time". The validation part is held out and not used, as models come with
-        their settings.
+        Of "ratio" and "global-time". The validation part is held out; only `Tuned` recommenders read it.
     n_validation : int
         Of "leave-one-out".
     n_repeats : int
-        Independent random splits to average over; 1 in temporal order.
+        Independent random splits to average over. In temporal order the split is the same each time, and only
+        the draw of settings of `Tuned` recommenders differs.
     seen : {"exclude", "include"}
         Whether training items compete and may be positives again; see `Split`.
     """
@@ -90,8 +90,6 @@ class Protocol:
             check_positive_int("k_core", self.k_core)
         if self.holdout == "global-time" and self.order == "random":
             raise InputError("holdout='global-time' is an order in time; use order='temporal'.")
-        if self.order == "temporal" and self.n_repeats > 1:
-            raise InputError(f"n_repeats={self.n_repeats} has no effect in temporal order; use 1.")
 
     @property
     def split_label(self) -> str:
@@ -131,6 +129,16 @@ class Protocol:
         return self.order == "temporal"
 
     @property
+    def has_validation(self) -> bool:
+        """Whether something is held out for the choice of settings."""
+        by_number = self.holdout == "leave-one-out"
+        return bool(self.n_validation if by_number else self.validation_fraction)
+
+    def split_number(self, repeat: int) -> int:
+        """Return which split a repeat has: in temporal order there is one."""
+        return repeat if self.order == "random" else 0
+
+    @property
     def split_key(self) -> dict[str, Any]:
         """What determines each split: protocols with the same key share them and the trained models."""
         key: dict[str, Any] = {name: getattr(self, name) for name in ("order", "holdout", "k_core", "seen")}
@@ -151,9 +159,11 @@ class Protocol:
             # The table of a study has the leakage of every split.
             warnings.filterwarnings("ignore", ".*later training rows", DataWarning)
             if self.holdout == "leave-one-out":
-                return iter([split_leave_one_out(core, order="temporal", **sizes)])
-            by_time = split_temporal if self.holdout == "ratio" else split_global_time
-            return iter([by_time(core, **sizes)])
+                split = split_leave_one_out(core, order="temporal", **sizes)
+            else:
+                by_time = split_temporal if self.holdout == "ratio" else split_global_time
+                split = by_time(core, **sizes)
+        return iter([split] * self.n_repeats)
 
 
 def grid(
@@ -163,6 +173,7 @@ def grid(
     k_core: Iterable[int | None] = (5,),
     candidates: Iterable[Any] | Mapping[str, Any] = ("all",),
     n_repeats: int = 1,
+    n_searches: int = 1,
     **options: Any,
 ) -> list[Protocol]:
     """Return every combination of the given options that exists, as protocols.
@@ -177,6 +188,8 @@ def grid(
         The same; the names are what tables show.
     n_repeats : int
         Number of random splits, for protocols in random order.
+    n_searches : int
+        Number of repeats in temporal order, where only the settings that `Tuned` recommenders try differ.
     **options
         Other fields of `Protocol`, the same for all.
 
@@ -201,7 +214,7 @@ def grid(
     found = [
         Protocol(one_order, one_holdout, core, pool, name, n_repeats=n, **options)
         for core, one_holdout, one_order, (name, pool) in product(k_core, holdout, order, pools)
-        for n in [n_repeats if one_order == "random" else 1]
+        for n in [n_repeats if one_order == "random" else n_searches]
         if not (one_order == "random" and one_holdout == "global-time")
     ]
     if not found:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ipseval._artefacts import write_text
 from ipseval._checks import check_choice, counted
+from ipseval.agreement import Blocks, blocks
 from ipseval.errors import InputError
 from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
 from ipseval.protocols._evaluate import Result
 from ipseval.protocols._protocol import LEGEND
+from ipseval.protocols._traits import regress_on_traits
+from ipseval.protocols._verdict import verdict_section
+from ipseval.protocols._winners import winners
 from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, csv_text
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 NAMES = {"split": "splits", "k_core": "filters", "candidates": "candidates", "estimator": "estimators"}
 NAMES["log"] = "logs"
-MAX_EXAMPLES = 12
 IDENTICAL = "snips is identical to aoa here"
 
 
@@ -48,6 +49,10 @@ class ProtocolStudy(Reported):
         Of all intervals; differences are judged at one minus it.
     k : tuple of int or None
         The k of OR@k.
+    settings : data frame
+        One row per log, protocol, repeat and `Tuned` recommender: the setting chosen on the validation part,
+        its validation metric with the standard error over users, the settings tried of how many, and
+        chosen_share, how often the same setting is best when the validation users are drawn again.
     """
 
     frame: pd.DataFrame
@@ -56,6 +61,7 @@ class ProtocolStudy(Reported):
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
     k: tuple[int, ...] | None = None
+    settings: pd.DataFrame = field(default_factory=pd.DataFrame)
     _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -195,10 +201,49 @@ class ProtocolStudy(Reported):
             square.loc[a, b] = square.loc[b, a] = float(np.mean(known)) if known else np.nan
         return square
 
+    def blocks(self, factor: str = "log", measure: str = "src", *, metric: str | None = None) -> Blocks:
+        """Return the blocks of levels that agree, by clustering `matrix`; see `agreement.blocks`.
+
+        Raises
+        ------
+        InputError
+            For undefined entries, and for "ipc", which falls with agreement.
+        """
+        if measure == "ipc":
+            raise InputError("blocks are of what agrees: src, tau_b or or@k; ipc falls with agreement.")
+        return blocks(self.matrix(factor, measure, metric=metric).to_numpy())
+
+    def winners(self, *, metric: str | None = None) -> pd.DataFrame:
+        """Return which recommender each setting puts first, and how often it does so over the repeats.
+
+        Columns: log, split, k_core, candidates, estimator, gamma, metric; winner (by the mean over repeats);
+        share_first, its share of the repeats (ties count in parts); n_first, how many recommenders are first
+        in some repeat; margin, its mean lead over the runner-up; n_repeats.
+        """
+        if metric is not None:
+            check_choice("metric", metric, self.metrics)
+        return winners([one for one in self.results if metric in (None, one.metric)], self.models)
+
+    def trait_effects(
+        self, factor: str, traits: pd.DataFrame, measure: str = "src", *, metric: str, **options: Any
+    ) -> pd.DataFrame:
+        """Return how the agreement between levels of a factor changes with the traits of the logs.
+
+        One regression per pair of levels, over logs; the agreement of a log is the mean over the other
+        factors. Columns: the two levels, then those of `regress_on_traits`, which takes the `options`.
+        """
+        frame = self.between(factor, metric=metric)
+        names, rows = [f"{factor}_a", f"{factor}_b"], []
+        for levels, part in frame.groupby(names, sort=False):
+            check_choice("measure", measure, [name for name in part if name in ("src", "tau_b", "ipc")])
+            found = regress_on_traits(part.groupby("log", sort=False)[measure].mean(), traits, **options)
+            rows.append(found.assign(**dict(zip(names, map(str, levels), strict=True))))
+        return pd.concat(rows, ignore_index=True).set_index(names).reset_index()
+
     def plot(
         self, factor: str, measure: str = "src", *, metric: str | None = None, ax: Axes | None = None
     ) -> Axes:
-        """Return axes with the heat map of `matrix`, for "split", "log" or another factor.
+        """Return axes with the heat map of `matrix`, for "split", "log" or another factor, in its blocks.
 
         Raises
         ------
@@ -210,8 +255,11 @@ class ProtocolStudy(Reported):
         if measure == "ipc":
             raise InputError("a heat map shows measures up to 1: src, tau_b or or@k; ipc counts pairs.")
         square = self.matrix(factor, measure, metric=metric)
-        long = square.rename_axis("a").reset_index().melt("a", var_name="b", value_name=measure)
-        return plot_agreement(long, value=measure, ax=ax)
+        ends: list[int] = []
+        if len(square) > 1 and square.notna().to_numpy().all():
+            found = blocks(square.to_numpy())
+            square, ends = square.iloc[found.order, found.order], found.ends
+        return plot_agreement(square, value=measure, ends=ends, ax=ax)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
@@ -240,7 +288,8 @@ def _tables(study: ProtocolStudy, digits: int) -> Tables:
     parts: list[Part] = []
     for factor in compared:  # logs come last
         parts += _table_section(study, factor, digits) if factor != "log" else _matrix_section(study, digits)
-    parts += [*_verdict_section(study, compared), Heading("What to know"), Notes(_notes(study))]
+    verdict = verdict_section(compared, NAMES, _first_levels(study), 1 - study.confidence_level)
+    parts += [*verdict, Heading("What to know"), Notes(_notes(study))]
     return Tables(_summary(study), tuple(parts), title="Protocol study")
 
 
@@ -296,68 +345,6 @@ def _matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
         matrix = study.matrix("log", "src", metric=metric).reset_index(names="log")
         parts += [Heading(metric, 3), Table.of(matrix, formats=f".{digits}f")]
     return parts
-
-
-def _verdict_section(study: ProtocolStudy, comparisons: dict[str, list[ProtocolComparison]]) -> list[Part]:
-    """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty."""
-    alpha = 1 - study.confidence_level
-    parts: list[Part] = [
-        Heading("Which differences are larger than their uncertainty"),
-        "Two settings differ beyond their uncertainty when some pair of recommenders is in opposite order, "
-        f"clear of zero in both. The test is Gail and Simon's at {alpha:.0%}, Holm-corrected over the pairs "
-        "of recommenders. Other differences in order may be noise between users.",
-    ]
-    for factor, found in comparisons.items():
-        parts.append(Heading(NAMES[factor].capitalize(), 3))
-        pairs: dict[tuple[str, str], list[ProtocolComparison]] = {}
-        for one in found:
-            pairs.setdefault((one.level_a, one.level_b), []).append(one)
-        rows = []
-        for (a, b), group in pairs.items():
-            known = [one for one in group if one.agreement is not None]
-            clear = [one for one in known if one.beyond_uncertainty(alpha)]
-            inverted = [one for one in known if one.inversions]
-            rows.append((a, b, len(known), len(inverted), len(clear), _most_frequent(clear, alpha)))
-        columns = ("a", "b", "comparisons", "another order", "beyond uncertainty", "most frequent swap")
-        parts += [
-            Table.of(pd.DataFrame(rows, columns=columns), n_keys=2),
-            Notes(_examples(study, factor, found, alpha)),
-        ]
-    return parts
-
-
-def _most_frequent(comparisons: Sequence[ProtocolComparison], alpha: float) -> str:
-    swaps = Counter(
-        f"{swap.better_in_a} > {swap.better_in_b} under a, the reverse under b"
-        for one in comparisons
-        for swap in one.beyond_uncertainty(alpha)
-    )
-    return "".join(f"{text} ({count})" for text, count in swaps.most_common(1))
-
-
-def _examples(
-    study: ProtocolStudy, factor: str, comparisons: Sequence[ProtocolComparison], alpha: float
-) -> tuple[str, ...]:
-    """Return a line per comparison with clear swaps, those at the first level of other factors if any."""
-    clear = [one for one in comparisons if one.beyond_uncertainty(alpha)]
-    if not clear:
-        return ("No pair of recommenders swaps beyond its uncertainty.",)
-    first = _first_levels(study)
-    usual = [one for one in clear if {**one.other_levels(), **first} == {**first, **one.other_levels()}]
-    chosen = (usual or clear)[:MAX_EXAMPLES]
-    lines = []
-    for one in chosen:
-        swaps = one.beyond_uncertainty(alpha)
-        shown = "; ".join(
-            f"{swap.better_in_a} > {swap.better_in_b} under {one.level_a}, the reverse under {one.level_b} "
-            f"(p = {swap.p_value:.2g})"
-            for swap in swaps[:2]
-        )
-        more = f"; and {len(swaps) - 2} more" if len(swaps) > 2 else ""
-        lines.append(f"{', '.join(one.other_levels().values())}, {one.metric}: {shown}{more}.")
-    if len(clear) > len(chosen):
-        lines.append(f"and {len(clear) - len(chosen)} other comparisons: agreement_{factor}.csv.")
-    return tuple(lines)
 
 
 def _notes(study: ProtocolStudy) -> tuple[str, ...]:

@@ -2,72 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ipseval._artefacts import remove_leftovers, writable
-from ipseval._codec import load, save
 from ipseval._compute import ComputeOptions
 from ipseval._provenance import sha256
 from ipseval._requests import check_models
+from ipseval._types import FloatArray
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.protocols._fingerprint import fingerprint, log_fingerprint
 from ipseval.protocols._protocol import Protocol
+from ipseval.protocols._store import Store
+from ipseval.protocols._tuned import Choice, Tuned, described
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, k_core
 
 FitFunction = Callable[[Interactions], Any]
 Advance = Callable[[int], object]
-KIND = "ipseval-ranks"
-ADVICE = "Delete it and run the study again."
-
-
-@dataclass(frozen=True)
-class Store:
-    """A folder of ranks, one file each, keyed by content; many processes and threads may share it."""
-
-    folder: Path
-
-    @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> Store:
-        """Return the store in `path`, which is made if needed; leftovers of killed processes are removed."""
-        folder = writable(Path(path) / "ranks" / "any").parent
-        remove_leftovers(folder)
-        return cls(folder)
-
-    def file(self, key: str) -> Path:
-        """Return where the ranks of `key` are, or would be."""
-        return self.folder / f"{key}.npz"
-
-    def write(self, key: str, ranked: RankedPositives, about: dict[str, Any]) -> None:
-        """Store ranks, whole or not at all; `about` says in words what they are."""
-        save(self.file(key), KIND, ranked, **about)
-
-    def read(self, key: str, split: Split) -> tuple[RankedPositives, dict[str, Any]]:
-        """Return stored ranks of a split and what was said of them; an error when they are of others."""
-        ranked, about = load(self.file(key), KIND, ADVICE)
-        known = isinstance(ranked, RankedPositives) and all(
-            np.array_equal(getattr(ranked, name), getattr(split, name)) for name in ("user_ids", "item_ids")
-        )
-        if known:
-            pair_key = ranked.user * np.int64(split.n_items) + ranked.item
-            known = pair_key.size == len(split.test) - ranked.n_not_candidates
-            known = known and bool(np.isin(pair_key, split.test.pair_key).all())
-        if not known:
-            raise InputError(
-                f"{self.file(key)} ranks other positives than this split holds: it was made by another "
-                "version. Delete it, or give the study another folder."
-            )
-        return ranked, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +39,7 @@ class Ranked:
     split: Split
     ranks: dict[str, RankedPositives]
     warnings: tuple[str, ...]
+    tuning: dict[str, dict[str, Any]] = field(default_factory=dict)  # model -> what was chosen, and how
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +51,7 @@ class Plan:
     in the same way.
     """
 
-    models: Mapping[str, FitFunction]
+    models: Mapping[str, FitFunction | Tuned]
     logs: Mapping[str, Interactions]
     protocols: Sequence[Protocol]
     rng: int
@@ -102,6 +62,19 @@ class Plan:
     def _prints(self) -> tuple[dict[str, str], dict[str, str]]:
         models = {name: fingerprint(fit) for name, fit in self.models.items()}
         return models, {name: log_fingerprint(log) for name, log in self.logs.items()}
+
+    @cached_property
+    def _setting_prints(self) -> dict[tuple[str, int], str]:
+        return {
+            (name, number): fingerprint([fit.with_setting(number), fit.metric])
+            for name, fit in self.models.items()
+            if isinstance(fit, Tuned)
+            for number in range(len(fit.settings))
+        }
+
+    def read_functions(self) -> None:
+        """Take all fingerprints before a function has run, which may change what it names."""
+        _ = self._prints, self._setting_prints
 
     def protocols_of(self, log: Interactions) -> list[Protocol]:
         """Return the protocols that can be applied to a log: those in time need timestamps."""
@@ -125,16 +98,20 @@ class Plan:
 
     def key(self, log: str, protocol: Protocol, repeat: int, model: str) -> str:
         """Return the key of one ranking."""
-        return sha256(
-            __version__,
-            self._prints[1][log],
-            fingerprint(protocol.split_key),
-            fingerprint(protocol.candidates),
-            str(self.rng),
-            str(repeat),
-            model,
-            self._prints[0][model],
-        )
+        fit = self.models[model]
+        if not (isinstance(fit, Tuned) and fit.is_random):
+            repeat = protocol.split_number(repeat)
+        return self._key(log, protocol, repeat, model, self._prints[0][model])
+
+    def validation_key(self, log: str, protocol: Protocol, repeat: int, model: str, number: int) -> str:
+        """Return the key of the values of one setting on the validation part; every repeat shares them."""
+        setting = self._setting_prints[model, number]
+        return self._key(log, protocol, protocol.split_number(repeat), f"{model}, validation", setting)
+
+    def _key(self, log: str, protocol: Protocol, repeat: int, model: str, print_of_model: str) -> str:
+        split, pool = fingerprint(protocol.split_key), fingerprint(protocol.candidates)
+        known = self._prints[1][log]
+        return sha256(__version__, known, split, pool, str(self.rng), str(repeat), model, print_of_model)
 
     def about(self, log: str, protocol: Protocol, repeat: int, model: str) -> dict[str, Any]:
         """Return in words what a stored file holds."""
@@ -147,6 +124,7 @@ def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
 
     `advance(n)` is called for every n rankings that are there.
     """
+    plan.read_functions()
     for log_name, log in plan.logs.items():
         cores: dict[int | None, Interactions] = {None: log}
         for group in plan.groups(log):
@@ -163,7 +141,11 @@ def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
                     }
                     ranks = {model: ranked for model, (ranked, _) in stored.items()}
                     warned = [text for _, about in stored.values() for text in about["warnings"]]
-                    yield Ranked(log_name, protocol, repeat, split, ranks, tuple(dict.fromkeys(warned)))
+                    tuning = {
+                        model: about["tuning"] for model, (_, about) in stored.items() if about["tuning"]
+                    }
+                    said = tuple(dict.fromkeys(warned))
+                    yield Ranked(log_name, protocol, repeat, split, ranks, said, tuning)
 
 
 def _rank_group(
@@ -176,8 +158,7 @@ def _rank_group(
     if not missing:
         return
     try:
-        scorer = plan.models[model](split.train)
-        for key, protocol in missing.items():
+        for key, protocol, scorer, tuning in _trained(plan, log, missing, repeat, split, model):
             # Warnings are stored with the ranks, so that a resumed study reports them too.
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -186,6 +167,7 @@ def _rank_group(
                 )
             about = plan.about(log, protocol, repeat, model)
             about["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
+            about["tuning"] = tuning
             plan.store.write(key, ranked, about)
             advance(1)
     except SystemExit as error:
@@ -199,11 +181,77 @@ def _rank_group(
         raise
 
 
+def _trained(
+    plan: Plan, log: str, missing: Mapping[str, Protocol], repeat: int, split: Split, model: str
+) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
+    """Yield key, protocol, trained scorer, and what was chosen on the validation part, if anything."""
+    fit = plan.models[model]
+    if isinstance(fit, Tuned) and fit.settings:
+        yield from _searched(plan, log, missing, repeat, split, model, fit)
+        return
+    scorer = fit.fit(split.train, split.validation) if isinstance(fit, Tuned) else fit(split.train)
+    for key, protocol in missing.items():
+        yield key, protocol, scorer, None
+
+
+def _searched(
+    plan: Plan, log: str, missing: Mapping[str, Protocol], repeat: int, split: Split, model: str, fit: Tuned
+) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
+    """Try settings on the validation part, and yield the best one of each protocol.
+
+    Each setting is trained once for all protocols; scorers are kept while they are the best of some protocol.
+    """
+    numbers = fit.draw(plan.rng, log, model, repeat).tolist()
+    found: dict[str, list[FloatArray]] = {key: [] for key in missing}
+    kept: dict[int, Any] = {}
+    for number in numbers:
+        for key, protocol in missing.items():
+            found[key].append(_validated(plan, log, protocol, repeat, split, model, number, kept))
+        best = {numbers[int(np.argmax([np.nanmean(one) for one in values]))] for values in found.values()}
+        kept = {place: scorer for place, scorer in kept.items() if place in best}
+    for key, protocol in missing.items():
+        choice = Choice.among(numbers, found[key], zlib.crc32(f"{plan.rng} {log}".encode()))
+        if choice.setting not in kept:
+            kept[choice.setting] = fit.with_setting(choice.setting)(split.train)
+        about = asdict(choice) | {"setting": described(fit.settings[choice.setting])}
+        about |= {"metric": fit.metric, "n_settings": len(fit.settings)}
+        yield key, protocol, kept[choice.setting], about
+
+
+def _validated(
+    plan: Plan,
+    log: str,
+    protocol: Protocol,
+    repeat: int,
+    split: Split,
+    model: str,
+    number: int,
+    kept: dict[int, Any],
+) -> FloatArray:
+    """Return the validation metric of each user under a setting, stored or computed and stored."""
+    key, fit = plan.validation_key(log, protocol, repeat, model, number), plan.models[model]
+    assert isinstance(fit, Tuned)
+    if not plan.store.file(key).exists():
+        if split.validation is None:
+            raise InputError("a tuned recommender needs a validation part, and this split has none.")
+        if number not in kept:
+            kept[number] = fit.with_setting(number)(split.train)
+        inner = Split(split.train, split.validation, description="validation", seen=split.seen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the test part says the same, and is reported
+            ranked = rank_positives(
+                kept[number], inner, name=model, candidates=protocol.candidates, compute=plan.compute
+            )
+        about = plan.about(log, protocol, repeat, model) | {"setting": described(fit.settings[number])}
+        plan.store.write_values(key, fit.judge.user_values(ranked), about)
+    return plan.store.read_values(key)
+
+
 def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
     """Raise `InputError` unless the arguments of a study are what it needs."""
     check_models(models, "models", "fit function")
     check_models(logs, "logs", "Interactions")
-    wrong = [name for name, fit in models.items() if not callable(fit)]
+    wrong = [name for name, fit in models.items() if not (callable(fit) or isinstance(fit, Tuned))]
     if wrong:
         raise InputError(
             f"models must be functions that take training interactions and return a scorer; "
@@ -225,8 +273,24 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
             f"protocols repeat {'; '.join(repeated)}. Tables could not tell them apart; run two studies, or "
             "set candidates_name."
         )
+    _check_tuning([fit for fit in models.values() if isinstance(fit, Tuned)], protocols)
     if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
         raise InputError(
             "rng must be an integer >= 0, so that an interrupted study can go on with the same splits; got "
             f"{rng!r}."
+        )
+
+
+def _check_tuning(tuned: Sequence[Tuned], protocols: Sequence[Protocol]) -> None:
+    without = [one.label for one in protocols if not one.has_validation]
+    if tuned and without:
+        raise InputError(
+            f"a tuned recommender needs a validation part; there is none in {'; '.join(without)}."
+        )
+    if any(one.order == "temporal" and one.n_repeats > 1 for one in protocols) and not any(
+        one.is_random for one in tuned
+    ):
+        raise InputError(
+            "n_repeats has no effect in temporal order, where only the draw of settings differs; use 1, or a "
+            "Tuned recommender with a budget below its number of settings."
         )

@@ -17,11 +17,18 @@ from ipseval.interactions import Interactions
 from ipseval.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
 from ipseval.protocols._protocol import Protocol, grid
 from ipseval.protocols._result import ProtocolStudy
-from ipseval.protocols._run import FitFunction, Plan, Ranked, Store, check_inputs, run
+from ipseval.protocols._run import FitFunction, Plan, Ranked, check_inputs, run
+from ipseval.protocols._store import Store
+from ipseval.protocols._tuned import Tuned
+
+SETTING_COLUMNS = (
+    *("log", "split", "k_core", "candidates", "model", "repeat", "setting", "metric", "value", "std_error"),
+    *("n_tried", "n_settings", "chosen_share"),
+)
 
 
 def study(
-    models: Mapping[str, FitFunction],
+    models: Mapping[str, FitFunction | Tuned],
     logs: Mapping[str, Interactions],
     protocols: Sequence[Protocol] | None = None,
     *,
@@ -46,7 +53,8 @@ def study(
     Parameters
     ----------
     models : mapping
-        Name → fit function: takes training `Interactions`, returns a scorer (see `rank_positives`). The
+        Name → fit function: takes training `Interactions`, returns a scorer (see `rank_positives`); or
+        `Tuned`, whose settings are chosen on the validation part of every split and protocol. The
         stored ranks are found again by the version of this library and by the source of the function, its
         defaults, what it captured, the arguments of a `functools.partial`, and what it names in its module:
         your functions, classes and data are followed, other libraries count by their version. What it
@@ -95,7 +103,8 @@ def study(
     total = plan.n_ranks()
     if total == 0:
         raise InputError("no protocol can be applied to any log: all need timestamps, and no log has them.")
-    results, rows, notes = _evaluate_all(plan, options, total, progress)
+    settings: list[dict[str, Any]] = []
+    results, rows, notes = _evaluate_all(plan, options, total, progress, settings)
     return ProtocolStudy(
         pd.DataFrame(rows, columns=list(FRAME_COLUMNS)),
         tuple(results),
@@ -103,11 +112,12 @@ def study(
         (*left_out, *notes),
         confidence_level,
         None if k is None else tuple(k),
+        pd.DataFrame(settings, columns=list(SETTING_COLUMNS)),
     )
 
 
 def _evaluate_all(
-    plan: Plan, options: Options, total: int, progress: bool | None
+    plan: Plan, options: Options, total: int, progress: bool | None, settings: list[dict[str, Any]]
 ) -> tuple[list[Result], list[Any], list[str]]:
     """Return results, rows and notes of all protocols, in the order of logs and protocols as given."""
     found = {}
@@ -118,6 +128,7 @@ def _evaluate_all(
             key = (ranked.log, ranked.protocol.label)
             repeats = waiting.setdefault(key, [])
             repeats.append(ranked)
+            settings += _settings(ranked)
             if len(repeats) == ranked.protocol.n_repeats:
                 found[key] = evaluate_protocol(waiting.pop(key), plan.logs[ranked.log], options)
     parts = [
@@ -131,6 +142,17 @@ def _evaluate_all(
         [row for part in parts for row in part[1]],
         [f"{', '.join(dict.fromkeys(where))}: {text}" for text, where in places.items()],
     )
+
+
+def _settings(ranked: Ranked) -> list[dict[str, Any]]:
+    """Return the rows of the settings that were chosen for one repeat of a protocol."""
+    one = ranked.protocol
+    where = {"log": ranked.log, "split": one.split_label, "k_core": one.core_label}
+    where |= {"candidates": one.candidates_label}
+    return [
+        {**where, "model": model, "repeat": ranked.repeat, **chosen}
+        for model, chosen in ranked.tuning.items()
+    ]
 
 
 def _options(

@@ -209,9 +209,9 @@ def split_sliding(
     else:
         raise InputError("give start=, the first time of the first test part, or train=, its history.")
     last = min(last, limit)
+    if (last - first) / MAX_WINDOWS > every:
+        raise InputError(f"step={every} makes more than {MAX_WINDOWS:,} windows; use a longer step.")
     n = 1 + int((last - first) // every) if last >= first else 0
-    if n > MAX_WINDOWS:
-        raise InputError(f"step={every} makes {n:,} windows, more than {MAX_WINDOWS:,}; use a longer step.")
     splits = SlidingSplits(log, first + np.arange(n) * every, end=limit, seen=seen, **found) if n else None
     if splits is None or not len(splits):
         raise InputError(

@@ -34,7 +34,8 @@ RESULTS = {
     "SamplingStudy", "ProtocolStudy", "ProtocolComparison", "Inversion", "BaselineCheck",
     "StoredResult", "Calibration", "Validation", "RowOrders", "OrderAgreement", "ModelScores",
     "DataCard", "CompatMetric", "Definition", "Parameter", "RatingMetric", "AdditiveMetric",
-    "SlidingSplits", "Leakage", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
+    "SlidingSplits", "Leakage",
+    "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster

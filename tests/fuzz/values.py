@@ -79,7 +79,7 @@ def right(folder: Path) -> dict[str, Any]:
     return {
         "correction": correction.correct_path(corrected), "read.source": frame, "Lists.source": lists,
         "read_lists.path": folder / "lists.csv", "Problem.what": "3 rows repeat",
-        "frame": frame, "train": split.train, "test": split.test, "validation": None, "split_sliding.test": "30D", "split_sliding.train": "90D", "log": log, "split": split,
+        "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
         "Exposure.from_frame.frame": frame.assign(positive=frame["value"] > 3)[["user", "item", "positive"]],
@@ -143,7 +143,17 @@ def right(folder: Path) -> dict[str, Any]:
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
-        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log),
+        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(),
+    }  # fmt: skip
+
+
+def time_values() -> dict[str, Any]:
+    """Return what is given to what is about time, tuning and traits."""
+    names = list("abcd")
+    return {
+        "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
+        "regress_on_traits.agreement": dict(zip(names, [0.1, 0.4, 0.2, 0.3], strict=True)),
+        "regress_on_traits.traits": pd.DataFrame({"density": [0.1, 0.2, 0.3, 0.5]}, index=names),
     }  # fmt: skip
 
 
