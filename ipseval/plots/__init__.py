@@ -13,7 +13,7 @@ from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weig
 from ipseval.plots._examination import plot_examination
 from ipseval.plots._orders import plot_agreement, plot_sampled
 from ipseval.plots._popularity import plot_frequency, plot_popularity
-from ipseval.plots._segments import plot_segments
+from ipseval.plots._segments import plot_decomposition, plot_segments
 from ipseval.plots._truth import plot_bias, plot_validation
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "MARKS",
     "plot_agreement",
     "plot_bias",
+    "plot_decomposition",
     "plot_estimates",
     "plot_examination",
     "plot_frequency",

@@ -75,3 +75,59 @@ def _curves(ax: Axes, part: pd.DataFrame, groups: list[str]) -> None:
         )
     ax.set_xticks(np.arange(len(groups)) + 1)
     ax.set_xlim(0.5, len(groups) + 0.5)
+
+
+def plot_decomposition(frame: Any, *, ax: Axes | None = None) -> Axes:
+    """Return axes with the share of positives and of weight of each group, and each recommender's value.
+
+    Bars: the shares, on the left. Lines: the plain value of every recommender in each group, on the right.
+
+    Parameters
+    ----------
+    frame : Decomposition or DataFrame
+        `Evaluation.decomposition(…)`, or its `frame`: by, model, group, share, share_weighted, value.
+    """
+    frame = table(frame, "frame", "by", "model", "group", "share", "share_weighted", "value")
+    groups = distinct(frame["group"])
+    first = frame[frame["model"] == frame["model"].iloc[0]]
+    ax = axes_or_new(ax, width=6.8, height=3.8)
+    place = np.arange(len(groups)) + 1.0
+    ax.bar(place - 0.2, first["share"], width=0.38, color="0.78", label="share of positives")
+    ax.bar(
+        place + 0.2,
+        first["share_weighted"],
+        width=0.38,
+        color="0.45",
+        label="share of weight",
+        hatch="//",
+        edgecolor="white",
+    )
+    ax.set_xticks(place)
+    ax.set_ylabel("share")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    name = frame["by"].iloc[0]
+    ax.set_xlabel(f"{name}, from {plain(groups[0])} to {plain(groups[-1])}", parse_math=False)
+    right = ax.twinx()
+    for number, model in enumerate(distinct(frame["model"])):
+        rows = frame[frame["model"] == model]
+        right.plot(
+            place,
+            rows["value"],
+            marker=MARKS[number % 8],
+            color=COLOURS[number % 8],
+            linestyle=LINES[number % 8],
+            markersize=5,
+            label=plain(model),
+        )
+    right.set_ylabel("value in the group, plain")
+    right.set_ylim(bottom=0)
+    right.spines[["top"]].set_visible(False)
+    handles, labels = (
+        both[0] + both[1]
+        for both in zip(ax.get_legend_handles_labels(), right.get_legend_handles_labels(), strict=True)
+    )
+    for text in ax.legend(
+        handles, labels, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3
+    ).get_texts():
+        text.set_parse_math(False)
+    return ax

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.segments._built_in import BUILT_IN
+from ipseval.segments._decomposition import Decomposition
 from ipseval.segments._groups import Grouping, Groups, TrainingCounts, item_groups, user_groups
 from ipseval.segments._segments import SegmentCell, Segments
 
 __all__ = [
     "BUILT_IN",
+    "Decomposition",
     "Grouping",
     "Groups",
     "SegmentCell",

@@ -14,7 +14,7 @@ from ipseval.estimators._moments import WIDTH
 from ipseval.inference._trust import joined, too_wide
 from ipseval.inference._weights import WeightSums, weight_flag
 from ipseval.metrics import Metric
-from ipseval.segments._family import Simultaneous
+from ipseval.segments._family import Simultaneous, tails_of
 from ipseval.segments._segments import SegmentCell, Segments
 from ipseval.segments._sums import CellSums, SegmentSums
 
@@ -77,10 +77,24 @@ def _cell(
             share, part = total / everyone, worth / everyone * volume
             if metric.root:
                 part[:] = np.nan
+    powers = cell.powers[order].reshape(n_models, n_groups, -1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tails = tails_of(powers, worth / total, effective)
     flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)
     notes = tuple("; ".join(filter(None, [cell.note, _left_out(int(n))])) for n in cell.n_undefined)
     return SegmentCell(
-        value, share, part, effective, covariance, cell.n_users, n_positives, whole, flags, notes, suppressed
+        value,
+        share,
+        part,
+        effective,
+        tails,
+        covariance,
+        cell.n_users,
+        n_positives,
+        whole,
+        flags,
+        notes,
+        suppressed,
     )
 
 

@@ -8,11 +8,19 @@ from typing import Any, Protocol
 from ipseval._checks import check_choice
 from ipseval._types import AnyArray, RngLike
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample, UserSums
+from ipseval.estimators import (
+    Estimate,
+    Estimator,
+    Sample,
+    UserSums,
+    plain_estimator,
+    resolve_estimator,
+)
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.segments._build import build_segments
 from ipseval.segments._built_in import resolve
+from ipseval.segments._decomposition import Decomposition
 from ipseval.segments._family import SIMULTANEOUS, Simultaneous
 from ipseval.segments._groups import Groups, TrainingCounts
 from ipseval.segments._segments import Segments
@@ -129,3 +137,49 @@ class Segmented:
                 "evaluate(…, by=…)."
             )
         return next(iter(found.values()))
+
+    def decomposition(
+        self,
+        metric: str | None = None,
+        *,
+        by: Any = "popularity",
+        weighted: str | Estimator | None = None,
+        plain: str | Estimator | None = None,
+        counts: TrainingCounts | None = None,
+    ) -> Decomposition:
+        """Return why weighted and plain values differ, group by group, and where leads lie; both exactly.
+
+        Parameters
+        ----------
+        metric : label, optional
+            Default: the first metric of the evaluation.
+        by : as in `by`
+            Default: items in 10 groups by popularity.
+        weighted, plain : label or Estimator, optional
+            Default: the first weighted estimator of the evaluation, and its unweighted counterpart.
+        counts : TrainingCounts, optional
+            As in `by`.
+
+        Raises
+        ------
+        InputError
+            Without a weighted estimator; for a metric whose positives do not add up, such as hit@k.
+        """
+        samples, definitions = samples_of(self), self.definitions  # type: ignore[arg-type, attr-defined]
+        first = next(iter(samples.values())).ranked
+        groups = resolve(by, first.user_ids, first.item_ids, counts or training_of(self))  # type: ignore[arg-type]
+        if len(groups) > 1:
+            raise InputError(f"by= holds {len(groups)} groupings; a decomposition takes one.")
+        known = {one.label: one for one in definitions[0]}
+        if metric is not None:
+            check_choice("metric", metric, known)
+        found = [one for one in definitions[1] if one.weighted]
+        if weighted is None and not found:
+            raise InputError(
+                "a decomposition compares weighted with plain values, and this evaluation has no weights; "
+                "evaluate with propensity=."
+            )
+        heavy = found[0] if weighted is None else resolve_estimator(weighted)
+        light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
+        chosen = definitions[0][0] if metric is None else known[metric]
+        return Decomposition.of(groups[0], samples, chosen, light, heavy)

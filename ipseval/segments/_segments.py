@@ -42,6 +42,8 @@ class SegmentCell:
     value, share, part, effective : (n_models, n_groups) float arrays
         The estimate in the group; the group's share of the weight; what it adds to the whole; the effective
         number of users, (ΣD)²/ΣD². NaN where undefined.
+    tails : (2, n_models, n_groups) float array
+        γ²/n and κ/n of the users' influences, which widen intervals.
     covariance : (n_models · n_groups, same) float array
         Of the estimates, groups of the first model first.
     n_users, n_positives : (n_groups,) int arrays
@@ -57,6 +59,7 @@ class SegmentCell:
     share: FloatArray
     part: FloatArray
     effective: FloatArray
+    tails: FloatArray
     covariance: FloatArray
     n_users: IntArray
     n_positives: IntArray
@@ -66,7 +69,7 @@ class SegmentCell:
     suppressed: BoolArray
 
     def __post_init__(self) -> None:
-        for name in ("value", "share", "part", "effective", "covariance", "whole", "suppressed"):
+        for name in ("value", "share", "part", "effective", "tails", "covariance", "whole", "suppressed"):
             freeze(self, name)
 
     def rows(self, model: int) -> slice:
@@ -81,6 +84,11 @@ class SegmentCell:
     def shown(self, model: int) -> FloatArray:
         """Return the values that may be shown."""
         return np.where(self.suppressed[model], np.nan, self.value[model])
+
+    def half_width(self, model: int, level: float) -> FloatArray:
+        """Return the half-width of the interval of each group of a recommender at this level."""
+        error = np.sqrt(np.diag(self.within(model)))
+        return reach(error, self.effective[model], level, self.tails[:, model])
 
     def lead(self, one: int, other: int) -> tuple[FloatArray, FloatArray]:
         """Return the paired difference of two recommenders in each group, and its covariance."""
@@ -149,7 +157,7 @@ class Segments(Reported):
             for number, model in enumerate(self.models):
                 covariance, value = cell.within(number), cell.shown(number)
                 error = np.sqrt(np.diag(covariance))
-                half = reach(error, cell.effective[number], self._level(covariance))
+                half = cell.half_width(number, self._level(covariance))
                 for place, label in enumerate(self.labels):
                     hidden = bool(cell.suppressed[number, place])
                     rows.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._types import BoolArray, IntArray
+from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Moments, Parts, Sample, UserSums
 from ipseval.estimators._moments import WIDTH
 from ipseval.inference._weights import Weighed, WeightSums
@@ -34,6 +34,8 @@ class CellSums:
         Users with weight in the group.
     n_undefined : (n_groups,) int array
         Users of the group for whom the metric is undefined.
+    powers : (n_members, 12) float array
+        Σ N^a D^b of each member for a + b = 2, 3, 4: from them follow the skewness and the tails of N − R·D.
     additive : bool
         Whether the groups add up to the whole.
     note : str
@@ -43,6 +45,7 @@ class CellSums:
     blocks: tuple[Moments, ...]
     n_users: IntArray
     n_undefined: IntArray
+    powers: FloatArray
     additive: bool = True
     note: str = ""
 
@@ -52,6 +55,7 @@ class CellSums:
             tuple(one.merge(two) for one, two in zip(self.blocks, other.blocks, strict=True)),
             self.n_users + other.n_users,
             self.n_undefined + other.n_undefined,
+            self.powers + other.powers,
             self.additive,
             self.note,
         )
@@ -150,7 +154,7 @@ def _of_users(
         population[ranked.users] = True
     elif ranked.left_out is not None:
         population &= ~ranked.left_out
-    blocks, n_users, n_undefined = [], [], []
+    blocks, powers, n_users, n_undefined = [], [], [], []
     for number in range(len(groups.labels)):
         mine = groups.codes == number
         if estimator.separable:
@@ -158,10 +162,12 @@ def _of_users(
         else:
             parts = [estimator.sums(_restricted(one, mine[one.ranked.user]), metric) for one in samples]
         blocks.append(Moments.of(parts))
+        powers += [power_sums(one.numerator, one.denominator) for one in parts]
         n_users.append(int((parts[0].denominator > 0).sum()))
         n_undefined.append(int((population & mine).sum()) - parts[0].n_users)
     note = "" if estimator.separable else ALL_USERS
-    return CellSums(tuple(blocks), np.array(n_users), np.array(n_undefined), estimator.separable, note)
+    counts = np.array(n_users), np.array(n_undefined)
+    return CellSums(tuple(blocks), *counts, np.array(powers), estimator.separable, note)
 
 
 def _of_items(groups: Groups, samples: list[Sample], metric: Metric, estimator: Estimator) -> CellSums:
@@ -192,6 +198,7 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
     weight = [one.weight[keep] for one in parts]
     worth = [one.weight[keep] * one.value[keep] for one in parts]
     merged, n_users = None, np.zeros(n_groups, dtype=np.int64)
+    powers = np.zeros((len(parts) * n_groups, 12))
     for start in range(0, max(users.size, 1), CHUNK):
         size = min(CHUNK, users.size - start)
         rows = slice(*np.searchsorted(row, [start, start + size]))
@@ -203,11 +210,12 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
                 columns[number, :, place] = summed.reshape(n_groups, size)
         columns[:, :, 2] = 1.0 if volume is None else volume[start : start + size]
         n_users += (columns[0, :, 1] > 0).sum(axis=1)
+        powers += power_sums(*columns[:, :, :2].reshape(-1, 2, size).swapaxes(0, 1))
         one = Moments.of_columns(columns.reshape(-1, size))
         merged = one if merged is None else merged.merge(one)
     assert merged is not None
     left_out = np.unique(ranked.user[undefined] * np.int64(n_groups) + groups.codes[ranked.item[undefined]])
-    return CellSums((merged,), n_users, np.bincount(left_out % n_groups, minlength=n_groups))
+    return CellSums((merged,), n_users, np.bincount(left_out % n_groups, minlength=n_groups), powers)
 
 
 def _restricted_items(
@@ -231,7 +239,16 @@ def _restricted_items(
             n_users[group], n_undefined[group] = sums.n_users, sums.n_undefined
     note = NO_FORM if estimator is None else RESTRICTED
     moments = Moments.of_columns(columns.reshape(-1, ranked.users.size))
-    return CellSums((moments,), n_users, n_undefined, False, note)
+    powers = power_sums(*columns[:, :, :2].reshape(-1, 2, ranked.users.size).swapaxes(0, 1))
+    return CellSums((moments,), n_users, n_undefined, powers, False, note)
+
+
+def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Return Σ N^a D^b over the last axis for (a, b) = (2, 0), (1, 1), (0, 2), (3, 0), …, (0, 4): (…, 12)."""
+    n, d = numerator, denominator
+    nn, nd, dd = n * n, n * d, d * d
+    products = (nn, nd, dd, nn * n, nn * d, n * dd, dd * d, nn * nn, nn * nd, nn * dd, nd * dd, dd * dd)
+    return np.stack([one.sum(axis=-1) for one in products], axis=-1)
 
 
 def _restricted(sample: Sample, chosen: BoolArray) -> Sample:

@@ -1,0 +1,144 @@
+"""Decompositions: the identity by hand, in random worlds and on real logs, and what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.segments import Decomposition
+from tests.conftest import examples, shared_data
+from tests.worlds import random_world
+
+pytestmark = pytest.mark.filterwarnings("ignore:the median user has")
+
+
+def by_hand(metrics=("recall@1",)):
+    """Item 0 is rare, 1 popular (P = 1/4 and 1/2); one positive per user; a hits the rare, b the popular."""
+    test = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 1]})
+    train = pd.DataFrame({"user": [0, 1, 2], "item": [2, 2, 2]})
+    split = ipseval.Split.from_frames(train, test, users=range(3), items=range(3))
+    a, b = np.array([[9.0, 1.0, 0.0]] * 3), np.array([[1.0, 9.0, 0.0]] * 3)
+    return ipseval.evaluate(
+        {"a": a, "b": b},
+        split,
+        propensity=ipseval.KnownPropensity(item=[0.25, 0.5, 0.5]),
+        metrics=list(metrics),
+        on_low_ess="ignore",
+    )
+
+
+KIND = ipseval.item_groups(["rare", "popular", "popular"], name="kind")
+
+
+def test_shares_values_and_terms_by_hand():
+    found = by_hand().decomposition(by=KIND)
+    # Weights 4, 2, 2: rare has 1/3 of the positives and half of the weight.
+    frame = found.frame.set_index(["model", "group"])
+    assert frame.loc[("a", "rare"), ["share", "share_weighted", "value"]].tolist() == [1 / 3, 0.5, 1.0]
+    # a: 1/3 plain, 1/2 weighted; moved (1/2 − 1/3)(1 − 1/3) + (1/2 − 2/3)(0 − 1/3) = 1/6.
+    totals = found.totals.set_index("model")
+    expected = [1 / 3, 1 / 2, 1 / 6, 1 / 6, 0.0]
+    assert totals.loc["a"].tolist() == pytest.approx(expected)
+    # b leads by 1/3 with equal weights: 2/3 in popular against 1/3 in rare; weighted they are even.
+    leads = found.leads.set_index(["estimator", "group"])["lead"]
+    assert leads["aoa"].to_dict() == pytest.approx({"rare": 1 / 3, "popular": -2 / 3})
+    assert leads["snips-global"].to_dict() == pytest.approx({"rare": 0.5, "popular": -0.5})
+    text = repr(found)
+    assert "aoa: b leads a by 0.3333. It gains 0.6667 in popular and loses 0.3333 in rare." in text
+    assert "snips-global: a and b have the same value." in text
+    assert "Gains most weight: rare, 33.3% of the positives and 50.0% of the weight." in text
+
+
+def check(evaluation, found, plain="aoa", weighted="snips-global", atol=1e-12):
+    """The terms sum to the difference of the estimates, and the leads to those between recommenders."""
+    value = evaluation.frame.set_index(["metric", "estimator", "model"])["estimate"].sort_index()
+    plain, weighted = value[found.metric, plain], value[found.metric, weighted]
+    totals = found.totals.set_index("model")
+    for model in found.models:
+        gap = weighted[model] - plain[model]
+        assert totals.loc[model, "moved"] + totals.loc[model, "within"] == pytest.approx(gap, abs=atol)
+        assert totals.loc[model, "difference"] == pytest.approx(gap, abs=atol)
+    for key, rows in found.leads.groupby(["estimator", "model", "reference"]):
+        estimator, one, other = key
+        gap = value[found.metric, estimator, one] - value[found.metric, estimator, other]
+        assert rows["lead"].sum() == pytest.approx(gap, abs=atol)
+
+
+@pytest.mark.parametrize("seed", range(examples(20)))
+@pytest.mark.parametrize(
+    ("weighted", "plain"), [("snips-global", "aoa"), ("snips", "aoa"), ("snips-pooled", "aoa-pooled")]
+)
+def test_the_terms_sum_to_the_difference_in_random_worlds(seed, weighted, plain):
+    world = random_world(seed, n_users=50, n_items=40)
+    rng = np.random.default_rng(seed)
+    evaluation = ipseval.evaluate(
+        {"a": world.scores, "b": rng.normal(size=world.scores.shape)},
+        world.split,
+        propensity=ipseval.KnownPropensity(item=world.propensity),
+        metrics=["ndcg@5", "recall@5", "dcg@5", "precision@5", "atop"],
+        estimators=[plain, weighted],
+        on_low_ess="ignore",
+    )
+    for metric in evaluation.metrics:
+        for by in ("popularity:7", "activity:3"):
+            check(evaluation, evaluation.decomposition(metric, by=by, weighted=weighted), plain, weighted)
+
+
+@pytest.mark.parametrize("data", ["coat", "citeulike-a"])
+def test_the_difference_between_aoa_and_snips_global_is_reproduced_on_real_logs(data):
+    path = shared_data(data)
+    if data == "coat":
+        log = ipseval.datasets.load_coat(path).biased
+        log = log.select(log.value >= 4)
+    else:
+        log = ipseval.datasets.load_citeulike_a(path)
+    split = ipseval.split_random(log, test_fraction=0.2, rng=0)
+    models = {
+        "popularity": ipseval.baselines.popularity(split.train),
+        "one order": np.broadcast_to(np.arange(split.n_items) % 97.0, (split.n_users, split.n_items)),
+    }
+    evaluation = ipseval.evaluate(
+        models,
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0),
+        metrics=["ndcg@10", "recall@10", "atop"],
+    )
+    for metric in evaluation.metrics:
+        found = evaluation.decomposition(metric)
+        check(evaluation, found)
+        # The head has a larger share of the positives than of the weight: that is what weighting changes.
+        assert found.share[-1] > found.share_weighted[-1]
+    moved = evaluation.decomposition("recall@10").totals.set_index("model").loc["popularity"]
+    assert moved["moved"] < 0
+
+
+def test_a_group_without_positives_adds_nothing_and_is_said_to_have_none():
+    groups = ipseval.item_groups(["rare", "popular", "never"], name="kind")
+    found = by_hand().decomposition(by=groups)
+    row = found.frame.set_index(["model", "group"]).loc[("a", "never")]
+    assert np.isnan(row["value"])
+    assert (row["moved"], row["within"]) == (0, 0)
+    assert "none" in repr(found)
+
+
+def test_it_is_saved_drawn_and_its_questions_are_checked(tmp_path):
+    evaluation = by_hand(("recall@1", "hit@1"))
+    found = evaluation.decomposition(by=KIND)
+    found.save(tmp_path / "d.npz")
+    loaded = Decomposition.load(tmp_path / "d.npz")
+    assert repr(loaded) == repr(found)
+    ax = loaded.plot()
+    bars = [patch.get_height() for patch in ax.patches]
+    assert bars == pytest.approx([*found.share, *found.share_weighted])
+    with pytest.raises(ipseval.InputError, match=r"hit@1 by aoa is no sum over positives.*recall@k"):
+        evaluation.decomposition("hit@1", by=KIND)
+    with pytest.raises(ipseval.InputError, match="metric"):
+        evaluation.decomposition("recall@2", by=KIND)
+    plain = ipseval.evaluate_ranks({"a": evaluation.samples["a"].ranked}, metrics=["recall@1"])
+    with pytest.raises(ipseval.InputError, match=r"has no weights; evaluate with propensity="):
+        plain.decomposition(by=KIND)
+    segments = evaluation.by(KIND)
+    drawn = segments.plot("recall@1", "aoa")
+    assert [line.get_label() for line in drawn.containers] == ["a", "b"]
