@@ -57,6 +57,8 @@ from ipseval.ranking import rank_positives as rank_positives
 from ipseval.ratings import evaluate_ratings as evaluate_ratings
 from ipseval.reading import Lists as Lists
 from ipseval.reading import read as read
+from ipseval.reading import read_attributes as read_attributes
+from ipseval.reading import read_ids as read_ids
 from ipseval.reading import read_lists as read_lists
 from ipseval.sampled_metrics import correct_sampled as correct_sampled
 from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff

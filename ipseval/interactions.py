@@ -111,7 +111,10 @@ class Interactions:
                 raise InputError(f"{what} must be the name of a column of the frame; got {column!r:.80}.")
         columns = columns_of(frame, [name for name in (user, item, value, timestamp) if name is not None])
         if columns[user].size == 0:
-            raise InputError("the frame has no rows; at least one user–item pair is needed.")
+            raise InputError(
+                "the frame has no rows; at least one user–item pair is needed. For a test set without "
+                "training items, pass train=None to Split.from_frames."
+            )
         user_codes, user_ids = encode(columns[user], users, f"column {user!r}", complete=True)
         item_codes, item_ids = encode(columns[item], items, f"column {item!r}", complete=True)
         log = made(

@@ -136,7 +136,10 @@ class PowerLawPropensity:
             warn_user(gamma_above_one(gamma), IdentificationWarning)
         scale = fitted.scale if self.scale == "calibrated" and fitted is not None else self.scale
         if not counts.any():
-            raise PropensityError("all popularity counts are 0; a power law needs observed interactions.")
+            raise PropensityError(
+                "all popularity counts are 0; a power law needs observed interactions. Without training "
+                "data, fit it to counts from elsewhere: PowerLawPropensity(…).fit(popularity=counts)."
+            )
         if self.unseen == "smooth":
             counts = counts + self.smoothing
         refuse_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")

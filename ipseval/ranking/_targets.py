@@ -36,7 +36,7 @@ class Targets:
     def from_split(cls, split: Split) -> Targets:
         """Return the test positives of a split, with what does not compete excluded."""
         test, train = split.test, split.excluded
-        minus = MINUS_TRAINING if split.seen == "exclude" else ""
+        minus = MINUS_TRAINING if split.seen == "exclude" and len(split.train) else ""
         user, item, gain = test.user, test.item, test.value
         if not _is_sorted(test.pair_key):
             order = np.argsort(test.pair_key, kind="stable")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ipseval._border import guard
 from ipseval.reading._lists import Lists, read_lists
 from ipseval.reading._log import read
+from ipseval.reading._universe import read_attributes, read_ids
 
-__all__ = ["Lists", "read", "read_lists"]
+__all__ = ["Lists", "read", "read_attributes", "read_ids", "read_lists"]
 
 guard(__name__)

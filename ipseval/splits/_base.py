@@ -111,7 +111,7 @@ class Split:
         cold = [
             counted(count, f"cold {what}")
             for count, what in ((self.n_cold_users, "user"), (self.n_cold_items, "item"))
-            if count
+            if count and len(self.train)  # without training all are
         ]
         future = [self.leakage.text] if self.leakage is not None and self.leakage.n_leaking else []
         return f"Split({'; '.join([sizes, universe, *cold, *future, self.description])})"
@@ -203,7 +203,7 @@ class Split:
         n_test = len(self.test)
         what = {name: "interactions" if part.repeats else "pairs" for name, part in given.items()}
         own = [Count(f"{name} {what[name]}", len(part)) for name, part in given.items()]
-        n_tested = int((self.test.activity > 0).sum())
+        n_tested, trained = int((self.test.activity > 0).sum()), bool(len(self.train))
         own += some(
             Count(
                 "test pairs of another part, left out",
@@ -217,13 +217,13 @@ class Split:
             ),
             Count("test pairs that are training pairs too", self.n_repeated_positives, n_test),
             Count("users in test", n_tested, self.n_users),
-            Count("users in test without training pairs", self.n_cold_users, n_tested),
+            Count("users in test without training pairs", self.n_cold_users * trained, n_tested),
             Count(
                 "items in test without training pairs",
-                self.n_cold_items,
+                self.n_cold_items * trained,
                 int((self.test.popularity > 0).sum()),
             ),
-            Count("test pairs of such users or items", self.n_cold_positives, n_test),
+            Count("test pairs of such users or items", self.n_cold_positives * trained, n_test),
             Count("pairs in a gap before what is held out, left out", self.n_purged),
             Count(
                 "test pairs with later training pairs", self.leakage.n_leaking if self.leakage else 0, n_test
@@ -253,12 +253,14 @@ class Split:
         overlap: Overlap = "raise",
         seen: Seen = "exclude",
     ) -> Split:
-        """Return a split made elsewhere, from one data frame per part.
+        """Return a split made elsewhere, from one data frame or log per part.
 
         Parameters
         ----------
-        train, test, validation : data frames
-            One row per pair, columns as in `Interactions.from_frame`.
+        train, test, validation : data frames or Interactions
+            One row per pair, columns as in `Interactions.from_frame`; or logs, as `ipseval.read` returns
+            them. `train` None: there are no training items, so none is left out of the candidates. A
+            propensity that is fitted to n* needs these counts from elsewhere then: `fit(popularity=…)`.
         users, items : array-like of ids, optional
             The whole universe in order. Default: every id in the frames, sorted. Give the whole catalogue
             when it is larger than what was ever interacted with: those items compete in the ranking too.
@@ -277,13 +279,16 @@ class Split:
         """
         check_choice("overlap", overlap, ("raise", "drop"))
         check_choice("seen", seen, SEEN)
-        frames = [train, test] + ([] if validation is None else [validation])
+        columns: dict[str, Any] = {"user": user, "item": item, "value": value, "timestamp": timestamp}
         logs = [
-            Interactions.from_frame(
-                frame, user=user, item=item, value=value, timestamp=timestamp, duplicates=duplicates
-            )
-            for frame in frames
+            part
+            if isinstance(part, Interactions)
+            else Interactions.from_frame(part, **columns, duplicates=duplicates)
+            for part in (test if train is None else train, test, validation)
+            if part is not None
         ]
+        if train is None:
+            logs[0] = nothing(logs[0])
         users = _union([log.user_ids for log in logs], user) if users is None else users
         items = _union([log.item_ids for log in logs], item) if items is None else items
         recoded = [_recode(log, users, items, user, item) for log in logs]
@@ -303,6 +308,11 @@ class Split:
             seen=seen,
             n_repeats_merged=n_merged,
         )
+
+
+def nothing(log: Interactions) -> Interactions:
+    """Return no interactions, over the ids of a log."""
+    return log.select(np.zeros(len(log), dtype=bool))._with(counted=())
 
 
 def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> Interactions:

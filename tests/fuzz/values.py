@@ -33,6 +33,18 @@ k_core = [0]
 """
 
 
+def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    lists = pd.DataFrame({"user": USERS[:2], "item": ITEMS[:2], "rank": [1, 1]})
+    lists.to_csv(folder / "lists.csv", index=False)
+    return {
+        "read.source": frame,
+        "Lists.source": lists,
+        "read_lists.path": folder / "lists.csv",
+        "Problem.what": "3 rows repeat",
+        "read_attributes.source": frame.drop_duplicates("item")[["item", "value"]],
+    }
+
+
 def right(folder: Path) -> dict[str, Any]:
     """Return right arguments by the name of the parameter, or of "function.parameter"."""
     rng = np.random.default_rng(0)
@@ -73,12 +85,9 @@ def right(folder: Path) -> dict[str, Any]:
     )
     study_file = folder / "study.toml"
     frame.to_csv(folder / "log.csv", index=False)
-    lists = pd.DataFrame({"user": USERS[:2], "item": ITEMS[:2], "rank": [1, 1]})
-    lists.to_csv(folder / "lists.csv", index=False)
     study_file.write_text(STUDY)
     return {
-        "correction": correction.correct_path(corrected), "read.source": frame, "Lists.source": lists,
-        "read_lists.path": folder / "lists.csv", "Problem.what": "3 rows repeat",
+        "correction": correction.correct_path(corrected), **read_values(frame, folder),
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
