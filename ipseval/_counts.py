@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 COLUMNS = ("subject", "what", "count", "of")
+RESULT = "evaluation"  # the subject of counts that are of all recommenders together
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from ipseval._questions import Questions
 from ipseval._tables import evaluation_tables
 from ipseval._types import AnyArray, RngLike
 from ipseval._verdict import Reach, Verdict, reaches, verdicts
+from ipseval._words import verdict_lines
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Extent, Sample, card
 from ipseval.inference import (
@@ -173,7 +174,8 @@ class Evaluation(Segmented, Questions):
             estimators=self.definitions[1],
             flags=self._flags,
             summary=short_headline(len(self.models), self.extent, self.provenance, self.confidence_level),
-            weights=None if self.propensity is None else self.propensity.model,
+            data=self.data,
+            weights=None if self.propensity is None else self.propensity.model.replace("gamma", "γ"),
             digits=digits,
             title="Evaluation of recommenders" if page else "",
             appendix=appendix,
@@ -190,7 +192,7 @@ class Evaluation(Segmented, Questions):
                 self._differences,
                 flags=self._flags,
                 summary=headline(len(self.models), self.extent, self.provenance, self.propensity),
-                verdict=[f"{one.metric}: {line}" for one in self.verdicts for line in one.lines],
+                verdict=[f"{one.metric}: {line}" for one in self.verdicts for line in verdict_lines([one])],
                 digits=digits,
                 cards=cards,
             )

@@ -12,11 +12,16 @@ from ipseval._checks import check_positive_int, examples
 from ipseval._verdict import LEVEL
 from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables
 
-SYMBOLS = {
-    "P": "P is the propensity: the chance that a relevant item is observed.",
-    "S*_u": "S*_u are the held-out positives of user u.",
-    "s_u": "s_u is the number of all relevant items of user u.",
-}
+GLOSSARY = (
+    "Propensity P: the chance that a relevant item is observed; relative: known up to a common factor.",
+    "A weight w is 1/P. The effective sample size (Σw)²/Σw² says how many equal weights are as exact.",
+    "S: a user's held-out positives; s: the number of all relevant items of the user.",
+    "r_i: rank of item i; c: what a positive contributes to the metric; n: number of candidates.",
+)
+OF_GAMMA = (
+    "γ: a power law takes the propensity to grow as popularity^((γ + 1)/2). At γ = −1 all weights are equal; "
+    "the larger γ, the less popular items count. A verdict tries γ from −1 to 3."
+)
 
 
 def explained_tables(
@@ -69,8 +74,7 @@ def explained_tables(
             f"correction over the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
         )
     claims = _claims(frame, diagnostics)
-    said = " ".join(claims)
-    reading += [words for letter, words in SYMBOLS.items() if letter in said]
+    reading += [*GLOSSARY, OF_GAMMA] if diagnostics["weighted"].any() else GLOSSARY[2:]
     return Tables(
         summary=tuple(summary),
         warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ipseval._counts import Count, added
+from ipseval._counts import RESULT, Count, added
 from ipseval._missing import settle_lists
 from ipseval._requests import Request
 from ipseval._types import AnyArray, IntArray
@@ -18,7 +18,6 @@ from ipseval.estimators import Extent, MergedSums, Moments, Sample, UserSums
 from ipseval.inference._weights import AllWeights
 from ipseval.ranking import RankedPositives
 
-RESULT = "evaluation"  # the subject of counts that are of all recommenders together
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
 Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
 

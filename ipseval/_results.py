@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipseval._counts import Count, some
+from ipseval._counts import RESULT, Count, some
 from ipseval._evaluation import Evaluation
 from ipseval._missing import check_lists, list_count, list_notes
-from ipseval._reduction import RESULT, Reduction
+from ipseval._reduction import Reduction
 from ipseval._requests import Request, warn_about_few_positives, warn_about_sampling
 from ipseval._types import AnyArray
 from ipseval.errors import InputError, PropensityError

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_positive_int, examples
+from ipseval._checks import check_positive_int
+from ipseval._counts import RESULT
 from ipseval._explained import decimals, flag_warnings
-from ipseval._verdict import LEVEL, Standing, Verdict, shown_p, signed, verdict_lines
+from ipseval._verdict import LEVEL, Standing, Verdict
+from ipseval._words import listed, shown_p, signed, verdict_lines
 from ipseval.estimators import Estimator
 from ipseval.report import Cell, Part, Remark, Table, Tables
 
@@ -19,6 +21,9 @@ LEGEND = (
     "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's correction over "
     f"the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
 )
+# Counts that notes of estimates say as well, and for which estimates.
+IN_NOTES = ("users without a list", "positives without a propensity", "users with test positives and no list")
+MOST_NOTES = 6
 UNTOLD = "not told apart"
 HINT = "More: .explain()"
 
@@ -31,6 +36,7 @@ def evaluation_tables(
     estimators: Sequence[Estimator],
     flags: Mapping[tuple[str, str], str],
     summary: Iterable[str],
+    data: pd.DataFrame,
     weights: str | None = None,
     digits: int = 2,
     title: str = "",
@@ -52,6 +58,8 @@ def evaluation_tables(
         (metric, estimator) -> why not to rely on its estimates, or "".
     summary : lines
         What was evaluated.
+    data : DataFrame
+        `Evaluation.data`.
     weights : str or None
         Where the propensity comes from, in words; None: there is none.
     digits : int
@@ -67,9 +75,10 @@ def evaluation_tables(
         Remark("Verdict", verdict_lines(verdicts)),
         Remark("Weights", (_weights(diagnostics, verdicts, weights),)),
     ]
-    notes = _notes(frame, diagnostics)
+    notes = [*_left_out(data), *_notes(frame, diagnostics)]
     if notes:
-        remarks.append(Remark("Data", tuple(notes)))
+        more = [f"And {len(notes) - MOST_NOTES} more in .data and .frame."] if len(notes) > MOST_NOTES else []
+        remarks.append(Remark("Data", (" ".join([*notes[:MOST_NOTES], *more]),)))
     remarks.append(Remark("Claim", tuple(_claims(frame, verdicts))))
     return Tables(
         summary=tuple(summary),
@@ -174,7 +183,7 @@ def _behind(verdict: Verdict, model: str, places: int) -> Cell:
     if np.isnan(p_value):
         return Cell("not tested")
     if gap == 0 and p_value == 1:
-        return Cell("0", "no difference")
+        return Cell("no difference")
     text = f"{gap:+.{places}f}".replace("-", "−")
     if not float(f"{gap:.{places}f}"):
         text = signed(gap, 1)
@@ -198,9 +207,20 @@ def _weights(diagnostics: pd.DataFrame, verdicts: Sequence[Verdict], words: str 
         return "None, so popular items count in full."
     texts = []
     for row in used:
-        size = f"Effective sample size {row['ess_own']:,.0f} ({row['ess_equal']:,.0f} with equal weights)"
-        texts.append(f"{size}; {row['cautions']}." if row["cautions"] else f"{size}, which is fine.")
+        size = f"Effective sample size {row['ess_own']:,.0f} of {row['ess_equal']:,.0f}"
+        texts.append(f"{size}; {row['cautions']}." if row["cautions"] else f"{size}: fine.")
     return " ".join([*texts, f"Propensity: {words}."])
+
+
+def _left_out(data: pd.DataFrame) -> list[str]:
+    """Return what was left out, merged or removed before the estimates; notes have the rest."""
+    lines = []
+    told = data["what"].str.contains("left out|merged|removed") & ~data["what"].str.startswith(IN_NOTES)
+    for row in data[told].to_dict("records"):
+        of = "" if pd.isna(row["of"]) else f" of {row['of']:,}"
+        subject = "" if row["subject"] == RESULT else f"{row['subject']}: "
+        lines.append(f"{subject}{row['count']:,}{of} {row['what']}.")
+    return lines
 
 
 def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
@@ -216,7 +236,7 @@ def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
     everyone = set(frame["model"])
     lines = []
     for text, models in said.items():
-        who = "" if set(models) == everyone else f"{examples(models)}: "
+        who = "" if set(models) == everyone else f"{listed(list(models))}: "
         lines.append(f"{who}{text}.")
     return lines
 
@@ -233,6 +253,7 @@ def _claims(frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[str]:
         claims.setdefault((one.estimator, str(rows["claim"].iloc[0])), []).append(one.metric)
     lines = []
     for (label, claim), metrics in claims.items():
-        of = "" if len(claims) == 1 else f"{', '.join(metrics)} by {label}: "
+        by = f" by {label}" if len({one.estimator for one in verdicts}) > 1 else ""
+        of = "" if len(claims) == 1 else f"{', '.join(metrics)}{by}: "
         lines.append(f"{of}{claim[:1].upper() + claim[1:] if not of else claim}.")
     return lines

@@ -74,7 +74,7 @@ class Demo(Reported):
             Notes(
                 (
                     "aoa is the plain average. Per-user snips keeps a bias that does not shrink with users.",
-                    "ips is exactly unbiased given P and s_u, which only a simulation knows.",
+                    "ips is exactly unbiased given propensities and relevant items, which simulations know.",
                 )
             )
         )

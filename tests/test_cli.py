@@ -149,7 +149,10 @@ def test_metrics_lists_names_and_prints_cards(capsys):
     assert main(["metrics"]) == 0
     assert "recall@k" in capsys.readouterr().out
     assert main(["metrics", "ap@10", "auc", "mae"]) == 0
-    assert "exactly unbiased given P, s_u and independent observations" in capsys.readouterr().out
+    assert (
+        "exactly unbiased given the propensities, the numbers of relevant items and independent"
+        in capsys.readouterr().out
+    )
 
 
 WRONG_OPTIONS = {

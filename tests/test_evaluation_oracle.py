@@ -134,8 +134,8 @@ def test_numbers_of_one_are_in_the_singular():
         metrics=["recall@1"],
         estimators=["aoa"],
     )
-    assert "1 recommender, 1 held-out positive of 1 user (1 each in the median)" in repr(result)
-    assert "1 positive that has no propensity" in repr(result)
+    assert "1 recommender, 1 held-out positive of 1 user (1 each in the median)" in repr(result.explain())
+    assert "1 positive that has no propensity" in repr(result.explain())
     assert "1 positive without a propensity left out" in result.frame["note"].item()
 
 
@@ -145,7 +145,8 @@ def test_an_estimate_prints_as_one_line():
     )
     result = ipseval.evaluate({"a": np.array([[0, 1], [1, 0]])}, split, metrics=["recall@1", "auc"])
     assert repr(result.estimate("a", "recall@1", "aoa")) == (
-        "Estimate(recall@1 by aoa: 1.0000 ± 0.0000; 2 users, 2 positives; biased unless P is constant (MNAR))"
+        "Estimate(recall@1 by aoa: 1.0000 ± 0.0000; 2 users, 2 positives; "
+        "biased unless all propensities are equal)"
     )
     undefined = result.estimate("a", "auc", "aoa")
     assert repr(undefined).startswith("Estimate(auc by aoa: nan; 0 users, 2 positives")

@@ -177,12 +177,13 @@ def test_a_single_recommender_is_not_called_the_best(evaluation):
     assert "highest" not in only.to_markdown()
 
 
-def test_letters_are_explained_where_they_stand_and_only_there(evaluation):
-    assert "held-out positives of user u" in repr(evaluation.explain())
+def test_letters_are_explained_where_they_can_stand(evaluation):
+    assert "S: a user's held-out positives" in repr(evaluation.explain())
+    assert "Propensity P: " in repr(evaluation.explain())
     alone = ipseval.evaluate_ranks(
         {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
     )
-    assert "of user u" not in repr(alone.explain())
+    assert "Propensity P: " not in repr(alone.explain())
 
 
 def test_plot_draws_the_chosen_metric(evaluation):
@@ -204,7 +205,9 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
     differences += [("recall@5", "e1", "a", "b", 0.01, 0.06)]
     return explained_tables(
         pd.DataFrame(rows, columns=columns),
-        pd.DataFrame({"estimator": ["e0", "e1"], "flag": flags, "cautions": "", "remark": ""}),
+        pd.DataFrame(
+            {"estimator": ["e0", "e1"], "flag": flags, "cautions": "", "remark": "", "weighted": True}
+        ),
         pd.DataFrame(
             differences, columns=["metric", "estimator", "model", "reference", "p_value", "p_adjusted"]
         ),
@@ -252,7 +255,7 @@ def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unrel
     text = repr(unreliable.explain())
     assert "Unreliable: snips-global. " in text.split("\n\n")[1]
     assert "order by aoa: " in text
-    assert text.lower().count("effective sample size") == 1
+    assert text.lower().count("effective sample size") == 2  # the warning, and what it means
     assert not re.search("order by .*(snips-global|every)", text)
 
 
@@ -293,7 +296,9 @@ def test_thirty_recommenders_with_long_names_fit_a_hundred_columns():
     labels = [f"estimator-{number}" for number in range(7)]
     frame = pd.DataFrame(rows, columns=columns)
     tests = pd.DataFrame({"metric": [], "estimator": [], "model": [], "reference": [], "p_adjusted": []})
-    diagnostics = pd.DataFrame({"estimator": labels, "flag": "", "cautions": "", "remark": "r " * 70})
+    diagnostics = pd.DataFrame(
+        {"estimator": labels, "flag": "", "cautions": "", "remark": "r " * 70, "weighted": True}
+    )
     text = to_text(explained_tables(frame, diagnostics, tests, flags={}, summary=["s " * 70]))
     assert max(map(len, text.splitlines())) <= 100
     for value in frame["estimate"]:
@@ -304,10 +309,18 @@ def test_thirty_recommenders_with_long_names_fit_a_hundred_columns():
 
 def test_long_names_that_differ_in_the_middle_only_stay_apart():
     names = [f"{20 * 'a'}{number}{20 * 'z'}" for number in range(3)]
-    table = Table(("recommender", "aoa"), tuple((Cell(name), Cell("1")) for name in names))
-    lines = to_text(Tables((), (table,))).splitlines()
-    assert len({line.split("  ")[0] for line in lines[1:4]}) == 3
-    assert [line.split(": ")[1] for line in lines[4:7]] == names
+
+    def printed(names):
+        table = Table(("recommender", "aoa"), tuple((Cell(name), Cell("1")) for name in names))
+        lines = to_text(Tables((), (table,))).splitlines()
+        return [line.split("  ")[0] for line in lines[1 : 1 + len(names)]], lines[1 + len(names) :]
+
+    shown, legend = printed(names)
+    assert shown == ["…0…", "…1…", "…2…"]
+    assert legend == [f"  … stands for what all share: {20 * 'a'}…{20 * 'z'}"]
+    shown, legend = printed([*names, "other"])  # nothing is common to all
+    assert len(set(shown)) == 4
+    assert [line.split(": ")[1] for line in legend] == names
 
 
 def test_the_picture_puts_marks_and_intervals_where_their_values_are():

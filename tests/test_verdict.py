@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval._verdict import Reach, Standing, Verdict, of_record, shown_p, verdict_lines
+from ipseval._verdict import Reach, Standing, Verdict, of_record
+from ipseval._words import shown_p, verdict_lines
 from ipseval.estimators import resolve_estimator
 from ipseval.inference._leads import leading_factors, leading_gammas
 
@@ -28,7 +29,9 @@ def standing(estimator: str, values: dict[str, float], apart: tuple[str, ...], p
 def verdict(weighted: Standing, plain: Standing | None = None, reach: Reach | None = None) -> Verdict:
     standings = {one.estimator: one for one in (weighted, plain) if one is not None}
     beside = "" if plain is None else plain.estimator
-    return Verdict("recall@10", standings, weighted.estimator, beside, (), reach or Reach())
+    return Verdict(
+        "recall@10", standings, weighted.estimator, beside, (), plain is not None, reach or Reach()
+    )
 
 
 def test_leaders_are_the_highest_and_those_not_told_from_it():
@@ -46,20 +49,20 @@ def test_leaders_are_the_highest_and_those_not_told_from_it():
         ({"a": 0.3, "b": 0.2, "c": 0.1}, ("ab", "ac"), "a leads: it is better than the other 2 (p ≤ .002)."),
         ({"a": 0.3, "b": 0.2}, ("ab",), "a leads: it is better than b (p = .002)."),
         ({"a": 0.3, "b": 0.2, "c": 0.1}, ("ac", "bc"), "a and b lead; these data do not tell them apart."),
-        ({"a": 0.3, "b": 0.2}, (), "Nobody leads: these data do not tell a and b apart."),
+        ({"a": 0.3, "b": 0.2}, (), "Nobody leads: these data do not tell a from b."),
         # b and c are told apart, so the three are not one group.
         (
             {"a": 0.3, "b": 0.29, "c": 0.1},
             ("bc",),
             "a is highest; these data do not tell it from b and c.",
         ),
-        ({"a": 0.3}, (), "Only a has an estimate, so there is nothing to compare."),
+        ({"a": 0.3}, (), "a has the only estimate, so there is nothing to compare."),
         ({"a": float("nan"), "b": float("nan")}, (), "No estimate is defined, so there is no verdict."),
-        ({"a": float("nan"), "b": 0.1}, (), "Only b has an estimate, so there is nothing to compare."),
+        ({"a": float("nan"), "b": 0.1}, (), "b has the only estimate, so there is nothing to compare."),
     ],
 )
 def test_who_leads_is_said_as_far_as_the_paired_test_supports_it(values, apart, said):
-    assert verdict(standing("w", values, apart)).lines == (said,)
+    assert verdict_lines([verdict(standing("w", values, apart))]) == (said,)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +81,12 @@ def test_who_leads_is_said_as_far_as_the_paired_test_supports_it(values, apart, 
 def test_what_weighting_changes_is_said_of_the_two_that_are_highest(weighted, plain, said):
     after = standing("w", {"a": 0.2, "b": 0.1}, weighted)
     values = {"a": 0.2, "b": 0.1} if "same" in said else {"a": 0.1, "b": 0.3}
-    assert verdict(after, standing("p", values, plain)).lines[1] == said
+    assert verdict_lines([verdict(after, standing("p", values, plain))])[1] == said
 
 
 def test_equal_recommenders_lead_with_the_same_values():
-    assert verdict(standing("w", {"a": 0.2, "b": 0.2}, ())).lines == ("a and b lead, with the same values.",)
+    found = verdict(standing("w", {"a": 0.2, "b": 0.2}, ()))
+    assert verdict_lines([found]) == ("a and b lead, with the same values.",)
 
 
 def test_metrics_with_the_same_answer_share_a_line_with_the_largest_p_and_the_common_range():
@@ -153,7 +157,7 @@ def test_weights_without_a_power_law_have_a_factor_in_place_of_gamma(evaluation)
     recall = {one.metric: one for one in result.verdicts}["recall@10"]
     assert recall.reach.gamma is None
     assert recall.reach.factor > 1
-    assert f"unless some weight is wrong by more than a factor {recall.reach.factor:.3g}" in recall.lines[1]
+    assert verdict_lines([recall])[1].endswith(f"wrong by more than a factor of {recall.reach.factor:.3g}.")
 
 
 def test_a_metric_that_would_take_long_is_left_out_with_a_reason(evaluation, monkeypatch):

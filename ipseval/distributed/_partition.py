@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples
-from ipseval._counts import Count, some
-from ipseval._reduction import RESULT, Reduction
+from ipseval._counts import RESULT, Count, some
+from ipseval._reduction import Reduction
 from ipseval._requests import Request
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError

@@ -128,23 +128,29 @@ class Average(Estimator):
     ) -> Claim:
         """Return what is claimed, with its condition."""
         if not self.weighted:
-            always = "P is constant (MNAR)" if metric.kind == "mean" else "every relevant item is observed"
+            always = (
+                "all propensities are equal" if metric.kind == "mean" else "every relevant item is observed"
+            )
             return Claim("biased", f"unless {always}")
         if self._pairs(metric, is_probability):
-            return Claim("consistent", "given P and independent observations, for the share of pairs won")
+            return Claim(
+                "consistent",
+                "given the propensities and independent observations, for the share of pairs won",
+            )
         if metric.kind == "mean":
             return {
                 "one": Claim(
-                    "not consistent", "in users: a bias of order 1/|S*_u| stays, even with the true P"
+                    "not consistent",
+                    "in users: a bias of order 1/(positives per user) stays, even with the true propensities",
                 ),
-                "mean": Claim("nearly consistent", "given P up to a factor and equally exposed users"),
+                "mean": Claim("nearly consistent", "given relative propensities and equally exposed users"),
                 "total": Claim(
-                    "consistent", "given P up to a factor, for the average over all relevant pairs"
+                    "consistent", "given relative propensities, for the average over all relevant pairs"
                 ),
             }[self.mass]
         if metric.kind == "sum" and self.mass != "one":
-            return Claim("consistent", "up to the observation rate, given P up to a factor")
-        return Claim("no claim", "|S*_u| stands in for s_u")
+            return Claim("consistent", "up to the observation rate, given relative propensities")
+        return Claim("no claim", "observed positives stand in for all relevant items")
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise for another library's convention unless this is the plain average over users."""
@@ -173,7 +179,7 @@ class Average(Estimator):
         median = float(np.median(counts))
         if not self._by_user or median >= FEW_POSITIVES:
             return ""
-        detail = f"per-user {self.label} keeps a bias of order 1/|S*_u|"
+        detail = f"per-user {self.label} keeps a bias of order 1/(positives per user)"
         if (counts == 1).all():
             detail = f"every user has one positive, so {self.label} is identical to aoa"
         plural = "" if median == 1 else "s"

@@ -43,7 +43,7 @@ def claim(
     Examples
     --------
     >>> str(claim(metric("recall@10"), "snips-pooled"))
-    'consistent given P up to a factor, for the average over all relevant pairs'
+    'consistent given relative propensities, for the average over all relevant pairs'
     """
     one = resolve_estimator(estimator)
     if metric.library:
@@ -61,19 +61,19 @@ def card(label: str | Metric) -> str:
 
     Examples
     --------
-    >>> print(card("mae"))
+    >>> print(card("mae"))  # doctest: +ELLIPSIS
     mae
       formula      Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)
       denominator  |U|·|I|: all user–item pairs, rated or not
       left out     users without ratings; ips counts a user without positives as 0
       with weights per-user weighted mean of the contributions, Σwc/Σw
       claims
-        aoa          biased unless P is constant (MNAR)
-        aoa-pooled   biased unless P is constant (MNAR)
-        ips          exactly unbiased given P
-        snips        not consistent in users: a bias of order 1/|S*_u| stays, even with the true P
-        snips-global nearly consistent given P up to a factor and equally exposed users
-        snips-pooled consistent given P up to a factor, for the average over all relevant pairs
+        aoa          biased unless all propensities are equal
+        aoa-pooled   biased unless all propensities are equal
+        ips          exactly unbiased given the propensities
+        snips        not consistent in users: a bias of order 1/(positives per user) stays, even with the...
+        snips-global nearly consistent given relative propensities and equally exposed users
+        snips-pooled consistent given relative propensities, for the average over all relevant pairs
     """
     if isinstance(label, str):
         label = rating_metric(label) if label in RATING_METRICS else metric(label)

@@ -98,17 +98,21 @@ class Ips(Estimator):
     ) -> Claim:
         """Return "exactly unbiased" with all that it rests on; no claim where s_u is estimated."""
         if metric.needs_n_relevant and n_relevant != "known":
-            return Claim("no claim", "s_u estimated by Σ1/P")
+            return Claim("no claim", "the numbers of relevant items are estimated from the weights")
         if metric.root:
-            return Claim("consistent", "given P; the root of an unbiased mean")
-        given = ["P"] + (["s_u"] if metric.needs_n_relevant else [])
+            return Claim("consistent", "given the propensities, as the root of an unbiased mean")
+        given = ["the propensities"] + (["the numbers of relevant items"] if metric.needs_n_relevant else [])
         given += ["independent observations"] if metric.needs_independence else []
         words = given[0] if len(given) == 1 else ", ".join(given[:-1]) + " and " + given[-1]
         return Claim("exactly unbiased", f"given {words}")
 
     def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
         """Return that s_u is estimated, where it is."""
-        return ("s_u estimated by Σ1/P of each user",) if n_relevant == "estimated" else ()
+        return (
+            ("the numbers of relevant items are estimated by Σ1/P of each user",)
+            if n_relevant == "estimated"
+            else ()
+        )
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
         """Return log Σ|weight| over the terms of a user's unbiased value, where terms multiply ŷ = 1/P.

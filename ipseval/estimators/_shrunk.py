@@ -73,7 +73,9 @@ class ShrunkSnips(Estimator):
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
         """Return that nothing is claimed."""
-        return Claim("no claim", "" if metric.kind == "mean" else "|S*_u| stands in for s_u")
+        return Claim(
+            "no claim", "" if metric.kind == "mean" else "observed positives stand in for all relevant items"
+        )
 
     def _normaliser(self, sample: Sample, users: BoolArray) -> tuple[float, FloatArray]:
         """Return w̄ over some of the users, and the normaliser of each user, (n_users_with_positives,)."""

@@ -229,14 +229,14 @@ def _reason(own: tuple[float, float], equal: tuple[float, float], n: int, unit: 
     """Apply the rule of the flag to (ess, largest share) of the weights, and with equal propensities."""
     limit = max(min(LOW_ESS, LOW_ESS_SMALL_DATA * equal[0]), LOW_ESS_SHARE * equal[0])
     if own[0] < limit:
-        return f"{_size(own[0], equal[0], n)}, below {limit:,.0f}"
+        return f"{_size(own[0], equal[0], n)}, less than the {limit:,.0f} needed"
     if own[1] > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal[1]):
         return f"one {unit} carries {own[1]:.0%} of the weight"
     return ""
 
 
 def _size(ess: float, ess_equal: float, n: int) -> str:
-    equal = f" ({ess_equal:,.0f} with equal propensities)" if round(ess_equal) != n else ""
+    equal = f" ({ess_equal:,.0f} with equal weights)" if round(ess_equal) != n else ""
     return f"effective sample size {ess:,.0f} of {n:,}{equal}"
 
 

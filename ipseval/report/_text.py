@@ -10,7 +10,7 @@ from ipseval.report._escape import visible
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
 WIDTH = 100
-LONGEST_NAME = 32
+LONGEST_NAME = 28
 GAP = "  "
 NAMED = 10  # columns that the name of a remark takes
 
@@ -18,7 +18,8 @@ NAMED = 10  # columns that the name of a remark takes
 def to_text(tables: Tables) -> str:
     """Return plain text: what was computed, the tables, the notes; no line is longer than 100 columns."""
     blocks = [_lines(tables.summary), _lines(tables.warnings)]
-    blocks += [_part(part) for part in tables.parts]
+    narrow = any(_width_of(_columns(part)[0]) > WIDTH for part in tables.parts if isinstance(part, Table))
+    blocks += [_part(part, narrow=narrow) for part in tables.parts]
     blocks.append(_remarks(tables))
     return "\n\n".join(filter(None, ([visible(tables.title)] if tables.title else []) + blocks))
 
@@ -38,14 +39,14 @@ def _remarks(tables: Tables) -> str:
             )
             name = " " * NAMED
     if tables.hint:
-        room = lines and len(lines[-1]) + len(tables.hint) + 3 <= WIDTH
-        lines[-1:] = [f"{lines[-1]}   {tables.hint}"] if room else [*lines[-1:], " " * NAMED + tables.hint]
+        room = lines and len(lines[-1]) + len(GAP) + len(tables.hint) <= WIDTH
+        lines[-1:] = [lines[-1] + GAP + tables.hint] if room else [*lines[-1:], " " * NAMED + tables.hint]
     return "\n".join(lines)
 
 
-def _part(part: Part) -> str:
+def _part(part: Part, *, narrow: bool) -> str:
     if isinstance(part, Table):
-        return _table(part)
+        return _table(part, narrow=narrow)
     if isinstance(part, Notes):
         return _lines(part.lines)
     if isinstance(part, Code):
@@ -67,27 +68,30 @@ def _wrapped(line: str, indent: str) -> list[str]:
     )
 
 
-def _table(table: Table) -> str:
-    """Return the table, in as many pieces side by side as the width needs."""
-    keys = range(table.n_keys)
+def _columns(table: Table, *, narrow: bool = False) -> tuple[list[list[str]], list[str]]:
+    """Return the texts of each column under its header, and what shortened names stand for."""
     body = table.rows[: table.n_rows]
     header = [visible(name) for name in table.header]
     if table.title and table.n_keys == 1:
         header[0] = visible(table.title)
     names, legend = _shortened([visible(row[0].plain) for row in body])
-    for narrow in (False, True):
-        columns = [[header[0], *names]]
-        columns += [
-            _column(header[place], [row[place] for row in body], narrow=narrow)
-            for place in range(1, len(header))
-        ]
-        widths = [max(map(_width, column)) for column in columns]
-        if sum(widths) + len(GAP) * (len(widths) - 1) <= WIDTH:
-            break
+    rest = zip(header[1:], list(zip(*body, strict=True))[1:] or [()] * len(header[1:]), strict=True)
+    return [[header[0], *names], *(_column(name, cells, narrow=narrow) for name, cells in rest)], legend
+
+
+def _width_of(columns: list[list[str]]) -> int:
+    return sum(max(map(_width, column)) + len(GAP) for column in columns) - len(GAP)
+
+
+def _table(table: Table, *, narrow: bool) -> str:
+    """Return the table, in as many pieces side by side as the width needs."""
+    keys = range(table.n_keys)
+    columns, legend = _columns(table, narrow=narrow)
+    widths = [max(map(_width, column)) for column in columns]
     blocks = []
     for chosen in _pieces(widths, table.n_keys):
         lines = []
-        for row in range(len(body) + 1):
+        for row in range(len(columns[0])):
             cells = [
                 _padded(columns[place][row], widths[place], left=place in table.words)
                 for place in (*keys, *chosen)
@@ -96,7 +100,7 @@ def _table(table: Table) -> str:
         blocks.append("\n".join(lines))
     if table.title and table.n_keys > 1:
         blocks[0] = f"{visible(table.title)}\n{blocks[0]}"
-    rest = [table.rest] if len(body) < len(table.rows) else []
+    rest = [table.rest] if len(columns[0]) <= len(table.rows) else []
     below = [_lines((*rest, *table.below, *legend), GAP)]
     return "\n".join(["\n\n".join(blocks), *filter(None, below)])
 
@@ -129,21 +133,37 @@ def _pieces(widths: list[int], n_keys: int) -> Iterator[list[int]]:
 
 
 def _shortened(names: list[str]) -> tuple[list[str], list[str]]:
-    """Return names without the middle of long ones, all different, and what the short ones stand for."""
+    """Return names of which none is long, all different, and what the short ones stand for.
+
+    Where names share how they begin and end, what they share goes; else the middle of long ones.
+    """
+    if all(_width(name) <= LONGEST_NAME for name in names):
+        return names, []
+    first = _common_start(names)
+    last = _common_start([name[len(first) :][::-1] for name in names])[::-1]
+    own = [f"…{name[len(first) : len(name) - len(last)]}…" for name in names]
+    if len(names) > 1 and first + last and all(2 < _width(name) <= LONGEST_NAME for name in own):
+        return own, [f"… stands for what all share: {first}…{last}"]
     shown: dict[str, str] = {}
     taken = {name for name in names if _width(name) <= LONGEST_NAME}
     for name in dict.fromkeys(names):
         short, number = name, 1
         if _width(name) > LONGEST_NAME:
             half = LONGEST_NAME // 4 if _width(name) > len(name) else LONGEST_NAME // 2 - 3
-            short = first = f"{name[:half]}…{name[-half:]}"
+            short = start = f"{name[:half]}…{name[-half:]}"
             while short in taken:
                 number += 1
-                short = f"{first} ({number})"
+                short = f"{start} ({number})"
             taken.add(short)
         shown[name] = short
     legend = [f"{short}: {name}" for name, short in shown.items() if short != name]
     return [shown[name] for name in names], legend
+
+
+def _common_start(names: list[str]) -> str:
+    first, last = min(names), max(names)
+    places = (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return first[: next(places, min(len(first), len(last)))]
 
 
 def _width(text: str) -> int:

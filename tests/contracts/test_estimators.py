@@ -254,7 +254,7 @@ def test_a_pair_ratio_has_no_bounds_under_any_label_of_the_metric():
     assert rows["lower"].isna().all()
     assert rows["note"].nunique() == 1
     assert result.frame["claim"].nunique() == 1
-    assert "consistent given P and independent observations" in result.frame["claim"][0]
+    assert "consistent given the propensities and independent observations" in result.frame["claim"][0]
 
 
 def test_a_perfect_ranker_stays_perfect_when_positives_have_no_propensity():

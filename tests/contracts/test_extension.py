@@ -36,7 +36,7 @@ class Own(Estimator):
         return sample.weights / sample.ranked.counts[sample.ranked.segment]
 
     def claim(self, metric, **known):
-        return Claim("nearly consistent", "given P up to a factor and equally exposed users")
+        return Claim("nearly consistent", "given relative propensities and equally exposed users")
 
     def linear_form(self, metric, ranked, **known):
         return LinearForm(ranked, False, True, own=1 / ranked.counts[ranked.segment])

@@ -233,7 +233,10 @@ def test_a_metric_of_ones_own_is_one_file_and_one_line(tmp_path: Path, monkeypat
     )
     # ips: Σ (1/P)/r / s = 2 (1 + 1/3) / 2
     assert result.frame["estimate"].tolist() == pytest.approx([2 / 3, 2 / 3, 4 / 3])
-    assert "exactly unbiased given P and s_u" in result.frame["claim"].iloc[2]
+    assert (
+        "exactly unbiased given the propensities and the numbers of relevant items"
+        in result.frame["claim"].iloc[2]
+    )
 
 
 def test_a_renamed_metric_gives_the_same_values():

@@ -93,17 +93,17 @@ def test_below_five_positives_of_the_median_user_weights_within_users_correct_li
 def test_weights_of_few_positives_that_differ_much_are_flagged():
     # w = 1 nine times and 100: (109)²/(10009) = 1.19 of 10, below half of them.
     one = diagnostics([1.0] * 9 + [0.01], list(range(10)), "snips-pooled")
-    assert one.flag == "effective sample size 1 of 10, below 5"
+    assert one.flag == "effective sample size 1 of 10, less than the 5 needed"
 
 
 @pytest.mark.parametrize(
     ("ess_own", "share_own", "n_positives", "flag"),
     [
-        (49.0, 0.05, 1000, "effective sample size 49 of 1,000, below 100"),
+        (49.0, 0.05, 1000, "effective sample size 49 of 1,000, less than the 100 needed"),
         (51.0, 0.05, 400, ""),
         (15.1, 0.15, 30, ""),
-        (14.9, 0.15, 30, "effective sample size 15 of 30, below 15"),
-        (99.0, 0.01, 1000, "effective sample size 99 of 1,000, below 100"),
+        (14.9, 0.15, 30, "effective sample size 15 of 30, less than the 15 needed"),
+        (99.0, 0.01, 1000, "effective sample size 99 of 1,000, less than the 100 needed"),
         (101.0, 0.01, 1000, ""),
         (60.0, 0.101, 100, "one positive carries 10%"),
         (60.0, 0.099, 100, ""),

@@ -1,0 +1,187 @@
+"""Twelve situations in which a result is printed: small worlds whose numbers are sums of a few whole numbers.
+
+`python -m tests.golden.situations` writes what is printed now beside this file, to be read before it is kept.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import ipseval
+
+FOLDER = Path(__file__).parent / "printed"
+N_USERS, N_ITEMS = 240, 40
+RECALL = ("recall@10",)
+
+
+def split(seed: int = 0) -> ipseval.Split:
+    """Return a log in which item 0 is by far the most popular, and a random split of it."""
+    rng = np.random.default_rng(seed)
+    chance = np.linspace(0.8, 0.05, N_ITEMS)
+    pairs = pd.DataFrame(np.argwhere(rng.random((N_USERS, N_ITEMS)) < chance), columns=["user", "item"])
+    pairs["user"] = [f"u{code:03}" for code in pairs["user"]]
+    pairs["item"] = [f"i{code:02}" for code in pairs["item"]]
+    return ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.3, rng=seed)
+
+
+def scores(data: ipseval.Split, taste: float, popular: float, seed: int) -> np.ndarray:
+    """Return whole-number scores that follow the test positives by `taste`, and popularity by `popular`."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, 1000, (data.n_users, data.n_items))
+    drawn[data.test.user, data.test.item] += round(1000 * taste)
+    return drawn + (popular * 1000 * (1 - np.arange(data.n_items) / data.n_items)).astype(np.int64)
+
+
+DATA = split()
+MODELS = {
+    "als": scores(DATA, 0.45, 0.0, 1),
+    "ease": scores(DATA, 0.35, 0.5, 2),
+    "bpr": scores(DATA, 0.25, 0.3, 3),
+    "popular": scores(DATA, 0.0, 3.0, 4),
+    "random": scores(DATA, 0.0, 0.0, 5),
+}
+POWER = ipseval.PowerLawPropensity(gamma=0.0)
+
+
+def evaluate(*names: str, **options: object) -> ipseval.Evaluation:
+    """Return the evaluation of some of the models, by recall@10 under a power law unless said otherwise."""
+    models = {name: MODELS[name] for name in names or MODELS}
+    settings = {"metrics": RECALL, "propensity": POWER} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ipseval.evaluate(models, DATA, **settings)
+
+
+def commonest() -> ipseval.Evaluation:
+    """Five recommenders, one metric."""
+    return evaluate()
+
+
+def one_model() -> ipseval.Evaluation:
+    """One recommender: there is nothing to compare."""
+    return evaluate("ease")
+
+
+def ties() -> ipseval.Evaluation:
+    """Two recommenders with the same scores, ahead of a third."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        models = {"als": MODELS["als"], "als again": MODELS["als"], "random": MODELS["random"]}
+        return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
+
+
+def nothing_significant() -> ipseval.Evaluation:
+    """Three recommenders that do not differ."""
+    models = {f"random {seed}": scores(DATA, 0.0, 0.0, seed) for seed in (11, 12, 13)}
+    return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
+
+
+def flagged() -> ipseval.Evaluation:
+    """Weights so uneven that the weighted average cannot be relied on: the verdict rests on the plain one."""
+    return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="ignore")
+
+
+def suppressed() -> ipseval.Evaluation:
+    """The same with on_low_ess="nan": weighted estimates are not shown."""
+    return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="nan")
+
+
+def missing_users() -> ipseval.Evaluation:
+    """Top-10 lists that lack a tenth of the users, and a propensity without the rarest items."""
+    rows = np.argwhere(np.arange(DATA.n_users) % 10 != 0)[:, 0]
+    lists = {}
+    for name in ("als", "ease"):
+        own = (
+            np.where(DATA.train.mask, -1, MODELS[name])
+            if hasattr(DATA.train, "mask")
+            else MODELS[name].copy()
+        )
+        own[DATA.train.user, DATA.train.item] = -1
+        top = np.argsort(-own, axis=1, kind="stable")[:, :10]
+        frame = pd.DataFrame(
+            {
+                "user": np.repeat(DATA.user_ids, 10),
+                "item": DATA.item_ids[top.ravel()],
+                "rank": np.tile(np.arange(1, 11), DATA.n_users),
+            }
+        )
+        kept = np.repeat(np.isin(np.arange(DATA.n_users), rows), 10)
+        lists[name] = frame[kept] if name == "als" else frame
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ipseval.evaluate(lists, DATA, metrics=RECALL, propensity=POWER)
+
+
+def thirty_models() -> ipseval.Evaluation:
+    """Thirty recommenders with long names."""
+    models = {
+        f"als, 64 factors, version {number:02} of the night": scores(DATA, number / 60, 0.2, 100 + number)
+        for number in range(30)
+    }
+    return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
+
+
+def disagreement() -> ipseval.Evaluation:
+    """The plain average puts one first, the weighted one another."""
+    models = {"taste": scores(DATA, 0.5, -0.6, 21), "bestsellers": scores(DATA, 0.3, 1.6, 22)}
+    return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
+
+
+def several_metrics() -> ipseval.Evaluation:
+    """The default metrics, and AOA, SNIPS and global SNIPS side by side."""
+    return evaluate(metrics=("ndcg@10", "recall@10"), estimators=("aoa", "snips", "snips-global"))
+
+
+def saved_and_loaded() -> ipseval.Evaluation:
+    """The first result, from its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        commonest().save(Path(folder) / "result")
+        return ipseval.Evaluation.load(Path(folder) / "result")
+
+
+def known_propensity() -> ipseval.Evaluation:
+    """Propensities that follow no power law: in place of γ, by how much weights must be wrong."""
+    return evaluate(propensity=ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, N_ITEMS).round(2)))
+
+
+def plain_only() -> ipseval.Evaluation:
+    """No propensity: the plain average alone."""
+    return evaluate(propensity=None)
+
+
+SITUATIONS: dict[str, Callable[[], object]] = {
+    one.__name__: one
+    for one in (
+        commonest,
+        one_model,
+        ties,
+        nothing_significant,
+        flagged,
+        suppressed,
+        missing_users,
+        thirty_models,
+        disagreement,
+        several_metrics,
+        saved_and_loaded,
+        known_propensity,
+        plain_only,
+    )
+}
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, situation in SITUATIONS.items():
+        text = f"{situation()!r}\n"
+        (FOLDER / f"{name}.txt").write_text(text, encoding="utf-8")
+        print(f"--- {name}: {situation.__doc__}\n{text}")
+
+
+if __name__ == "__main__":
+    main()
