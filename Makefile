@@ -10,7 +10,7 @@ slow: ; $(PYTHON) -m pytest -m slow
 lint: ; ruff check . && ruff format --check .
 format: ; ruff check --fix . && ruff format .
 types: ; mypy
-docs: ; mkdocs build --strict
+docs: ; codespell docs *.md data/README.md && $(PYTHON) -m documentation
 bench: ; for name in inference metrics propensity ranking sampled splits; do $(PYTHON) benchmarks/$$name.py || exit 1; done
 demo: ; ipseval demo
 processors: ; $(PYTHON) tests/processors.py --suite

@@ -29,7 +29,10 @@ LAYERS = {
         "tests/fuzz/",
         *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "english", "report_names", "layers")),
         *(f"tests/test_{name}.py" for name in ("accepted_input", "bad_input", "mistaken_input")),
-        *(f"tests/test_{name}.py" for name in ("cli", "cli_files", "testing", "gates", "artefacts", "kills")),
+        *(
+            f"tests/test_{name}.py"
+            for name in ("cli", "cli_files", "cli_commands", "testing", "gates", "artefacts", "kills")
+        ),
         *(f"tests/test_{name}.py" for name in ("protocols_resume", "saved_evaluations")),
         *("tests/ranking/test_running.py", "tests/ranking/test_parquet.py"),
     ],

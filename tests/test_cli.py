@@ -68,10 +68,13 @@ CASES = {
     "no such file": (["--model", "als=nowhere.npy"], "nowhere.npy does not exist"),
     "no such baseline": (["--model", "als.npy"], "unknown baseline"),
     "no file": (["--model", "als="], "--model takes NAME=FILE or the name of a baseline"),
-    "unknown suffix": (["--model", "als={files}/notes.txt"], "expected a table ending in .csv"),
+    "unknown suffix": (["--model", "als={files}/notes.txt"], "it cannot be told whether the first line"),
     "pickled array": (["--model", "als={files}/pickled.npy"], "cannot read"),
     "two arrays": (["--model", "als={files}/two.npz"], "holds 2 arrays; expected one"),
-    "no list columns": (["--model", "als={files}/train.csv"], "need columns user, item and rank or score"),
+    "no list columns": (
+        ["--model", "als={files}/train.csv"],
+        "no column has a usual name of ranks or scores",
+    ),
     "wrong shape": (["--model", "als={files}/small.npy"], "als has shape (2, 2)"),
     "unknown metric": (["--model", "als={files}/als.npy", "--metrics", "ndgc@5"], "Did you mean 'ndcg'"),
     "bad propensity option": (
@@ -86,7 +89,7 @@ CASES = {
         ["--model", "als={files}/als.npy", "--propensity", "power-law:gamma=0", "--scale", "max"],
         "--scale, --unseen and --recommendations belong to a power law; give --gamma or --eta with them",
     ),
-    "wrong column": (["--model", "als={files}/als.npy", "--user-column", "uid"], "column 'uid' is not in"),
+    "wrong column": (["--model", "als={files}/als.npy", "--user", "uid"], "column 'uid' is not there"),
 }
 
 

@@ -70,12 +70,12 @@ def test_column_options_apply_to_every_file_that_has_them(files, capsys):
     pd.DataFrame({"item": range(20)}).to_csv(files / "items.csv", index=False)
     options = ["--model", f"top={files / 'top.csv'}", "--propensity", str(files / "p.csv")]
     universe = ["--users", str(files / "users.csv"), "--items", str(files / "items.csv")]
-    columns = ["--user-column", "uid", "--item-column", "sku", "--metrics", "recall@5"]
+    columns = ["--user", "uid", "--item", "sku", "--metrics", "recall@5"]
     assert evaluate(files, *options, *universe, *columns) == 0, capsys.readouterr().err
     capsys.readouterr()
     pd.read_csv(files / "top.csv").rename(columns={"uid": "who"}).to_csv(files / "top.csv", index=False)
     assert evaluate(files, *options, *columns) == 2
-    assert "Other names of users and items: --user-column and --item-column" in capsys.readouterr().err
+    assert "Name it by FILE:user=COLUMN" in capsys.readouterr().err
     pd.read_csv(files / "p.csv").assign(item=1).to_csv(files / "p.csv", index=False)
     assert evaluate(files, "--model", f"als={files / 'als.npy'}", *columns, *options[2:]) == 2
     assert "has columns sku and item" in capsys.readouterr().err

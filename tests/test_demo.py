@@ -56,7 +56,7 @@ def test_there_is_always_a_picture_and_the_verdict_comes_first(
     printed = capsys.readouterr()
     name = "ipseval-demo.png" if has_matplotlib else "ipseval-demo.svg"
     assert printed.err == "Five recommenders learn in a simulated world; this takes some seconds.\n"
-    assert printed.out.startswith("Verdict: on recall@10 the plain average (aoa) misses the truth by 0.")
+    assert printed.out.startswith("Verdict   On recall@10, plain averages are 0.")
     assert f"Picture: {name}" in printed.out
     assert (tmp_path / name).stat().st_size > 2_000
     assert "Estimates beside the truth" in (tmp_path / "page.html").read_text()
@@ -101,7 +101,7 @@ def test_a_reader_of_one_line_gets_the_verdict_and_no_traceback(tmp_path):
     process.stdout.close()
     error = process.stderr.read()
     process.stderr.close()
-    assert first.startswith("Verdict: ")
+    assert first.startswith("Verdict   On recall@10, ")
     assert error.count("\n") == 1  # that it works: no terminal, no bar
     assert process.wait() in (0, 141)  # all was written before the reader left, or not
 

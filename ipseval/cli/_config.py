@@ -61,10 +61,13 @@ def _arguments(path: Path, parser: argparse.ArgumentParser) -> list[str]:
 def _texts(key: str, value: Any, action: argparse.Action, path: Path) -> list[str]:
     """Return a value as the texts that would stand on the command line, one per use of the option."""
     repeated = isinstance(action, argparse._AppendAction)
-    if action.nargs == 0:
+    if action.nargs == 0:  # an option without a value: --quiet, or --header and --no-header
         if not isinstance(value, bool):
             raise InputError(f"--config {path}: {key} is true or false; got {value!r}.")
-        return ["true"] if value else []
+        negative = f"--no-{key.replace('_', '-')}"
+        if not value and negative in action.option_strings:
+            return [negative]
+        return [f"--{key.replace('_', '-')}"] if value else []
     if isinstance(value, dict) and repeated:
         return [f"{name}={_located(one, action, path)}" for name, one in value.items()]
     if isinstance(value, list):

@@ -19,6 +19,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="where to draw it; default: ipseval-demo.png, or .svg without matplotlib; '' for none",
     )
     parser.add_argument("--html", metavar="FILE", help="write all of it as one page")
+    parser.add_argument("--log", metavar="FILE", help="write the biased log, to go on with: .csv or .parquet")
     parser.add_argument("--quiet", action="store_true", help="no bar")
 
 
@@ -28,11 +29,12 @@ def _run(options: argparse.Namespace) -> int:
         words = "Five recommenders learn in a simulated world; this takes some seconds."
         print(words, file=sys.stderr, flush=True)
     from ipseval._artefacts import writable
+    from ipseval.cli._output import write_table
     from ipseval.demo import plot_demo, run_demo
 
     default = "ipseval-demo.png" if find_spec("matplotlib") else "ipseval-demo.svg"
     picture = default if options.picture is None else options.picture
-    for path in filter(None, (picture, options.html)):
+    for path in filter(None, (picture, options.html, options.log)):
         writable(path)
     demo = run_demo(rng=options.seed, progress=False if options.quiet else None)
     say(demo)
@@ -43,7 +45,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.html:
         demo.to_html(options.html)
         say(f"Page:    {options.html}")
-    say("Next:    ipseval evaluate YOUR-LOG.csv --gamma 0")
+    if options.log:
+        write_table(demo.log, options.log)
+        say(f"Log:     {options.log}")
+    say(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
     return 0
 
 
@@ -54,7 +59,7 @@ COMMAND = Command(
         "Simulate a world whose truth is known and train five recommenders on a biased log of it. Print\n"
         "what the plain and the weighted averages say beside the truth, and draw it."
     ),
-    examples=("ipseval demo", "ipseval demo --html demo.html"),
+    examples=("ipseval demo", "ipseval demo --html demo.html --log clicks.csv"),
     add=_add,
     run=_run,
 )

@@ -7,7 +7,15 @@ from typing import Any
 
 from ipseval.cli import _options
 from ipseval.cli._command import Command
-from ipseval.cli._inputs import column_of, compute_options, labels, models_of, propensity_of, split_of
+from ipseval.cli._inputs import (
+    column_of,
+    compute_options,
+    groups_of,
+    labels,
+    models_of,
+    propensity_of,
+    work_of,
+)
 from ipseval.cli._output import check_out, deliver
 from ipseval.errors import InputError
 
@@ -21,6 +29,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     _options.add_estimation(parser)
     _options.add_compute(parser)
     _options.add_output(parser)
+    _options.add_explain(parser)
     _options.add_config(parser)
 
 
@@ -28,12 +37,13 @@ def _run(options: argparse.Namespace) -> int:
     from ipseval.evaluation import evaluate
 
     check_out(options)
-    split = split_of(options)
+    work = work_of(options)
+    split = work.split
     allowed = None if options.allowed_items is None else column_of(options.allowed_items, "item", options)
     result = evaluate(
         models_of(options, split),
         split,
-        propensity=propensity_of(options, split),
+        propensity=propensity_of(options, split, work.exposures),
         metrics=labels(options.metrics) or [],
         estimators=labels(options.estimators),
         candidates=_candidates(options),
@@ -47,6 +57,7 @@ def _run(options: argparse.Namespace) -> int:
         rng=options.seed,
         progress=False if options.quiet else None,
         allowed_items=allowed,
+        by=groups_of(options),
         compute=compute_options(options),
     )
     deliver(result, options)

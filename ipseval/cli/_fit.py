@@ -10,12 +10,13 @@ from ipseval.cli._advice import say
 from ipseval.cli._command import Command
 from ipseval.cli._inputs import (
     compute_options,
+    examination_of,
     exposure_of,
     labels,
     models_of,
     propensity_of,
     read_log,
-    split_log,
+    work_of,
 )
 from ipseval.cli._output import TABLES, check_out, deliver, write_table
 from ipseval.errors import InputError
@@ -24,9 +25,8 @@ from ipseval.errors import InputError
 def _add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
-        choices=("propensity", "correction"),
-        help="propensity: of every item. correction: the strength of the correction, as unknown, and "
-        "estimates that carry the doubt",
+        choices=("propensity", "examination", "correction"),
+        help="of every item; of every position of impressions; or the strength of the correction, as unknown",
     )
     _options.add_log(parser)
     _options.add_propensity(parser)
@@ -39,26 +39,54 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    return _propensity(options) if options.what == "propensity" else _correction(options)
+    run = {"propensity": _propensity, "examination": _examination, "correction": _correction}
+    return run[options.what](options)
 
 
 def _propensity(options: argparse.Namespace) -> int:
-    from ipseval._artefacts import writable
+    from ipseval.exposure_log import ExposureLog
 
-    for path in options.out:
-        if not path.lower().endswith(TABLES):
-            raise InputError(f"--out of propensities must end in {', '.join(TABLES)}; got {path!r}.")
-        writable(path)
-    log = read_log(options)
-    model = propensity_of(options, log)
+    _check_tables(options)
+    read = read_log(options.log, options)
+    exposures = read if isinstance(read, ExposureLog) else None
+    log = read.positives if isinstance(read, ExposureLog) else read
+    model = propensity_of(options, log, exposures)
     if model is None:
         raise InputError("fit propensity needs --gamma, --eta or --propensity.")
     fitted = model.fit(log)
     table = propensity_table(fitted, log)
+    fit = [str(fitted.fit)] if fitted.fit is not None else []
+    return _deliver_table(table, [str(fitted), *fit, *_spread(table)], options)
+
+
+def _examination(options: argparse.Namespace) -> int:
+    from ipseval.exposure_log import ExposureLog
+    from ipseval.report import Table, Tables, to_text
+
+    _check_tables(options)
+    log = read_log(options.log, options)
+    if not isinstance(log, ExposureLog):
+        raise InputError("fit examination needs impressions: name the column of clicks by --clicked.")
+    if options.examination is None:
+        options.examination = "harvesting"
+    frame = examination_of(options, log).frame
+    said = "theta: the chance to look at a position, relative to the first; clicks are all that is known."
+    return _deliver_table(frame, [to_text(Tables((said,), (Table.of(frame, formats=".3g"),)))], options)
+
+
+def _check_tables(options: argparse.Namespace) -> None:
+    from ipseval._artefacts import writable
+
+    for path in options.out:
+        if not path.lower().endswith(TABLES):
+            raise InputError(f"--out of a fit must end in {', '.join(TABLES)}; got {path!r}.")
+        writable(path)
+
+
+def _deliver_table(table: Any, lines: list[str], options: argparse.Namespace) -> int:
     for path in options.out:
         write_table(table, path)
     if not (options.quiet and options.out):
-        lines = [str(fitted), *([str(fitted.fit)] if fitted.fit is not None else []), *_spread(table)]
         say("\n".join((*lines, *options.out)))
     return 0
 
@@ -87,7 +115,7 @@ def correction_of(options: argparse.Namespace) -> Any:
     """Return the correction of the log, with its random exposure where there is some."""
     from ipseval.correction import correct
 
-    split = split_log(read_log(options), options)
+    split = work_of(options).split
     return correct(
         models_of(options, split),
         split,
@@ -109,16 +137,18 @@ def _correction(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="fit",
-    summary="fit propensities, or the strength of the correction, to a log",
+    summary="fit propensities, examination or the strength of the correction to a log",
     description=(
-        "propensity: print what a model says of the log, and write the propensity of every item as a\n"
-        "table, which evaluate --propensity reads.\n"
+        "propensity: print what a model says of the log; --out is a table with that of every item,\n"
+        "which evaluate --propensity reads.\n"
+        "examination: print how likely each position of impressions is looked at.\n"
         "correction: take the strength of the correction as unknown, and print estimates whose intervals\n"
         "carry the doubt; --exposure narrows them."
     ),
     examples=(
         "ipseval fit propensity clicks.csv --gamma 0 --out propensity.csv",
         "ipseval fit propensity clicks.csv --gamma fit --exposure shown.csv --scale calibrated",
+        "ipseval fit examination impressions.parquet",
         "ipseval fit correction clicks.csv --model popularity --model ease",
     ),
     add=_add,

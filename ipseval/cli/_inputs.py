@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ipseval.cli._files import spec_of, table_of
 from ipseval.cli._options import COLUMNS
-from ipseval.errors import InputError
+from ipseval.errors import InputError, ProblemsError
 
-_OWN = re.compile(r"(?P<path>.+?)(?P<columns>:\w+=[^,:=]+(?:,\w+=[^,:=]+)*)?")
+if TYPE_CHECKING:
+    from ipseval.exposure_log import ExposureLog
+    from ipseval.interactions import Interactions
+    from ipseval.splits import Split
+
+# What `read` and `Lists` take behind the name of a file, beside the names of columns.
+READ = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
+TEXT = ("separator", "header", "encoding")
+LISTS = ("user", "item", "rank", "score", "seen", "unknown", "duplicates", "missing", "gaps", *TEXT)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is evaluated on.
+
+    Attributes
+    ----------
+    split : Split
+    exposures : ExposureLog or None
+        The impressions that the split is of, where the log has them.
+    """
+
+    split: Split
+    exposures: ExposureLog | None = None
 
 
 def labels(text: str | None) -> list[str] | None:
@@ -28,105 +52,102 @@ def compute_options(options: argparse.Namespace) -> Any:
     return ComputeOptions(n_threads=options.threads, max_memory=options.memory, engine=options.engine)
 
 
-def file_columns(entry: str, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
-    """Return the path of FILE[:user=uid,item=sku], and what its columns are called, by their roles."""
-    found = _OWN.fullmatch(entry)
-    names = {role: name for role in COLUMNS if (name := getattr(options, f"{role}_column", None))}
-    if found is None or found["columns"] is None or Path(entry).exists():
-        return entry, names
-    own = dict(part.split("=") for part in found["columns"][1:].split(","))
-    unknown = sorted(set(own) - {*COLUMNS, "rank", "score", "propensity", "positive"})
-    if unknown:
-        raise InputError(
-            f"{entry}: {', '.join(unknown)} is no column of a file; say user=…, item=… or rank=…."
-        )
-    return found["path"], names | own
+def read_log(entry: str, options: argparse.Namespace, *, universe: bool = True) -> Interactions | ExposureLog:
+    """Return the interactions or impressions of a file, read as the options say."""
+    from ipseval.reading import read
+
+    spec = spec_of(entry, (*COLUMNS, *READ, *TEXT))
+    given: dict[str, Any] = {name: getattr(options, name, None) for name in COLUMNS}
+    given |= {
+        "propensity": options.propensity_column,
+        "ignore": labels(options.ignore) or (),
+        "threshold": options.threshold,
+        "duplicates": options.duplicates,
+        "missing": options.incomplete,
+        "unknown": "drop" if options.unknown == "drop" else "raise",
+        "gaps": options.gaps,
+        "unshown_clicks": options.unshown_clicks,
+        "units": options.units,
+        **_of_text(options),
+    }
+    given |= spec.typed()
+    if universe:
+        given |= {f"{role}s": universe_of(options, role) for role in ("user", "item")}
+    with spec.file() as path:
+        return read(path, **given)
 
 
-def table_of(entry: str, options: argparse.Namespace) -> Any:
-    """Return the table of FILE[:user=uid,…] with columns named by their roles; "-" is standard input."""
-    from ipseval._files import read_table
-
-    path, names = file_columns(entry, options)
-    renamed = {name: role for role, name in names.items()}
-    if path != "-":
-        return read_table(path, renamed)
-    import pandas as pd
-
-    return pd.read_csv(sys.stdin.buffer, sep=None, engine="python").rename(columns=renamed)
+def _of_text(options: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in TEXT}
 
 
-def _with_columns(entry: str, options: argparse.Namespace) -> Any:
-    """Return the table of a log, which must have every column that was named for it."""
-    path, names = file_columns(entry, options)
-    own = _OWN.fullmatch(entry)
-    table = table_of(entry, options)
-    for role, name in names.items():
-        if role not in table.columns or (role != name and own and path != "-" and role in _raw(path)):
-            there = ", ".join(map(str, table.columns))
-            raise InputError(f"column {name!r} is not in {path}; it has {there}.")
-    return table
-
-
-def _raw(path: str) -> list[str]:
-    from ipseval._files import read_table
-
-    return list(map(str, read_table(path).columns))
-
-
-def read_log(options: argparse.Namespace) -> Any:
-    """Return the interactions of LOG."""
-    from ipseval.interactions import Interactions
-
-    frame = _with_columns(options.log, options)
-    return Interactions.from_frame(
-        frame,
-        value="value" if options.value_column else None,
-        timestamp="timestamp" if "timestamp" in frame.columns else None,
-        users=_universe(options, "user"),
-        items=_universe(options, "item"),
-        duplicates=options.duplicates,
-    )
-
-
-def split_log(log: Any, options: argparse.Namespace) -> Any:
+def split_log(log: Interactions, options: argparse.Namespace) -> Split:
     """Return the split of a log that --split asks for."""
     from ipseval import splits
 
     if options.k_core:
         log = splits.k_core(log, options.k_core)
-    fractions = {"test_fraction": options.test_fraction, "validation_fraction": options.validation_fraction}
+    shared: dict[str, Any] = {"seen": "include" if options.seen == "include" else "exclude"}
+    if options.split == "leave-one-out":
+        shared |= {"rng": options.seed} if options.order == "random" else {}
+        return splits.split_leave_one_out(
+            log, order=options.order, n_validation=options.n_validation, **shared
+        )
+    shared |= {
+        "test_fraction": options.test_fraction,
+        "validation_fraction": options.validation_fraction,
+    }
     if options.split == "random":
-        return splits.split_random(log, **fractions, rng=options.seed)
+        return splits.split_random(log, rng=options.seed, **shared)
     if options.split == "temporal":
-        return splits.split_temporal(log, **fractions)
-    if options.split == "global-time":
-        return splits.split_global_time(log, **fractions, test_start=options.test_start)
-    drawn = {"rng": options.seed} if options.order == "random" else {}
-    return splits.split_leave_one_out(log, order=options.order, n_validation=options.n_validation, **drawn)
+        return splits.split_temporal(log, **shared)
+    return splits.split_global_time(log, test_start=options.test_start, **shared)
 
 
-def split_of(options: argparse.Namespace) -> Any:
+def work_of(options: argparse.Namespace) -> Work:
     """Return the split of LOG, or the one that --train and --test hold."""
+    from ipseval.exposure_log import ExposureLog
+
+    train, test = getattr(options, "train", None), getattr(options, "test", None)
+    if options.log is not None and train is None and test is None:
+        log = read_log(options.log, options)
+        if isinstance(log, ExposureLog):
+            return Work(split_log(log.positives, options), log)
+        return Work(split_log(log, options))
+    if options.log is not None or train is None or test is None:
+        raise InputError("give a LOG to split, or --train and --test of a split made elsewhere.")
+    return Work(_split_of_parts(train, test, options))
+
+
+def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split:
+    from ipseval.exposure_log import ExposureLog
     from ipseval.splits import Split
 
-    parts = options.train is not None, options.test is not None
-    if options.log is not None and not any(parts):
-        return split_log(read_log(options), options)
-    if options.log is not None or not all(parts):
-        raise InputError("give a LOG to split, or --train and --test of a split made elsewhere.")
-    return Split.from_frames(
-        _with_columns(options.train, options),
-        _with_columns(options.test, options),
-        value="value" if options.value_column else None,
-        users=_universe(options, "user"),
-        items=_universe(options, "item"),
-        duplicates=options.duplicates,
+    logs = [read_log(entry, options, universe=False) for entry in (train, test)]
+    parts = [log.positives if isinstance(log, ExposureLog) else log for log in logs]
+    names = {
+        role: role
+        for role in ("value", "timestamp")
+        if all(getattr(part, role) is not None for part in parts)
+    }
+    split = Split.from_frames(
+        *(part.to_frame()[["user", "item", *names]] for part in parts),
+        **names,
+        users=universe_of(options, "user"),
+        items=universe_of(options, "item"),
+        duplicates="keep" if options.duplicates == "keep" else "raise",
         overlap=options.overlap,
+        seen="include" if options.seen == "include" else "exclude",
     )
+    # What reading has left out belongs to the counts of the split.
+    counted = {
+        name: replace(getattr(split, name), counted=(*part.counted, *getattr(split, name).counted))
+        for name, part in zip(("train", "test"), parts, strict=True)
+    }
+    return replace(split, **counted)
 
 
-def models_of(options: argparse.Namespace, split: Any) -> dict[str, Any]:
+def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Return the recommenders: files as they are, baselines trained on the training part."""
     from ipseval._registry import lookup
     from ipseval.baselines import BASELINES
@@ -144,23 +165,27 @@ def models_of(options: argparse.Namespace, split: Any) -> dict[str, Any]:
 
 def _scores(entry: str, options: argparse.Namespace) -> Any:
     from ipseval._files import ARRAYS, read_array
+    from ipseval.reading import read_lists
 
-    path, _ = file_columns(entry, options)
-    if Path(path).suffix in ARRAYS:
-        return read_array(path)
-    frame = table_of(entry, options)
-    if not ({"user", "item"} <= set(frame.columns) and {"rank", "score"} & set(frame.columns)):
-        raise InputError(
-            f"{path}: top-K lists need columns user, item and rank or score; it has "
-            f"{', '.join(map(str, frame.columns))}. Other names of users and items: --user-column and "
-            f"--item-column, or of this file alone {path}:user=…,item=…."
-        )
-    return frame
+    spec = spec_of(entry, LISTS)
+    if spec.path.lower().endswith(ARRAYS):
+        return read_array(spec.path)
+    given = {
+        "seen": "raise" if options.seen == "include" else options.seen,
+        "unknown": options.unknown,
+        "duplicates": "drop" if options.duplicates == "drop" else "raise",
+        "missing": options.incomplete,
+    }
+    with spec.file() as path:
+        try:
+            return read_lists(path, **given | spec.typed())
+        except ProblemsError as error:
+            raise ProblemsError(error.source, error.problems, "ipseval.Lists") from None
 
 
-def propensity_of(options: argparse.Namespace, split: Any) -> Any:
-    """Return the propensity model that the options name, or None."""
-    from ipseval.propensity import PROPENSITIES, KnownPropensity, PowerLawPropensity, parse_propensity
+def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) -> Any:
+    """Return the propensity model that the options name, or None; `log` gives the ids of --exposure."""
+    from ipseval.propensity import PowerLawPropensity
 
     powers = options.gamma is not None or options.eta is not None
     needs = (options.scale, options.unseen, options.recommendations)
@@ -169,51 +194,95 @@ def propensity_of(options: argparse.Namespace, split: Any) -> Any:
             "--scale, --unseen and --recommendations belong to a power law; give --gamma or --eta with them."
         )
     if options.propensity is not None:
-        named = options.propensity in PROPENSITIES or re.match(r"[\w-]+[:(]", options.propensity)
-        if named and not Path(options.propensity).exists():
-            return parse_propensity(options.propensity)
-        table = table_of(options.propensity, options)
-        return KnownPropensity(pair=table) if "user" in table.columns else KnownPropensity(item=table)
+        return _named(options, exposures)
     if not powers:
         return None
-    lists = None if options.recommendations is None else table_of(options.recommendations, options)
     return PowerLawPropensity(
         gamma=options.gamma,
         eta=options.eta,
         scale=options.scale,
         unseen=options.unseen or "drop",
-        recommendations=lists,
+        recommendations=None if options.recommendations is None else table_of(options.recommendations),
         source=options.source,
-        exposure=exposure_of(options, split),
+        exposure=exposure_of(options, log),
     )
 
 
-def exposure_of(options: argparse.Namespace, split: Any) -> Any:
-    """Return the random exposure of --exposure, or None."""
-    if options.exposure is None:
+def _named(options: argparse.Namespace, exposures: Any) -> Any:
+    """Return the model of a label, or the propensities of a table."""
+    from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
+
+    label = options.propensity
+    name = re.split(r"[:(]", label)[0]
+    if Path(label).exists() or not (name in PROPENSITIES or re.fullmatch(r"[\w-]+[:(].*", label)):
+        table = table_of(label, {"user": options.user, "item": options.item})
+        return KnownPropensity(pair=table) if "user" in table.columns else KnownPropensity(item=table)
+    model = parse_propensity(label)
+    if name not in ("impressions", "logged"):
+        return model
+    if exposures is None:
+        raise InputError(
+            f"--propensity {name} needs impressions: a LOG with a column of clicks, named by --clicked."
+        )
+    return replace(model, log=exposures, examination=examination_of(options, exposures))  # type: ignore[type-var]
+
+
+def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
+    """Return how positions are examined, fitted to the impressions; None without --examination."""
+    from ipseval.propensity import ExaminationModel
+
+    if getattr(options, "examination", None) is None:
         return None
+    return ExaminationModel(options.examination).fit(exposures)
+
+
+def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
+    """Return the random exposure of --exposure in the ids of a log or split, or None."""
     from ipseval.propensity import Exposure
 
-    frame = table_of(options.exposure, options)
+    if options.exposure is None:
+        return None
+    frame = table_of(
+        options.exposure, {"user": options.user, "item": options.item}, ("positive", "threshold")
+    )
+    threshold = spec_of(options.exposure, None).typed().get("threshold")
     if "positive" not in frame.columns:
-        if options.threshold is None or "value" not in frame.columns:
+        if threshold is None or "value" not in frame.columns:
             raise InputError(
-                f"{options.exposure} needs a column positive, or --value-column with --threshold; it has "
-                f"{', '.join(map(str, frame.columns))}."
+                f"{options.exposure} needs a column positive (0 or 1), or ratings, named behind the file "
+                "as in shown.csv:value=rating,threshold=4."
             )
-        frame = frame.assign(positive=frame["value"] >= options.threshold)
-    return Exposure.from_frame(frame, split)
+        frame = frame.assign(positive=frame["value"] >= threshold)
+    return Exposure.from_frame(frame, ids)
 
 
-def _universe(options: argparse.Namespace, role: str) -> Any:
-    entry = getattr(options, f"{role}s")
+def universe_of(options: argparse.Namespace, role: str) -> Any:
+    """Return the ids of --users or --items, or None."""
+    entry = getattr(options, f"{role}s", None)
     return None if entry is None else column_of(entry, role, options)
 
 
 def column_of(entry: str, role: str, options: argparse.Namespace) -> Any:
     """Return one column of a file as an array."""
-    table = table_of(entry, options)
+    table = table_of(entry, {role: getattr(options, role)})
     if role not in table.columns:
-        name = file_columns(entry, options)[1].get(role, role)
-        raise InputError(f"{entry} has no column {name!r}; it has {', '.join(map(str, table.columns))}.")
+        raise InputError(f"{entry} has no column {role!r}; it has {', '.join(map(str, table.columns))}.")
     return table[role].to_numpy()
+
+
+def groups_of(options: argparse.Namespace) -> Any:
+    """Return what --by names: labels, and tables of attributes; None without it."""
+    from ipseval.segments import BUILT_IN
+
+    found = []
+    for entry in options.by:
+        if entry.split(":")[0] in BUILT_IN:
+            found.append(entry)
+            continue
+        path, _, column = entry.partition(":")
+        table = table_of(path, {"user": options.user, "item": options.item})
+        ids = [name for name in ("user", "item") if name in table.columns]
+        if column and column not in table.columns:
+            raise InputError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}.")
+        found.append(table[[*ids, column]] if column else table)
+    return found or None

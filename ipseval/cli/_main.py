@@ -26,7 +26,7 @@ from ipseval.cli import (
     _study,
     _validate,
 )
-from ipseval.cli._advice import complain, in_options, show_warning
+from ipseval.cli._advice import complain, said, show_warning
 from ipseval.cli._command import Command
 from ipseval.cli._config import with_config
 from ipseval.errors import InputError, IpsevalError
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = int(options.run(options))
         sys.stdout.flush()
     except IpsevalError as error:
-        complain(f"error: {in_options(str(error), options)}")
+        complain(f"error: {said(error, options)}")
         return 2
     except KeyboardInterrupt:
         complain("interrupted")

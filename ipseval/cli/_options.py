@@ -11,10 +11,14 @@ FORMATS = ("text", "md", "latex", "csv", "json", "html")
 COLUMNS = {
     "user": "ids of users",
     "item": "ids of items",
-    "value": "ratings or counts; of test positives their graded relevance",
     "timestamp": "times",
+    "value": "ratings or counts",
+    "clicked": "whether an impression was clicked; the log holds impressions then",
+    "shown": "whether an item was shown",
+    "position": "places in a list, from 1 on",
+    "query": "the query or slate that impressions belong to",
 }
-TABLE = "CSV, TSV or Parquet; '-': standard input"
+TABLE = "CSV, TSV, Parquet, u.data, packed or not; '-': standard input"
 
 
 def seed(text: str) -> int:
@@ -54,27 +58,58 @@ def whole_numbers(text: str) -> list[int]:
 
 
 def add_log(parser: argparse.ArgumentParser, *, parts: bool = False) -> None:
-    """Add the log, the columns it has, and where `parts` is true the files of a split made elsewhere."""
-    add = parser.add_argument
+    """Add the log, how it is read, and where `parts` is true the files of a split made elsewhere."""
     optional = "?" if parts else None
-    add("log", metavar="LOG", nargs=optional, help=f"log of clicks, purchases or ratings: {TABLE}")
+    parser.add_argument("log", metavar="LOG", nargs=optional, help=f"clicks, purchases, ratings: {TABLE}")
     if parts:
         group = parser.add_argument_group("a split made elsewhere, in place of LOG")
         group.add_argument("--train", metavar="FILE", help="the training part")
         group.add_argument("--test", metavar="FILE", help="the held-out positives")
-        group.add_argument(
-            "--overlap", choices=("raise", "drop"), default="raise", help="pairs in both; default: raise"
-        )
+        group.add_argument("--overlap", choices=("raise", "drop"), default="raise", help="pairs in both")
     group = parser.add_argument_group(
-        "what files hold", "A file can name its own columns: recs.parquet:user=uid,item=sku."
+        "what the log holds",
+        "Columns with usual names are found. A file can name its own: log.csv:user=uid,item=sku.",
     )
+    add = group.add_argument
     for name, words in COLUMNS.items():
-        group.add_argument(f"--{name}-column", metavar="NAME", help=f"column with {words}")
-    group.add_argument(
-        "--duplicates", choices=("raise", "drop"), default="raise", help="repeated pairs; default: raise"
+        add(f"--{name}", metavar="COLUMN", help=f"column with {words}")
+    add("--propensity-column", metavar="COLUMN", help="column with the chance to be shown")
+    add("--ignore", metavar="COLUMNS", help="comma-separated; not read, whatever their names are")
+    add("--threshold", type=float, metavar="X", help="least value of a positive; smaller ones are left out")
+    add("--users", metavar="FILE", help="the whole user universe, in the order of the rows of arrays")
+    add("--items", metavar="FILE", help="the whole catalogue, in the order of the columns of arrays")
+    add(
+        "--units", choices=("auto", "s", "ms", "us", "ns", "none"), default="auto", help="of times as numbers"
     )
-    group.add_argument("--users", metavar="FILE", help="the whole user universe, in the order of the rows")
-    group.add_argument("--items", metavar="FILE", help="the whole catalogue, in the order of the columns")
+    add("--separator", metavar="TEXT", help="between columns; default: found")
+    header = argparse.BooleanOptionalAction
+    add("--header", action=header, help="whether the first line names the columns; default: found")
+    add("--encoding", default="utf-8", metavar="NAME", help="default: utf-8")
+    _add_faults(parser)
+
+
+def _add_faults(parser: argparse.ArgumentParser) -> None:
+    """Add what is done with what does not fit; every choice is counted in the result."""
+    group = parser.add_argument_group(
+        "what does not fit", "Left out only where you say so, and counted in the result."
+    )
+    add = group.add_argument
+    add("--duplicates", choices=("raise", "drop", "keep"), default="raise", help="pairs that occur again")
+    add("--incomplete", choices=("raise", "drop"), default="raise", help="rows that lack something")
+    add(
+        "--unknown",
+        choices=("raise", "drop", "candidate"),
+        default="raise",
+        help="ids outside the universe; in lists, 'candidate' lets them keep their places",
+    )
+    add(
+        "--seen",
+        choices=("raise", "drop", "keep", "include"),
+        default="raise",
+        help="training items in lists, which are no candidates; 'include' makes them candidates",
+    )
+    add("--gaps", choices=("raise", "keep"), default="raise", help="positions that are not 1, 2, 3, …")
+    add("--unshown-clicks", choices=("raise", "drop"), default="raise", help="clicks on what was not shown")
 
 
 def add_split(parser: argparse.ArgumentParser) -> None:
@@ -104,8 +139,8 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME=FILE",
         help="once per recommender: .npy or .npz (users × items, in the order of the sorted ids or of "
-        "--users/--items), or a table of top-K lists with columns user, item and rank or score. A name alone "
-        "is a baseline: popularity, random, item_knn, ease or pure_svd. Default: all of these",
+        "--users/--items), or lists: a table with user, item and rank or score. A name alone is a baseline: "
+        "popularity, random, item_knn, ease or pure_svd. Default: all of these",
     )
     group.add_argument(
         "--missing", choices=("zero", "drop", "raise"), default="zero", help="users without a list"
@@ -127,8 +162,13 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     exponent.add_argument(
         "--propensity",
         metavar="LABEL|FILE",
-        help="label such as power-law:gamma=0,scale=max; or a table with item, propensity or user, item, "
-        "propensity",
+        help="label such as power-law:gamma=0,scale=max; of impressions: impressions or logged; or a table "
+        "with item, propensity or user, item, propensity",
+    )
+    add(
+        "--examination",
+        choices=("randomised", "harvesting", "em"),
+        help="of impressions: how the chance to look at a position is fitted; default: all are looked at",
     )
     add(
         "--scale",
@@ -144,12 +184,16 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
         default="unknown",
         help="what made --recommendations: the system that logged, or a recommender that is evaluated here",
     )
-    add(
+    add_exposure(group)
+
+
+def add_exposure(parser: Any) -> None:
+    """Add a file of random exposure."""
+    parser.add_argument(
         "--exposure",
         metavar="FILE",
-        help="pairs shown at random: user, item, and a column positive (0 or 1) or --value-column",
+        help="pairs shown at random: user, item and positive (0 or 1), or FILE:value=rating,threshold=4",
     )
-    add("--threshold", type=float, metavar="X", help="least value in --exposure that is a positive")
 
 
 def add_metrics(parser: argparse.ArgumentParser, default: str) -> None:
@@ -171,6 +215,14 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     )
     add("--candidates", default="all", metavar="all|N", help="all items, or N drawn at random; default: all")
     add("--allowed-items", metavar="FILE", help="only these items compete (column item)")
+    add(
+        "--by",
+        action="append",
+        default=[],
+        metavar="GROUPS",
+        help="also in groups: popularity, activity, cold-users, cold-items, also as in popularity:4; or "
+        "FILE[:column] with a column user or item and attributes; may be repeated",
+    )
     add(
         "--interval",
         choices=("normal", "percentile", "bca"),
@@ -209,6 +261,11 @@ def add_output(parser: argparse.ArgumentParser, *, formats: Sequence[str] = FORM
         "repeated; '-': standard output",
     )
     add("--quiet", action="store_true", help="no bar, no warnings, and with --out nothing printed")
+
+
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add whether everything is printed that an evaluation says."""
+    parser.add_argument("--explain", action="store_true", help="print all orders, claims and definitions")
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

@@ -59,7 +59,9 @@ def deliver(result: Any, options: argparse.Namespace) -> None:
 
     files = [path for path in options.out if path != "-"]
     if "-" in options.out or not (options.quiet and files):
-        say(TEXTS[options.format](result).rstrip("\n"))
+        explained = options.format == "text" and getattr(options, "explain", False)
+        text = TEXTS[options.format](result.explain() if explained else result)
+        say(text.replace("More: .explain()", "More: --explain").rstrip("\n"))
     for path in files:
         suffix = Path(path).suffix.lower()
         if suffix != ".npz":

@@ -25,8 +25,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--n-users", default="25,50,100,200,500,1000", help="default: %(default)s", **counts)  # type: ignore[arg-type]
     add("--n-items", default="10,20,50", help="shown to each; default: %(default)s", **counts)  # type: ignore[arg-type]
     add("--power", type=float, default=0.8, metavar="X", help="chance to detect a difference; default: 0.8")
-    add("--exposure", metavar="FILE", help="pairs of a pilot that were shown at random")
-    add("--threshold", type=float, metavar="X", help="least value in --exposure that is a positive")
+    _options.add_exposure(parser)
     _options.add_split(parser)
     _options.add_models(parser)
     _options.add_metrics(parser, "recall@10,mean_dcg@10")

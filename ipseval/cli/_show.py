@@ -16,6 +16,7 @@ from ipseval.errors import InputError
 def _add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("result", metavar="RESULT", help=".npz of `ipseval evaluate --out`")
     _options.add_output(parser)
+    _options.add_explain(parser)
 
 
 def load(path: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ipseval.cli import _options
 from ipseval.cli._advice import say
 from ipseval.cli._command import Command
-from ipseval.cli._inputs import read_log, split_log
+from ipseval.cli._inputs import work_of
 from ipseval.cli._output import TABLES, write_table
 from ipseval.errors import InputError
 
@@ -29,7 +29,7 @@ def _run(options: argparse.Namespace) -> int:
     folder = Path(options.out)
     if folder.is_file():
         raise InputError(f"--out must be a folder; {folder} is a file.")
-    split = split_log(read_log(options), options)
+    split = work_of(options).split
     lines = [split.description or "split"]
     for name in ("train", "validation", "test"):
         part = getattr(split, name)
