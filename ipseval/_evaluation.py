@@ -19,10 +19,11 @@ from ipseval._explained import appendix_of, explained_tables
 from ipseval._frame import Key, tidy_frame
 from ipseval._provenance import data_hash, headline, json_text, short_headline, versions
 from ipseval._questions import Questions
-from ipseval._tables import evaluation_tables
+from ipseval._tables import evaluation_tables, with_correction
 from ipseval._types import AnyArray, RngLike
 from ipseval._verdict import Reach, Verdict, reaches, verdicts
 from ipseval._words import verdict_lines
+from ipseval.correction import Correction
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Extent, Sample, card
 from ipseval.inference import (
@@ -80,6 +81,8 @@ class Evaluation(Segmented, Questions):
         Training interactions of users and items, for groups by count.
     segments : dict
         Name -> the `Segments` that `by=` asked for.
+    correction : Correction or None
+        What random exposure makes of it, for metrics that are averages over relevant items.
     """
 
     estimates: dict[Key, Estimate]
@@ -96,6 +99,7 @@ class Evaluation(Segmented, Questions):
     given_reach: dict[str, Reach] | None = None
     training: TrainingCounts | None = None
     segments: dict[str, Segments] = field(default_factory=dict)
+    correction: Correction | None = None
 
     @cached_property
     def intervals(self) -> dict[Key, Interval]:
@@ -109,9 +113,12 @@ class Evaluation(Segmented, Questions):
         """One row per model, metric and estimator; a new copy each time, so that it can be changed freely.
 
         estimate, std_error, ci_low, ci_high in the unit of the metric (NaN: undefined, the note says why);
-        n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note.
+        n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note. With
+        random exposure, rows of `random-sample` and `correction-strength` follow.
         """
-        return self._frame.copy()
+        if self.correction is None:
+            return self._frame.copy()
+        return pd.concat([self._frame, self.correction.joined_rows], ignore_index=True)
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
@@ -180,7 +187,10 @@ class Evaluation(Segmented, Questions):
             title="Evaluation of recommenders" if page else "",
             appendix=appendix,
         )
-        return with_segments(made, self.segments.values(), digits, page=page)
+        made = with_segments(made, self.segments.values(), digits, page=page)
+        if self.correction is None:
+            return made
+        return with_correction(made, self.correction.tables(digits=digits))
 
     def explain(self, *, digits: int = 2) -> Explanation:
         """Return everything that can be said of the numbers: all orders, claims, notes and definitions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from ipseval._explained import decimals, flag_warnings
 from ipseval._verdict import LEVEL, Standing, Verdict
 from ipseval._words import listed, shown_p, signed, verdict_lines
 from ipseval.estimators import Estimator
-from ipseval.report import Cell, Part, Remark, Table, Tables
+from ipseval.report import Cell, Heading, Part, Remark, Table, Tables
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS, FEWEST_ROWS, MOST_ROWS = 40, 3, 12
@@ -243,6 +244,16 @@ def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
 
 def _parts(*notes: str) -> list[str]:
     return [text for note in notes for text in note.split("; ") if text]
+
+
+def with_correction(tables: Tables, correction: Tables) -> Tables:
+    """Return the tables with what random exposure says below them; its verdict comes first."""
+    first = [Remark("Exposure", one.lines) for one in correction.verdict]
+    return replace(
+        tables,
+        parts=(*tables.parts, Heading("With random exposure"), *correction.parts),
+        verdict=(*first, *tables.verdict),
+    )
 
 
 def _claims(frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[str]:

@@ -10,6 +10,7 @@ from ipseval._border import guard
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._evaluation import Evaluation
 from ipseval._frame import FRAME_COLUMNS
+from ipseval._missing import settle_lists
 from ipseval._reduction import Reduction
 from ipseval._requests import (
     DEFAULT_METRICS,
@@ -22,10 +23,12 @@ from ipseval._requests import (
 )
 from ipseval._results import finished
 from ipseval._types import Missing, RngLike, TieChoice
+from ipseval.correction import correct_ranks, rank_with_exposure
+from ipseval.errors import InputError
 from ipseval.estimators import Estimator, NRelevantLike
 from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity, PropensityModel
+from ipseval.propensity import Exposure, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._lists import settled_lists
 from ipseval.segments import TrainingCounts
@@ -42,6 +45,7 @@ def evaluate(
     split: Split,
     *,
     propensity: Propensity | PropensityModel | str | None = None,
+    exposure: Exposure | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
@@ -72,6 +76,11 @@ def evaluate(
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. None: only
         unweighted estimators. A positive without a propensity leaves every estimator as a pair, aoa too, so
         that all are over the same positives; notes count them.
+    exposure : Exposure, optional
+        Pairs that were shown at random to users drawn at random. With it, metrics that are averages over
+        relevant items (recall@k, mean_dcg@k, atop) have two estimates more: `random-sample`, the plain mean
+        over its positives, and `correction-strength`, which joins it with the log; see `ipseval.correct`.
+        `Evaluation.correction` compares recommenders by the latter.
     metrics : labels or objects
         What `ipseval.metric` reads, or what it returns.
     estimators : labels or objects, optional
@@ -132,9 +141,7 @@ def evaluate(
         "allowed_items": allowed_items,
         "compute": compute,
     }
-    settled = settled_lists(models, split)
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in settled.items()}
-    evaluation = _evaluated(ranks, request, check_compute(compute).n_threads)
+    evaluation = _worked(settled_lists(models, split), split, exposure, request, options)
     return replace(
         evaluation,
         training=training,
@@ -142,6 +149,39 @@ def evaluate(
         counted=split.counted + evaluation.counted,
         provenance=evaluation.provenance | _leakage(split),
     )
+
+
+def _worked(
+    models: Mapping[str, Any],
+    split: Split,
+    exposure: Exposure | None,
+    request: Request,
+    options: Mapping[str, Any],
+) -> Evaluation:
+    """Return the evaluation, with the correction that random exposure makes, from one ranking of both."""
+    n_threads = check_compute(options["compute"]).n_threads
+    if exposure is None:
+        ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+        return _evaluated(ranks, request, n_threads)
+    chosen = [one for one in request.metrics if one.kind == "mean"]
+    if not chosen:
+        raise InputError(
+            f"random exposure says nothing of {', '.join(one.label for one in request.metrics)}. Ask for an "
+            "average over relevant items, too: recall@k, mean_dcg@k or atop."
+        )
+    if not (isinstance(options["candidates"], str) and options["candidates"] == "all"):
+        raise InputError("with exposure all items must compete; pass candidates='all'.")
+    both = rank_with_exposure(models, split, exposure, **options)
+    evaluation = _evaluated(both.of(both.test), request, n_threads)
+    correction = correct_ranks(
+        replace(both, all=settle_lists(both.all, request.missing, request.depth)),
+        split,
+        metrics=chosen,
+        ties=request.ties,
+        confidence_level=request.confidence_level,
+        rng=request.rng,
+    )
+    return replace(evaluation, correction=correction)
 
 
 def evaluate_ranks(

@@ -12,179 +12,99 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau, norm
 
-from ipseval import Exposure, Interactions, Split, baselines, evaluate_ranks, rank_positives, split_random
-from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, correct_path, correction_path
+from ipseval import Interactions, baselines
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
-from ipseval.errors import IpsevalError
-from ipseval.estimators import AOA_POOLED, SNIPS_POOLED
-from ipseval.propensity import DensityRatioPropensity
-from ipseval.ranking import RankedPositives
+from ipseval.estimators import AOA_POOLED
+from ipseval.validation import (
+    DENSITY_RATIO,
+    POWER_LAW,
+    WITH_INTERACTIONS,
+    ExposureCurve,
+    Trainer,
+    exposure_curve,
+)
 from reproductions.correction_family import METRICS
 from reproductions.tables import ROOT, markdown, write_tables
 
 PAGE = ROOT / "docs" / "correction.md"
-DENSITY_RATIO = "density ratio"
+ESTIMATORS = (CORRECTED, WITH_INTERACTIONS, RANDOM_SAMPLE, DENSITY_RATIO, POWER_LAW, AOA_POOLED)
 SIZES = {"coat": (0, 25, 50, 100, 200), "yahoo-r3": (0, 25, 100, 500)}
-Z = float(norm.ppf(0.975))
-Ranks = dict[str, RankedPositives]
 
 
-def recommenders(train: Interactions) -> dict[str, Any]:
-    """Return eight: popularity, chance, and two settings each of item-kNN, EASE and SVD."""
-    rng = np.random.default_rng(0)
-    chance = tuple(rng.standard_normal((size, 2)) for size in (train.n_users, train.n_items))
+def recommenders() -> dict[str, Trainer]:
+    """Return trainers of eight: popularity, chance, and two settings each of item-kNN, EASE and SVD."""
     return {
-        "popularity": np.array(baselines.popularity(train)),
+        "popularity": baselines.popularity,
         "chance": chance,
-        "item-kNN 10": baselines.item_knn(train, n_neighbors=10),
-        "item-kNN 100": baselines.item_knn(train, n_neighbors=100),
-        "EASE 10": baselines.ease(train, regularization=10.0),
-        "EASE 500": baselines.ease(train, regularization=500.0),
-        "SVD 4": baselines.pure_svd(train, n_factors=4),
-        "SVD 32": baselines.pure_svd(train, n_factors=32),
+        "item-kNN 10": partial(baselines.item_knn, n_neighbors=10),
+        "item-kNN 100": partial(baselines.item_knn, n_neighbors=100),
+        "EASE 10": partial(baselines.ease, regularization=10.0),
+        "EASE 500": partial(baselines.ease, regularization=500.0),
+        "SVD 4": partial(baselines.pure_svd, n_factors=4),
+        "SVD 32": partial(baselines.pure_svd, n_factors=32),
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """One split: ranks of held-out and of random positives, and what was shown."""
-
-    split: Split
-    held_out: Ranks
-    random: Ranks
-    exposure: Exposure
-    path: CorrectionPath
-
-    @classmethod
-    def of(cls, study: RandomExposureStudy, number: int) -> Prepared:
-        """Return the split of a number."""
-        split = split_random(study.positives().biased, test_fraction=0.2, rng=number)
-        shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
-        liked = shown.pair_key[shown.positive]
-        key = np.union1d(split.test.pair_key, liked)
-        ids = split.user_ids, split.item_ids
-        both = Split(split.train, Interactions(key // split.n_items, key % split.n_items, *ids))
-        ranks = {name: rank_positives(one, both) for name, one in recommenders(split.train).items()}
-        parts = [
-            {name: one.select(np.isin(key, keys)) for name, one in ranks.items()}
-            for keys in (split.test.pair_key, liked)
-        ]
-        path = correction_path(parts[0], split, metrics=METRICS, rng=number)
-        return cls(split, *parts, shown, path)
-
-    def chosen(self, users: np.ndarray) -> Ranks:
-        """Return the ranks of the random positives of these users."""
-        return {name: one.select(np.isin(one.user, users)) for name, one in self.random.items()}
-
-
-def estimates(one: Prepared, users: np.ndarray, seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Return the estimates of all recommenders and metrics by every estimator, with standard errors."""
-    found = correct_path(one.path, one.chosen(users) if users.size else None)
-    for name, part in found.frame.groupby("estimator", sort=False):
-        yield str(name), part
-    if users.size:
-        shown = one.exposure.select(np.isin(one.exposure.user, users))
-        try:
-            model = DensityRatioPropensity(shown, biased=one.split.test, rng=seed)
-            propensity = model.fit(one.split.train)
-        except IpsevalError:  # too little to fit
-            return
-        evaluation = evaluate_ranks(
-            one.held_out,
-            propensity=propensity,
-            metrics=METRICS,
-            estimators=[SNIPS_POOLED],
-            on_low_ess="ignore",
-        )
-        yield DENSITY_RATIO, evaluation.frame
-
-
-def judged(one: Prepared, number: int, sizes: tuple[int, ...], n_draws: int) -> pd.DataFrame:
-    """Return error, coverage, order and regret of one split."""
-    rng, rows = np.random.default_rng(1000 + number), []
-    exposed = np.unique(one.exposure.user)
-    for size in sizes:
-        for draw in range(n_draws if size else 1):
-            users = rng.choice(exposed, size, replace=False)
-            others = one.chosen(np.setdiff1d(exposed, users))
-            reference = evaluate_ranks(others, metrics=METRICS, estimators=[AOA_POOLED]).frame
-            right = reference.set_index(["metric", "model"])[["estimate", "std_error"]]
-            for name, frame in estimates(one, users, draw):
-                own = frame.set_index(["metric", "model"]).loc[right.index]
-                gap = own["estimate"] - right["estimate"]
-                half = (own["ci_high"] - own["ci_low"]) / 2
-                covered = gap.abs() <= np.hypot(half, Z * right["std_error"])
-                for metric in METRICS:
-                    value, truth = own["estimate"][metric], right["estimate"][metric]
-                    rows.append(
-                        {
-                            "split": number,
-                            "draw": draw,
-                            "size": size,
-                            "metric": metric,
-                            "estimator": name,
-                            "error": gap[metric].abs().mean(),
-                            "covered": covered[metric].mean(),
-                            "half_width": half[metric].mean(),
-                            "tau": kendalltau(value, truth).statistic,
-                            "regret": truth.max() - truth[value.idxmax()],
-                        }
-                    )
-    return pd.DataFrame(rows)
+def chance(train: Interactions) -> tuple[np.ndarray, ...]:
+    """Return factors that know nothing."""
+    rng = np.random.default_rng(0)
+    return tuple(rng.standard_normal((size, 2)) for size in (train.n_users, train.n_items))
 
 
 def one_split(number: int, study: RandomExposureStudy, sizes: tuple[int, ...], n_draws: int) -> pd.DataFrame:
     """Return the scores of the split of a number."""
     warnings.simplefilter("ignore")
-    return judged(Prepared.of(study, number), number, sizes, n_draws)
+    options = {"n_users": sizes, "metrics": METRICS, "n_draws": n_draws, "rng": number}
+    return exposure_curve(recommenders(), study, **options).scores.assign(split=number)
 
 
-def table(rows: pd.DataFrame) -> str:
+def run(
+    study: RandomExposureStudy, sizes: tuple[int, ...], n_splits: int, n_draws: int, n: int
+) -> ExposureCurve:
+    """Return the curve over all splits, by so many processes."""
+    job = partial(one_split, study=study, sizes=sizes, n_draws=n_draws)
+    if n == 1:
+        parts = [job(number) for number in range(n_splits)]
+    else:
+        with ProcessPoolExecutor(n) as pool:
+            parts = list(pool.map(job, range(n_splits)))
+    return ExposureCurve(pd.concat(parts, ignore_index=True), study.name)
+
+
+def table(curve: ExposureCurve) -> str:
     """Return the table: per cell, one number for each metric."""
-    mean = rows.groupby(["size", "estimator", "metric"]).mean(numeric_only=True)
-    lines = []
-    for size in rows["size"].unique():
-        for name in (CORRECTED, RANDOM_SAMPLE, DENSITY_RATIO, AOA_POOLED):
-            if (size, name, METRICS[0]) not in mean.index:
-                continue
-            own, plain = mean.loc[size, name], mean.loc[size, AOA_POOLED]["error"]
-            cells = (
-                (100 * (1 - own["error"] / plain), ".0f"),
-                (100 * own["covered"], ".0f"),
-                (own["half_width"], ".3f"),
-                (own["tau"], ".2f"),
-                (own["regret"], ".3f"),
-            )
-            texts = [" ".join(format(cell[metric], form) for metric in METRICS) for cell, form in cells]
-            lines.append((f"{size}", name, *texts))
-    header = "exposed users|estimator|error removed, %|coverage, %|half-width|Kendall τ|regret"
+    frame, lines = curve.frame.set_index(["n_users", "estimator", "metric"]), []
+    forms = {
+        "removed": lambda own: format(100 * own["removed"], ".0f"),
+        "coverage": lambda own: format(100 * own["coverage"], ".0f"),
+        "half_width": lambda own: format(own["half_width"], ".3f"),
+        "tau_b": lambda own: format(own["tau_b"], ".2f"),
+        "regret": lambda own: format(own["regret"], ".3f"),
+        "change": lambda own: f"{own['regret_change']:+.3f} ± {own['regret_change_se']:.3f}",
+    }
+    for size in curve.frame["n_users"].unique():
+        for name in ESTIMATORS:
+            if (size, name, METRICS[0]) in frame.index:
+                own = [frame.loc[(size, name, metric)] for metric in METRICS]
+                lines.append((f"{size}", name, *(" ".join(map(form, own)) for form in forms.values())))
+    header = "exposed users|estimator|error removed, %|coverage, %|half-width|Kendall τ|regret|regret − AOA's"
     return markdown(header.split("|"), lines)
 
 
-def run(study: RandomExposureStudy, sizes: tuple[int, ...], n_splits: int, n_draws: int, n: int) -> Any:
-    """Return the scores of all splits, by so many processes."""
-    job = partial(one_split, study=study, sizes=sizes, n_draws=n_draws)
-    if n == 1:
-        return pd.concat([job(number) for number in range(n_splits)], ignore_index=True)
-    with ProcessPoolExecutor(n) as pool:
-        return pd.concat(list(pool.map(job, range(n_splits))), ignore_index=True)
-
-
-def tables(rows: pd.DataFrame) -> Mapping[str, str]:
+def tables(curve: ExposureCurve) -> Mapping[str, str]:
     """Return the table of the page."""
+    rows = curve.scores
     head = f"{rows['split'].nunique()} splits, {rows['draw'].nunique()} draws; in a cell: "
-    return {"correction-coat": f"{head}{', '.join(METRICS)}.\n\n{table(rows)}"}
+    return {"correction-coat": f"{head}{', '.join(METRICS)}.\n\n{table(curve)}"}
 
 
 def main(arguments: list[str] | None = None) -> None:

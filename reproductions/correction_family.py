@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval import Split, baselines, metric, rank_positives
+from ipseval import Interactions, Split, baselines, metric, rank_positives
 from ipseval.correction import CorrectionPath, correction_path
 from ipseval.ranking import RankedPositives
 from ipseval.simulation import World
@@ -41,10 +41,14 @@ HELD_OUT = Setting((2000, 2500, 4000), (250, 400), (0.05, 0.1), (20, 60), (30.0,
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """One world: its path, the truth, and the ranks of every relevant pair outside training."""
+    """One world: its paths from positives and from all interactions, the truth, and the ranks.
+
+    Ranked is every relevant pair outside training.
+    """
 
     kind: str
     path: CorrectionPath
+    path_with_skipped: CorrectionPath
     truth: np.ndarray
     ranks: dict[str, RankedPositives]
     n_items: int
@@ -108,6 +112,7 @@ def build(kind: str, given: dict[str, float], setting: Setting, rng: np.random.G
     busy = np.exp(activity * rng.standard_normal(world.n_users) - activity**2 / 2)
     later = np.exp(drift * rng.standard_normal(world.n_items) - drift**2 / 2)
     chance = np.minimum(world.relevant_propensity * busy[pairs.user], 0.95)
+    skipped = not_positive(world, busy, later, rng.spawn(1)[0])
     in_train = rng.random(len(pairs)) < 0.8 * chance
     in_test = (rng.random(len(pairs)) < 0.2 * np.minimum(chance * later[pairs.item], 0.95)) & ~in_train
     train = pairs.select(in_train)
@@ -117,10 +122,22 @@ def build(kind: str, given: dict[str, float], setting: Setting, rng: np.random.G
     ranks = {name: rank_positives(model, everything) for name, model in models.items()}
     held_out = in_test[~in_train]
     test = {name: ranked.select(held_out) for name, ranked in ranks.items()}
+    state = rng.bit_generator.state
     path = correction_path(test, split, metrics=METRICS, rng=rng)
+    rng.bit_generator.state = state  # the same uniform pairs for both
+    with_skipped = correction_path(test, split, metrics=METRICS, interactions=skipped, rng=rng)
     means = [metric(one).contributions(ranked) for one in METRICS for ranked in ranks.values()]
     truth = np.array([one.mean() for one in means if one is not None])
-    return Simulated(kind, path, truth, ranks, world.n_items)
+    return Simulated(kind, path, with_skipped, truth, ranks, world.n_items)
+
+
+def not_positive(world: World, busy: np.ndarray, later: np.ndarray, rng: np.random.Generator) -> Interactions:
+    """Return what is met, not liked and logged in the test period: by the exposure of the positives."""
+    user, item = np.divmod(np.arange(world.n_users * world.n_items), world.n_items)
+    chance = np.minimum(world.propensity_at(user, item) * busy[user], 0.95)
+    met = rng.random(user.size) < 0.2 * np.minimum(chance * later[item], 0.95)
+    met &= ~np.isin(np.arange(user.size), world.relevant.pair_key)
+    return Interactions(user[met], item[met], world.relevant.user_ids, world.relevant.item_ids)
 
 
 def recommenders(world: World, split: Split, setting: Setting, rng: np.random.Generator) -> dict[str, Any]:

@@ -1,16 +1,16 @@
 """The prior of the correction strength, from simulated worlds; prints the constants of CorrectionPrior.
 
-    python -m reproductions.correction_prior [--worlds 72] [--write]
+    python -m reproductions.correction_prior [--worlds 144] [--write]
 
 The constants maximise the mean log density of the truth by the posterior at 0, 25, 100, 400 and 1,600 exposed
-users of 20 items. About 10 minutes.
+users of 20 items. First those of the path from positives, then those of the one from all interactions.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -26,8 +26,10 @@ from reproductions.tables import markdown, write_tables
 
 SIZES = (25, 100, 400, 1600)
 SEED = 1
-START = CorrectionPrior(no_bias=0.37, mean=0.536, sd=0.232, deviation=0.09, log_scale_sd=1.0)
-N_TRIALS = 60
+START = CorrectionPrior(
+    no_bias=0.25, mean=0.43, sd=0.2, deviation=0.09, whole_deviation=0.2, log_scale_sd=1.0
+)
+N_TRIALS = 100
 FLAT = CorrectionPrior(no_bias=1e-9, mean=0.6, sd=1e3)
 
 
@@ -37,6 +39,7 @@ class Case:
 
     kind: str
     path: CorrectionPath
+    path_with_skipped: CorrectionPath
     truth: np.ndarray
     samples: list[RandomSample | None]
 
@@ -51,13 +54,14 @@ def case(number: int) -> Case:
         random = world.expose(min(size, n_users), N_SHOWN, rng)
         if len(next(iter(random.values()))):
             found.append(RandomSample.of(random, world.path))
-    return Case(world.kind, world.path, world.truth, found)
+    return Case(world.kind, world.path, world.path_with_skipped, world.truth, found)
 
 
 def strength_likelihood(one: Case, prior: CorrectionPrior) -> np.ndarray:
     """Return the likelihood of the true values for each α, up to a factor."""
     known = RandomSample(one.truth, 1e-8 * np.eye(one.truth.size), 10**12, 10**12, 1.0)
-    flat = replace(FLAT, deviation=prior.deviation, log_scale_sd=prior.log_scale_sd)
+    given = ("deviation", "whole_deviation", "log_scale_sd")
+    flat = replace(FLAT, **{name: getattr(prior, name) for name in given})
     return posterior(one.path, flat, known).alpha_mass
 
 
@@ -69,21 +73,43 @@ def log_density(found: Posterior, truth: np.ndarray) -> float:
 
 
 def best(cases: Sequence[Case]) -> CorrectionPrior:
-    """Return the prior by which the true values have the highest mean log density, to two digits."""
+    """Return the prior by which the true values have the highest mean log density."""
 
     def made(x: np.ndarray) -> CorrectionPrior:
-        sd, deviation, log_scale_sd = np.exp(x[2:]).tolist()
-        return CorrectionPrior(float(expit(x[0])), float(x[1]), sd, deviation, log_scale_sd)
+        sd, deviation, whole, log_scale_sd = np.exp(x[2:]).tolist()
+        return CorrectionPrior(float(expit(x[0])), float(x[1]), sd, deviation, whole, log_scale_sd)
 
+    spreads = np.log([START.sd, START.deviation, START.whole_deviation, START.log_scale_sd])
+    first = np.array([logit(START.no_bias), START.mean, *spreads])
+    return made(_highest(lambda x: [(one.path, one, made(x)) for one in cases], first))
+
+
+def best_with_skipped(cases: Sequence[Case], prior: CorrectionPrior) -> CorrectionPrior:
+    """Return the prior with the strength of the path from all interactions chosen likewise."""
+
+    def made(x: np.ndarray) -> CorrectionPrior:
+        sd, weight = float(np.exp(x[1])), float(expit(x[2]))
+        return replace(prior, interactions_mean=float(x[0]), interactions_sd=sd, interactions_weight=weight)
+
+    first = np.array(
+        [START.interactions_mean, np.log(START.interactions_sd), logit(START.interactions_weight)]
+    )
+    return made(_highest(lambda x: [(one.path_with_skipped, one, made(x)) for one in cases], first))
+
+
+def _highest(
+    parts: Callable[[np.ndarray], list[tuple[CorrectionPath, Case, CorrectionPrior]]], first: np.ndarray
+) -> np.ndarray:
     def loss(x: np.ndarray) -> float:
-        prior = made(x)
-        each = [log_density(posterior(c.path, prior, s), c.truth) for c in cases for s in c.samples]
+        each = [
+            log_density(posterior(path, prior, sample), one.truth)
+            for path, one, prior in parts(x)
+            for sample in one.samples
+        ]
         return -float(np.mean(each))
 
-    spreads = np.log([START.sd, START.deviation, START.log_scale_sd])
-    first = np.array([logit(START.no_bias), START.mean, *spreads])
     options = {"maxfev": N_TRIALS, "xatol": 0.03, "fatol": 0.001}
-    return made(minimize(loss, first, method="Nelder-Mead", options=options).x)
+    return np.asarray(minimize(loss, first, method="Nelder-Mead", options=options).x)
 
 
 def table(cases: Sequence[Case], prior: CorrectionPrior) -> str:
@@ -98,13 +124,13 @@ def table(cases: Sequence[Case], prior: CorrectionPrior) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--worlds", type=int, default=72)
+    parser.add_argument("--worlds", type=int, default=144)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     options = parser.parse_args()
     with ProcessPoolExecutor(options.processes) as pool:
         cases = list(pool.map(case, range(options.worlds)))
-    found = best(cases)
+    found = best_with_skipped(cases, best(cases))
     made = table(cases, found)
     if options.write:
         write_tables({"correction-prior": made}, PAGE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipseval._border import guard
-from ipseval.correction._correct import correct, correct_path
+from ipseval.correction._correct import correct, correct_path, correct_ranks, rank_with_exposure
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior
@@ -17,8 +17,10 @@ __all__ = [
     "CorrectionPrior",
     "correct",
     "correct_path",
+    "correct_ranks",
     "correction_path",
     "plan_exposure",
+    "rank_with_exposure",
 ]
 
 guard(__name__)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def correct(
     split: Split,
     *,
     exposure: Exposure | None = None,
+    interactions: Interactions | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     prior: CorrectionPrior | None = None,
     missing: Missing = "zero",
@@ -41,7 +43,8 @@ def correct(
 ) -> Correction:
     """Return corrected estimates, with intervals that carry what is not known about the propensity.
 
-    θ(α) = Σ odds^−α c/Σ odds^−α over the held-out positives, where the odds tell them from uniform pairs.
+    θ(α) = Σ odds^−α c/Σ odds^−α over the held-out positives, where the odds tell them from uniform pairs:
+    by popularity and the user's profile, or by popularity alone.
     α, the correction strength, is the part of the log's concentration that is exposure. It has a prior;
     the plain mean of random exposure updates it and pulls the estimates to itself, the more the larger it is.
     The target is the pooled mean: over all relevant pairs outside training.
@@ -53,6 +56,9 @@ def correct(
     split : Split
     exposure : Exposure, optional
         Pairs that were shown at random to users drawn at random. Those of the training log are left out.
+    interactions : Interactions, optional
+        Every pair of the log, liked or not, such as all ratings, over the ids of the split. Their odds show
+        exposure more directly than those of positives do.
     metrics : labels or objects
         Averages over relevant items: atop, recall@k, mean_dcg@k.
     prior : CorrectionPrior, optional
@@ -86,15 +92,61 @@ def correct(
     check_fraction("confidence_level", confidence_level)
     prior = _checked(prior)
     asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours
+    ranks = rank_with_exposure(models, split, exposure, compute=compute)
+    depth = max(one.cutoff or 1 for one in asked)
+    given = settle_lists(ranks.all, missing, depth)
+    first = next(iter(given.values()))
+    n_left_out = 0 if first.left_out is None else int(first.left_out.sum())
+    check_lists({name: one.list_counts(depth) for name, one in given.items()}, missing, n_left_out)
+    return correct_ranks(
+        replace(ranks, all=given),
+        split,
+        interactions=interactions,
+        metrics=asked,
+        prior=prior,
+        ties=ties,
+        confidence_level=confidence_level,
+        rng=rng,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedRanks:
+    """Held-out and random positives, ranked in one pass.
+
+    Attributes
+    ----------
+    all : dict of name to RankedPositives
+    test, random : (n,) int arrays
+        Keys of the held-out positives, and of the random ones outside training.
+    shown : Exposure or None
+    """
+
+    all: dict[str, RankedPositives]
+    test: IntArray
+    random: IntArray
+    shown: Exposure | None
+
+    def of(self, keys: IntArray) -> dict[str, RankedPositives]:
+        """Return the ranks of the positives with these keys."""
+        first = next(iter(self.all.values()))
+        chosen = np.isin(first.user * np.int64(first.item_ids.size) + first.item, keys)
+        return {name: one.select(chosen) for name, one in self.all.items()}
+
+
+def rank_with_exposure(
+    models: Mapping[str, Any], split: Split, exposure: Exposure | None, **options: Any
+) -> ExposedRanks:
+    """Return the ranks of `split.test` and of random positives; `options` as of `rank_positives`."""
     shown = None
     if exposure is not None:
         check_type("exposure", exposure, Exposure, " Make it with Exposure.from_frame(frame, split).")
         exposure.check_ids(split, "split")
-        shown = exposure.without(split.train)
+        shown = exposure.without(split.excluded)
     test = split.test.pair_key
     random = np.zeros(0, dtype=np.int64) if shown is None else shown.pair_key[shown.positive]
-    both = Split(split.train, _pairs(np.union1d(test, random), split))
-    ranks = {name: rank_positives(one, both, name=name, compute=compute) for name, one in models.items()}
+    both = replace(split, test=_pairs(np.union1d(test, random), split))
+    ranks = {name: rank_positives(one, both, name=name, **options) for name, one in models.items()}
     check_same_positives(ranks)
     first = next(iter(ranks.values()))
     key = first.user * np.int64(split.n_items) + first.item
@@ -103,15 +155,26 @@ def correct(
             "ranks that were made before must be of the positives of split.test and of the exposure alike; "
             "pass the scorers, or use correction_path and correct_path."
         )
-    depth = max(one.cutoff or 1 for one in asked)
-    ranks = settle_lists(ranks, missing, depth)
-    first = next(iter(ranks.values()))
-    n_left_out = 0 if first.left_out is None else int(first.left_out.sum())
-    check_lists({name: one.list_counts(depth) for name, one in ranks.items()}, missing, n_left_out)
-    key = first.user * np.int64(split.n_items) + first.item
-    parts = [{name: one.select(np.isin(key, keys)) for name, one in ranks.items()} for keys in (test, random)]
-    path = correction_path(parts[0], split, metrics=asked, ties=ties, rng=rng)
-    return correct_path(path, parts[1], exposure=shown, prior=prior, confidence_level=confidence_level)
+    return ExposedRanks(ranks, test, random, shown)
+
+
+def correct_ranks(
+    ranks: ExposedRanks,
+    split: Split,
+    *,
+    metrics: Sequence[Metric],
+    interactions: Interactions | None = None,
+    prior: CorrectionPrior | None = None,
+    ties: TieChoice = "default",
+    confidence_level: float = 0.95,
+    rng: RngLike = None,
+) -> Correction:
+    """Return the correction of what was ranked; parameters as in `correct`."""
+    path = correction_path(
+        ranks.of(ranks.test), split, metrics=metrics, interactions=interactions, ties=ties, rng=rng
+    )
+    random = ranks.of(ranks.random)
+    return correct_path(path, random, exposure=ranks.shown, prior=prior, confidence_level=confidence_level)
 
 
 def correct_path(

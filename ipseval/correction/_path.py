@@ -10,9 +10,10 @@ import numpy as np
 from ipseval._checks import as_generator
 from ipseval._logistic import fit_logistic
 from ipseval._requests import check_same_positives, requested_metrics
-from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, TieChoice
-from ipseval.correction._prior import ALPHAS, REFERENCE
+from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
+from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
 from ipseval.errors import InputError
+from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import profile_features
 from ipseval.ranking import RankedPositives
@@ -24,26 +25,33 @@ LIMIT = 0.99
 NO_AVERAGE = "is not an average over relevant items, which the correction needs: recall@k, mean_dcg@k, atop."
 # Half a hit more, as in the Jeffreys prior of a rate: a sample without a hit is not without doubt.
 HALF_HIT = 0.5
+POPULARITY = slice(0, 2)  # of the features of a pair: log popularity and its square
+Pairs = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True, eq=False)
 class CorrectionPath:
     """θ(α) = Σ w c/Σ w over the log's held-out positives, with w = odds^−α, for all recommenders and metrics.
 
-    odds: of a pair to be a held-out positive rather than a uniformly drawn candidate of the same user.
-    α = 0 is AOA; α = 1 takes all concentration of the log for exposure. Cells are ordered by metric.
+    odds: of a pair to be a held-out positive rather than a uniformly drawn candidate of the same user. There
+    is one path for each basis of the odds: "pairs" (popularity and closeness to the user's profile), "items"
+    (popularity alone), and "interactions" where the log holds pairs that are not positive, too: then of any
+    interaction rather than a uniform pair. α = 0 is AOA; α = 1 takes all concentration of the log for
+    exposure. Points of the grid are ordered by basis, cells by metric.
 
     Attributes
     ----------
     models, metrics, ties
-    alpha : (n_alpha,) array
-    value : (n_alpha, n_cells) array
+    bases : tuple of str
+    alpha : (n_grid,) array
+        The strengths, for each basis in turn.
+    value : (n_grid, n_cells) array
         θ(α).
-    covariance : (n_alpha, n_cells, n_cells) array
+    covariance : (n_grid, n_cells, n_cells) array
         Sampling covariance of θ(α), from the influence of users.
-    spread : (n_alpha, n_cells, n_cells) array
+    spread : (n_grid, n_cells, n_cells) array
         Weighted covariance of the contributions of one positive.
-    ess, clipped : (n_alpha,) arrays
+    ess, clipped : (n_grid,) arrays
         Effective number of positives; share of the weight cut, as weights stop at their 99 % quantile.
     within : (n_cells,) array
         Correlation of the contributions of two positives of one user.
@@ -58,6 +66,7 @@ class CorrectionPath:
     models: tuple[str, ...]
     metrics: tuple[Metric, ...]
     ties: TieChoice
+    bases: tuple[str, ...]
     alpha: FloatArray
     value: FloatArray
     covariance: FloatArray
@@ -83,6 +92,16 @@ class CorrectionPath:
         return np.repeat(np.arange(len(self.metrics)), len(self.models))
 
     @property
+    def whole(self) -> BoolArray:
+        """Which cells are of a metric that is linear in the rank, (n_cells,)."""
+        return np.repeat([one.linear_in_rank for one in self.metrics], len(self.models))
+
+    @property
+    def basis(self) -> IntArray:
+        """Which basis each point of the grid is of, (n_grid,)."""
+        return np.repeat(np.arange(len(self.bases)), ALPHAS.size)
+
+    @property
     def cells(self) -> list[tuple[str, str]]:
         """(model, metric label) of each cell."""
         return [(model, metric.label) for metric in self.metrics for model in self.models]
@@ -97,6 +116,7 @@ def correction_path(
     split: Split,
     *,
     metrics: Iterable[str | Metric],
+    interactions: Interactions | None = None,
     ties: TieChoice = "default",
     rng: RngLike = None,
 ) -> CorrectionPath:
@@ -110,6 +130,9 @@ def correction_path(
         The odds are fitted to its test positives, on features of its training part.
     metrics : labels or objects
         Averages over relevant items: `atop`, `recall@k`, `mean_dcg@k`, and others with contributions.
+    interactions : Interactions, optional
+        Every pair of the log, liked or not, over the ids of the split. Those of its training part are left
+        out.
     ties : {"default", "mean", "min", "max", "expected"}
     rng : int, Generator or None
         Draws the uniform pairs.
@@ -117,7 +140,8 @@ def correction_path(
     Raises
     ------
     InputError
-        For a metric that is no average over relevant items, and ranks of other positives than `split.test`.
+        For a metric that is no average over relevant items, ranks of other positives than `split.test`, and
+        interactions over other ids or without a pair that is not positive.
     """
     check_same_positives(ranks)
     split.check_seen_excluded("the correction")
@@ -127,8 +151,8 @@ def correction_path(
     if not np.isin(key, split.test.pair_key).all():
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = contributions(ranks, asked, ties)
-    log_odds = _log_odds(split, first.user, first.item, as_generator(rng))
-    parts = [_weighted(first, values, log_odds, alpha) for alpha in ALPHAS]
+    odds = _log_odds(split, (first.user, first.item), _others(interactions, split, key), as_generator(rng))
+    parts = [_weighted(first, values, one, alpha) for one in odds.values() for alpha in ALPHAS]
     value, covariance, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
     covariance += np.array([half_hit(hit, similarity, one) for one in ess])
@@ -136,7 +160,8 @@ def correction_path(
         tuple(ranks),
         tuple(asked),
         ties,
-        ALPHAS,
+        tuple(odds),
+        np.tile(ALPHAS, len(odds)),
         value,
         covariance,
         spread,
@@ -226,22 +251,56 @@ def _within_users(ranked: RankedPositives, values: FloatArray) -> FloatArray:
     return np.asarray(np.clip(extra / (extra + inside + 1e-12), 0, 0.9))
 
 
-def _log_odds(split: Split, user: IntArray, item: IntArray, rng: np.random.Generator) -> FloatArray:
+def _others(interactions: Interactions | None, split: Split, positive: IntArray) -> IntArray | None:
+    """Return the keys of the pairs of the log that are neither positive nor in training."""
+    if interactions is None:
+        return None
+    check_interactions(interactions, "interactions")
+    for side in ("user", "item"):
+        if not np.array_equal(getattr(interactions, f"{side}_ids"), getattr(split, f"{side}_ids")):
+            raise InputError(f"interactions and split must have the same {side} ids, in one order.")
+    key = np.setdiff1d(interactions.pair_key, np.union1d(split.excluded.pair_key, positive))
+    if not key.size:
+        raise InputError(
+            "interactions hold no pair beside the positives; pass every pair of the log, liked or not."
+        )
+    return key
+
+
+def _log_odds(
+    split: Split, positive: Pairs, others: IntArray | None, rng: np.random.Generator
+) -> dict[str, FloatArray]:
     """Return the log odds of held-out positives against uniform pairs of their users, up to a constant."""
-    users = np.unique(user)
+    users = np.unique(positive[0])
     drawn = np.repeat(users, max(1, min(N_UNIFORM, MAX_UNIFORM // users.size)))
     at = rng.integers(split.n_items, size=drawn.size)
-    keep = ~np.isin(drawn * np.int64(split.n_items) + at, split.train.pair_key)
-    sides = (user, item), (drawn[keep], at[keep])
-    x = np.concatenate([profile_features(split.train, *side) for side in sides])
-    spread = x.std(axis=0)
-    x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    design = np.column_stack([np.ones(len(x)), x])
-    weight = np.concatenate([_equal_users(one, split.n_users) for one, _ in sides]) * len(x) / 2
-    y = np.arange(len(x)) < user.size
+    keep = ~np.isin(drawn * np.int64(split.n_items) + at, split.excluded.pair_key)
+    uniform = drawn[keep], at[keep]
+    found = {
+        PAIRS: _fitted(split, positive, positive, uniform, slice(None)),
+        ITEMS: _fitted(split, positive, positive, uniform, POPULARITY),
+    }
+    if others is not None:
+        user, item = np.divmod(others, split.n_items)
+        both = np.concatenate([positive[0], user]), np.concatenate([positive[1], item])
+        found[INTERACTIONS] = _fitted(split, positive, both, uniform, slice(None))
+    return found
+
+
+def _fitted(split: Split, at: Pairs, seen: Pairs, uniform: Pairs, features: slice) -> FloatArray:
+    """Return the log odds of pairs `at` by a logistic regression of seen pairs against uniform ones."""
+    x, wanted = (
+        np.concatenate([profile_features(split.train, *side) for side in sides])[:, features]
+        for sides in ((seen, uniform), (at,))
+    )
+    mean, spread = x.mean(axis=0), x.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    design = np.column_stack([np.ones(len(x)), (x - mean) / spread])
+    weight = np.concatenate([_equal_users(one, split.n_users) for one, _ in (seen, uniform)]) * len(x) / 2
+    y = np.arange(len(x)) < seen[0].size
     precision = np.full(design.shape[1], RIDGE)
     slope = fit_logistic(design, y, weight, np.zeros(precision.size), precision)
-    return np.asarray(design[: user.size] @ slope)
+    return np.asarray((wanted - mean) / spread @ slope[1:])
 
 
 def _equal_users(user: IntArray, n_users: int) -> FloatArray:

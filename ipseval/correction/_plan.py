@@ -96,7 +96,7 @@ def _noise(correction: Correction, hits: float, per_user: float) -> FloatArray:
     """Return the covariance of the mean of so many random positives, `per_user` of each user on average."""
     path, sample = correction.path, correction.sample
     root = np.sqrt(1 + path.within * per_user)
-    noise = np.tensordot(correction.posterior.alpha_mass, path.spread, 1) * np.outer(root, root) / hits
+    noise = np.tensordot(correction.posterior.grid_mass, path.spread, 1) * np.outer(root, root) / hits
     if sample is not None:
         known = sample.n_positives / (sample.n_positives + BORROWED)
         noise = (1 - known) * noise + known * sample.own * (sample.n_positives / hits)

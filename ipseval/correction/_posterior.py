@@ -10,7 +10,7 @@ from scipy.special import logsumexp, ndtr
 
 from ipseval._types import FloatArray
 from ipseval.correction._path import CorrectionPath, by_user, contributions
-from ipseval.correction._prior import REFERENCE, SCALES, CorrectionPrior
+from ipseval.correction._prior import ALPHAS, REFERENCE, SCALES, CorrectionPrior
 from ipseval.ranking import RankedPositives
 
 # Positives from which the random sample's own covariance counts half, and that of the path half.
@@ -52,34 +52,39 @@ class RandomSample:
         own = influence.T @ influence * (n / max(n - 1, 1))
         return cls(mean, own, len(first), int(n), float((counts**2).sum() / len(first)))
 
-    def covariance(self, path: CorrectionPath, alpha_mass: FloatArray) -> FloatArray:
+    def covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the covariance of the mean: from the path's contributions, and more and more its own.
 
         A sample with few hits by chance also has a small variance of its own, and would be trusted too much.
         """
         root = np.sqrt(1 + path.within * (self.repeated - 1))
-        lent = np.tensordot(alpha_mass, path.spread, 1) * np.outer(root, root) / self.n_positives
+        lent = np.tensordot(grid_mass, path.spread, 1) * np.outer(root, root) / self.n_positives
         share = BORROWED / (BORROWED + self.n_positives)
         return np.asarray(share * lent + (1 - share) * self.own + path.half_hit(self.n_positives))
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A mixture of normal distributions of all cells, one for each α and scale that is not negligible.
+    """A mixture of normal distributions of all cells, for each basis, α and scale that is not negligible.
 
     Attributes
     ----------
-    alpha, alpha_mass : (n_alpha,) arrays
+    grid_mass : (n_grid,) array
+        Probability of each basis and α, in the order of the path.
     weight : (n_parts,) array
     mean : (n_parts, n_cells) array
     covariance : (n_parts, n_cells, n_cells) array
     """
 
-    alpha: FloatArray
-    alpha_mass: FloatArray
+    grid_mass: FloatArray
     weight: FloatArray
     mean: FloatArray
     covariance: FloatArray
+
+    @property
+    def alpha_mass(self) -> FloatArray:
+        """Probability of each α, (25,)."""
+        return np.asarray(self.grid_mass.reshape(-1, ALPHAS.size).sum(axis=0))
 
     @property
     def total_mean(self) -> FloatArray:
@@ -121,16 +126,15 @@ def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample
     Without a sample it is the prior: θ(α) with the deviations δ and the log's own sampling error. With one,
     the covariance of the error is taken at the strengths that a first pass finds likely.
     """
-    spread = path.spread[REFERENCE]
-    deviations = prior.deviations(path.value, spread, path.metric_of)
-    before = path.covariance + (SCALES**2)[:, None, None, None] * deviations
-    log_mass = np.log(prior.scale_mass)[:, None] + np.log(np.maximum(prior.mass, 1e-300))
+    mass = prior.grid_mass(path.bases)
+    before = path.covariance + (SCALES**2)[:, None, None, None] * _deviations(path, prior)
+    log_mass = np.log(prior.scale_mass)[:, None] + np.log(np.maximum(mass, 1e-300))
     mean = np.broadcast_to(path.value, before.shape[:-1])
     if sample is None:
-        return _mixture(path.alpha, log_mass, mean, before)
-    found, alpha_mass = None, prior.mass
+        return _mixture(log_mass, mean, before)
+    found = None
     for _ in range(PASSES):
-        noise = sample.covariance(path, alpha_mass)
+        noise = sample.covariance(path, mass)
         # Equal recommenders make it singular; this little does not move them apart.
         noise = noise + np.eye(len(noise)) * (RIDGE * np.trace(noise) / len(noise))
         total = before + noise
@@ -139,14 +143,24 @@ def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample
         pull, gain = solved[..., :1], solved[..., 1:]
         fit = (missed * pull).sum(axis=(-2, -1)) + np.linalg.slogdet(total)[1]
         moved = mean + (before @ pull)[..., 0]
-        found = _mixture(path.alpha, log_mass - fit / 2, moved, before - before @ gain)
-        alpha_mass = found.alpha_mass
+        found = _mixture(log_mass - fit / 2, moved, before - before @ gain)
+        mass = found.grid_mass
     assert found is not None
     return found
 
 
-def _mixture(alpha: FloatArray, log_mass: FloatArray, mean: FloatArray, covariance: FloatArray) -> Posterior:
+def _deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
+    """Return the covariance of the deviations at scale 1 at each point of the grid."""
+    parts = [np.flatnonzero(path.basis == one) for one in range(len(path.bases))]
+    each = [
+        prior.deviations(path.value[part], path.spread[part[REFERENCE]], path.metric_of, path.whole)
+        for part in parts
+    ]
+    return np.array(each)[path.basis]
+
+
+def _mixture(log_mass: FloatArray, mean: FloatArray, covariance: FloatArray) -> Posterior:
     mass = np.exp(log_mass - logsumexp(log_mass))
     kept = mass > NEGLIGIBLE
     weight = mass[kept] / mass[kept].sum()
-    return Posterior(alpha, mass.sum(axis=0), weight, mean[kept], covariance[kept])
+    return Posterior(mass.sum(axis=0), weight, mean[kept], covariance[kept])

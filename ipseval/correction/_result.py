@@ -15,11 +15,11 @@ from ipseval._frame import FRAME_COLUMNS
 from ipseval._types import FloatArray
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample
-from ipseval.correction._prior import CorrectionPrior
+from ipseval.correction._prior import ALPHAS, CorrectionPrior
 from ipseval.estimators import AOA_POOLED, Claim, resolve_estimator
 from ipseval.inference import normal_interval
 from ipseval.propensity import Exposure
-from ipseval.report import Notes, Reported, Table, Tables
+from ipseval.report import Notes, Remark, Reported, Table, Tables
 
 CORRECTED: Final = "correction-strength"
 RANDOM_SAMPLE: Final = "random-sample"
@@ -83,14 +83,20 @@ class Correction(Reported):
         """One row per model, metric and estimator, with the columns of `Evaluation.frame`; a new copy."""
         return self._frame.copy()
 
+    @property
+    def joined_rows(self) -> pd.DataFrame:
+        """The rows of `frame` that need the prior or random exposure."""
+        return self._frame[self._frame["estimator"].isin((RANDOM_SAMPLE, CORRECTED))]
+
     @cached_property
     def _frame(self) -> pd.DataFrame:
         path, rows = self.path, []
         plain = resolve_estimator(AOA_POOLED)
         claims = [str(plain.claim(metric)) for metric in path.metrics for _ in path.models]
         log_error = np.sqrt(np.diagonal(path.covariance[0]))
-        strong = int(np.argmin(np.abs(path.alpha - self.alpha.mean)))
-        clip = f"{path.clipped[strong]:.0%} of the weight is cut at the mean strength"
+        strong = int(np.argmin(np.abs(ALPHAS - self.alpha.mean)))
+        cut = path.clipped[strong]
+        clip = f"{cut:.0%} of the weight is cut at the mean strength" if cut >= 0.005 else ""
         log = (path.n_users, path.n_positives)
         rows += self._rows(AOA_POOLED, path.value[0], log_error, claims, (*log, path.ess[0]), "")
         if self.sample is not None:
@@ -98,10 +104,10 @@ class Correction(Reported):
             counts = (self.sample.n_users, self.sample.n_positives, float(self.sample.n_positives))
             rows += self._rows(RANDOM_SAMPLE, self.sample.value, error, claims, counts, "")
         error = np.sqrt(np.diagonal(self.posterior.total_covariance))
-        alone = "" if self.sample is not None else "no random exposure: the level rests on the prior; "
-        rows += self._rows(
-            CORRECTED, self.posterior.total_mean, error, claims, (*log, path.ess[strong]), alone + clip
-        )
+        alone = "" if self.sample is not None else "no random exposure: the level rests on the prior"
+        note = "; ".join(one for one in (alone, clip) if one)
+        counts = (*log, path.ess[strong])
+        rows += self._rows(CORRECTED, self.posterior.total_mean, error, claims, counts, note)
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
 
     def _rows(
@@ -130,11 +136,12 @@ class Correction(Reported):
     @cached_property
     def alpha(self) -> AlphaPosterior:
         """The posterior of the correction strength."""
-        grid, mass = self.posterior.alpha, self.posterior.alpha_mass
+        grid, mass = ALPHAS, self.posterior.alpha_mass
         tail, below = (1 - self.confidence_level) / 2, np.cumsum(mass)
         ends = np.searchsorted(below, [tail, 1 - tail]).clip(max=grid.size - 1)
         low, high = grid[ends].tolist()
-        density = pd.DataFrame({"alpha": grid, "prior": self.prior.mass, "posterior": mass})
+        before = self.prior.grid_mass(self.path.bases).reshape(-1, grid.size).sum(axis=0)
+        density = pd.DataFrame({"alpha": grid, "prior": before, "posterior": mass})
         return AlphaPosterior(float(mass @ grid), low, high, density)
 
     def compare(self, reference: str | None = None) -> pd.DataFrame:
@@ -178,21 +185,59 @@ class Correction(Reported):
         return plot_estimates(self._frame, metric=metric or self.path.metrics[0].label, ax=ax)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: estimates by metric, and the strength."""
+        """Return the report: estimates by metric, best first, who leads, and the strength."""
         del page
-        frame = self._frame
-        parts = []
-        for metric, part in frame.groupby("metric", sort=False):
+        said = self._frame.drop_duplicates("estimator")[["estimator", "claim", "note"]]
+        lines = [
+            f"{name}: {claim}." + (f" Note: {note}." if note else "")
+            for name, claim, note in said.itertuples(index=False)
+        ]
+        lines.append(f"[ ] are {self.confidence_level:.0%} intervals. Target: the mean over relevant pairs.")
+        return Tables(
+            summary=tuple(self._summary()),
+            parts=(*self.leaderboards(digits), Notes(tuple(lines))),
+            verdict=(Remark("Verdict", self.verdict),),
+        )
+
+    def leaderboards(self, digits: int = 2) -> list[Table]:
+        """Return one table per metric, by the estimates of the correction strength, best first."""
+        found = []
+        for metric, part in self._frame.groupby("metric", sort=False):
             wide = pd.DataFrame({"model": list(self.path.models)})
             for estimator, rows in part.groupby("estimator", sort=False):
                 wide[estimator] = rows["estimate"].to_numpy()
                 wide[f"{estimator}_low"] = rows["ci_low"].to_numpy()
                 wide[f"{estimator}_high"] = rows["ci_high"].to_numpy()
-            parts.append(Table.of(wide, str(metric), formats=f".{digits + 1}f"))
-        said = frame.drop_duplicates("estimator")[["estimator", "claim", "note"]].itertuples(index=False)
-        lines = [f"{name}: {claim}." + (f" Note: {note}." if note else "") for name, claim, note in said]
-        lines.append(f"[ ] are {self.confidence_level:.0%} intervals. Target: the mean over relevant pairs.")
-        return Tables(summary=tuple(self._summary()), parts=(*parts, Notes(tuple(lines))))
+            wide = wide.sort_values(CORRECTED, ascending=False, kind="stable", ignore_index=True)
+            found.append(Table.of(wide, str(metric), formats=f".{digits + 1}f"))
+        return found
+
+    @cached_property
+    def verdict(self) -> tuple[str, ...]:
+        """Who leads by each metric, from the joint posterior."""
+        lines, models = [], self.path.models
+        for number, metric in enumerate(self.path.metrics):
+            if len(models) == 1:
+                break
+            cells = slice(number * len(models), (number + 1) * len(models))
+            order = np.argsort(-self.posterior.total_mean[cells], kind="stable")
+            best, others = models[order[0]], order[1:]
+            unit = np.eye(self.posterior.total_mean.size)[cells]
+            higher = self.posterior.above_zero(unit[order[0]] - unit[others])
+            level = (1 + self.confidence_level) / 2
+            beside = [models[one] for one, p in zip(others, higher, strict=True) if p < level]
+            start = f"By {metric.label} with random exposure, " if self.sample else f"By {metric.label}, "
+            if beside:
+                names = f"{beside[0]} and {len(beside) - 1} more" if len(beside) > 1 else beside[0]
+                lines.append(
+                    f"{start}{best} is first. It is not told apart from {names} (probability "
+                    f"{float(higher[0]):.2f} to be better than {models[others[0]]})."
+                )
+            else:
+                sure = float(higher.min())
+                chance = "above .99" if sure > 0.99 else f"{sure:.2f}"
+                lines.append(f"{start}{best} leads: it is better than every other with probability {chance}.")
+        return tuple(lines)
 
     def _summary(self) -> list[str]:
         path, sample = self.path, self.sample

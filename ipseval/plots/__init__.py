@@ -11,6 +11,7 @@ from ipseval._border import guard
 from ipseval.plots._base import COLOURS, LINES, MARKS
 from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
 from ipseval.plots._examination import plot_examination
+from ipseval.plots._exposure import plot_exposure_curve, plot_plan
 from ipseval.plots._orders import plot_agreement, plot_sampled
 from ipseval.plots._popularity import plot_frequency, plot_popularity
 from ipseval.plots._segments import plot_decomposition, plot_segments
@@ -25,7 +26,9 @@ __all__ = [
     "plot_decomposition",
     "plot_estimates",
     "plot_examination",
+    "plot_exposure_curve",
     "plot_frequency",
+    "plot_plan",
     "plot_popularity",
     "plot_sampled",
     "plot_segments",

@@ -5,15 +5,28 @@ from __future__ import annotations
 from ipseval._border import guard
 from ipseval.validation._bandit import validate_bandit
 from ipseval.validation._calibration import Calibration
-from ipseval.validation._harness import validate
+from ipseval.validation._curve import (
+    DENSITY_RATIO,
+    POWER_LAW,
+    WITH_INTERACTIONS,
+    ExposureCurve,
+    exposure_curve,
+)
+from ipseval.validation._harness import Trainer, validate
 from ipseval.validation._result import Validation
 from ipseval.validation._run import default_models, default_propensities, run_validation
 
 __all__ = [
+    "DENSITY_RATIO",
+    "POWER_LAW",
+    "WITH_INTERACTIONS",
     "Calibration",
+    "ExposureCurve",
+    "Trainer",
     "Validation",
     "default_models",
     "default_propensities",
+    "exposure_curve",
     "run_validation",
     "validate",
     "validate_bandit",

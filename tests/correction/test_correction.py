@@ -64,6 +64,7 @@ def tiny_path() -> CorrectionPath:
         models=("a", "b"),
         metrics=(ipseval.metric("recall@5"),),
         ties="default",
+        bases=("pairs",),
         alpha=ALPHAS,
         value=fall * [0.6, 0.5] + [0.0, 0.05],
         covariance=np.repeat(np.array([[4e-4, 1e-4], [1e-4, 9e-4]])[None], ALPHAS.size, axis=0),
@@ -79,28 +80,40 @@ def tiny_path() -> CorrectionPath:
     )
 
 
+def tiny_path_of_two() -> CorrectionPath:
+    """The same, with a second basis of the odds, by which values fall faster."""
+    one = tiny_path()
+    twice = {
+        name: np.concatenate([getattr(one, name)] * 2) for name in ("covariance", "spread", "ess", "clipped")
+    }
+    value = np.concatenate([one.value, np.exp(-2 * ALPHAS)[:, None] * [0.6, 0.5] + [0.0, 0.05]])
+    return replace(one, bases=("pairs", "interactions"), alpha=np.tile(ALPHAS, 2), value=value, **twice)
+
+
 def tiny_sample(scale: float = 1.0) -> RandomSample:
     own = np.array([[2e-3, 5e-4], [5e-4, 1e-3]])
     return RandomSample(np.array([0.3, 0.35]), own / scale, int(40 * scale), int(40 * scale), 1.0)
 
 
 def drawn_from_the_prior(path: CorrectionPath, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return values of both recommenders: strength, scale, deviation and sampling error, one by one."""
-    strength = rng.choice(ALPHAS.size, n, p=PRIOR.mass)
+    """Return values of both recommenders: basis, strength, scale, deviation and error, one by one."""
+    strength = rng.choice(path.alpha.size, n, p=PRIOR.grid_mass(path.bases))
     scale = rng.choice(SCALES, n, p=PRIOR.scale_mass)
-    step = np.abs(path.value[0] - path.value[9]).mean()  # the size of the correction, at α = .45
+    first = 25 * (strength // 25)
+    step = np.abs(path.value[first] - path.value[first + 9]).mean(axis=1)  # size of the correction, α = .45
     unit = PRIOR.deviation * step / np.sqrt(np.diag(path.spread[0]).mean())
     root = np.linalg.cholesky(path.spread[0])
-    deviation = unit * scale[:, None] * (rng.standard_normal((n, 2)) @ root.T)
+    deviation = (unit * scale)[:, None] * (rng.standard_normal((n, 2)) @ root.T)
     error = rng.standard_normal((n, 2)) @ np.linalg.cholesky(path.covariance[0]).T
     return path.value[strength] + deviation + error
 
 
-def test_the_posterior_is_that_of_importance_sampling():
-    path, sample, rng = tiny_path(), tiny_sample(), np.random.default_rng(0)
+@pytest.mark.parametrize("path", [tiny_path(), tiny_path_of_two()], ids=["one basis", "two bases"])
+def test_the_posterior_is_that_of_importance_sampling(path):
+    sample, rng = tiny_sample(), np.random.default_rng(0)
     values = drawn_from_the_prior(path, 400_000, rng)
     miss = sample.value - values
-    noise = sample.covariance(path, PRIOR.mass)
+    noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
     weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
     weight /= weight.sum()
     found = posterior(path, PRIOR, sample)
@@ -122,6 +135,23 @@ def test_without_random_exposure_the_prior_stands_alone():
     np.testing.assert_allclose(found.total_mean, PRIOR.mass @ path.value, atol=1e-6)
     values = drawn_from_the_prior(path, 200_000, np.random.default_rng(1))
     np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
+
+
+def test_interactions_have_a_strength_of_their_own_and_every_basis_is_as_likely():
+    mass = CorrectionPrior(interactions_mean=0.8, interactions_sd=0.05).grid_mass(("pairs", "interactions"))
+    np.testing.assert_allclose(mass.reshape(2, 25).sum(axis=1), 0.5)
+    assert ALPHAS[mass[25:][2:].argmax() + 2] == pytest.approx(0.8)  # beside the spike at no bias
+
+
+def test_a_metric_linear_in_the_rank_deviates_by_a_constant_of_its_own():
+    path, prior = tiny_path(), CorrectionPrior(deviation=0.1, whole_deviation=0.3)
+    parts = [
+        prior.deviations(path.value, path.spread[9], path.metric_of, np.full(2, whole))
+        for whole in (False, True)
+    ]
+    np.testing.assert_allclose(parts[1], 9 * parts[0])
+    assert replace(path, metrics=(ipseval.metric("atop"),)).whole.all()
+    assert not path.whole.any()
 
 
 def test_with_much_random_exposure_it_is_the_random_sample():
@@ -286,3 +316,76 @@ def test_other_recommenders_for_the_random_sample_are_refused(world):
         CorrectionPrior(mean=9.0, sd=0.01)
     with pytest.raises(InputError, match="positive_share"):
         plan_exposure(correct_path(path))
+
+
+def test_an_evaluation_with_exposure_has_the_rows_of_the_correction(world, exposure, found):
+    _, split, models = world
+    options = {"metrics": ["ndcg@10", *METRICS], "estimators": ["aoa"], "rng": 0}
+    evaluation = ipseval.evaluate(models, split, exposure=exposure, **options)
+    plain = ipseval.evaluate(models, split, **options)
+    pd.testing.assert_frame_equal(evaluation.frame.iloc[: len(plain.frame)], plain.frame)
+    more = evaluation.frame.iloc[len(plain.frame) :]
+    assert set(more["estimator"]) == {RANDOM_SAMPLE, CORRECTED}
+    assert set(more["metric"]) == set(METRICS)  # of ndcg random exposure says nothing
+    for estimator in (RANDOM_SAMPLE, CORRECTED):
+        pd.testing.assert_frame_equal(by_name(more, estimator), by_name(found.frame, estimator))
+    pd.testing.assert_frame_equal(evaluation.correction.compare(), found.compare())
+    said = str(evaluation)
+    assert "By recall@5 with random exposure, " in said
+    assert said.index("Exposure  By atop") < said.index("Verdict  ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["ndcg@10"]}, "says nothing of ndcg@10"),
+        ({"candidates": ipseval.SampledCandidates(10, rng=0)}, "candidates='all'"),
+    ],
+)
+def test_exposure_needs_averages_and_all_candidates(world, exposure, options, message):
+    _, split, models = world
+    with pytest.raises(InputError, match=message):
+        ipseval.evaluate(models, split, exposure=exposure, **options)
+
+
+def test_an_evaluation_with_exposure_is_stored_whole(world, exposure, tmp_path):
+    _, split, models = world
+    evaluation = ipseval.evaluate(models, split, exposure=exposure, metrics=METRICS, rng=0)
+    evaluation.save(tmp_path / "one.npz")
+    again = ipseval.Evaluation.load(tmp_path / "one.npz")
+    pd.testing.assert_frame_equal(again.frame, evaluation.frame)
+    assert str(again) == str(evaluation)
+
+
+def test_all_interactions_give_a_third_basis_with_odds_of_their_own(world, exposure):
+    population, split, models = world
+    rng = np.random.default_rng(4)
+    key = np.arange(split.n_users * split.n_items)
+    user, item = np.divmod(key, split.n_items)
+    met = rng.random(key.size) < population.propensity_at(user, item)
+    met |= np.isin(key, split.test.pair_key)
+    every = ipseval.Interactions(user[met], item[met], split.user_ids, split.item_ids)
+    options = {"metrics": METRICS, "rng": 0}
+    plain = correct(models, split, **options)
+    found = correct(models, split, interactions=every, **options)
+    assert found.path.bases == (*plain.path.bases, "interactions")
+    np.testing.assert_array_equal(found.path.value[:50], plain.path.value)
+    # At full strength, α = 1, the weights are about 1/P: level and truth agree where AOA is far off.
+    truth = population.truth(models, METRICS, split).set_index(["model", "metric"])["ideal_pooled"]
+    gaps = {
+        alpha: np.abs(found.path.value[alpha] - truth.loc[found.path.cells]).mean() for alpha in (0, 50 + 20)
+    }
+    assert gaps[70] < gaps[0] / 2
+    with pytest.raises(InputError, match="no pair beside the positives"):
+        correct(models, split, interactions=split.test, **options)
+    other = ipseval.Interactions(every.user, every.item, split.user_ids[::-1], split.item_ids)
+    with pytest.raises(InputError, match="same user ids"):
+        correct(models, split, interactions=other, **options)
+
+
+def test_one_recommender_has_no_verdict_and_equal_ones_are_not_told_apart(world):
+    _, split, models = world
+    alone = correct({"popular": models["popular"]}, split, metrics=METRICS, rng=0)
+    assert alone.verdict == ()
+    twins = correct({"a": models["noisy"], "b": models["noisy"]}, split, metrics=METRICS, rng=0)
+    assert all("not told apart" in line for line in twins.verdict)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPrior
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.correction._posterior import posterior
 from ipseval.estimators import AOA_POOLED
 from reproductions import correction_coat, correction_prior, correction_worlds
@@ -50,10 +53,18 @@ def exposing(most: int):
     return lambda self, n, shown, rng: original(self, min(n, most), shown, rng)
 
 
+def of_pairs(path: CorrectionPath) -> CorrectionPath:
+    """Return the part of the path whose odds are of pairs: the first 25 points of the grid."""
+    names = ("alpha", "value", "covariance", "spread", "ess", "clipped")
+    return replace(path, bases=path.bases[:1], **{name: getattr(path, name)[:25] for name in names})
+
+
 def test_the_likelihood_finds_the_strength_that_made_the_values(world):
-    path = world.path
-    case = correction_prior.Case("made", path, path.value[12], [None])
-    likelihood = correction_prior.strength_likelihood(case, CorrectionPrior(deviation=1e-3))
+    path = of_pairs(world.path)
+    case = correction_prior.Case("made", path, path, path.value[12], [None])
+    likelihood = correction_prior.strength_likelihood(
+        case, CorrectionPrior(deviation=1e-3, whole_deviation=1e-3)
+    )
     assert likelihood[12] > 100 * max(likelihood[0], likelihood[24])
     assert path.alpha[likelihood.argmax()] == pytest.approx(path.alpha[12], abs=0.11)
     near, far = (
@@ -80,3 +91,33 @@ def test_the_script_reads_files_in_the_layout_of_yahoo_r3(tmp_path, capsys, monk
     for name in (CORRECTED, RANDOM_SAMPLE, correction_coat.DENSITY_RATIO, AOA_POOLED):
         assert f"| 25 | {name} |" in printed
     assert "| 100 |" not in printed  # 60 users have random exposure
+
+
+def rated(n_users: int, counts: np.ndarray, skew: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Return ratings of so many distinct songs of 1,000 per user; popular ones are met and liked more."""
+    appeal = -np.log(np.arange(1, 1001))
+    chosen = rng.gumbel(size=(n_users, 1000)) + skew * appeal
+    place = (-chosen).argsort(axis=1).argsort(axis=1)
+    user, song = np.nonzero(place < counts[:, None])
+    rating = 1 + rng.binomial(4, 0.15 + 0.6 * np.exp(appeal[song] / 3))
+    return pd.DataFrame({"user": user + 1, "song": song + 1, "rating": rating})
+
+
+@pytest.mark.slow
+def test_the_script_runs_on_files_of_the_full_size_of_yahoo_r3(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    counts = np.full(15_400, 20)
+    counts[: 311_704 - counts.sum()] += 1
+    parts = {"train": (15_400, counts, 1.0), "test": (5_400, np.full(5_400, 10), 0.0)}
+    for part, given in parts.items():
+        frame = rated(*given, rng)
+        name = f"ydata-ymusic-rating-study-v1_0-{part}.txt"
+        frame.to_csv(tmp_path / name, sep="\t", header=False, index=False)
+    correction_coat.main(["--yahoo-r3", str(tmp_path), "--splits", "1", "--draws", "1"])
+    printed = capsys.readouterr().out
+    for size in (25, 100, 500):
+        assert f"| {size} | {CORRECTED} |" in printed
+    rows = [line.split("|") for line in printed.splitlines() if line.startswith("| 500 |")]
+    removed = {row[2].strip(): [float(one) for one in row[3].split()] for row in rows}
+    assert min(removed[CORRECTED]) > 50  # the log is biased by popularity, which the correction sees
+    assert removed[AOA_POOLED] == [0, 0, 0]

@@ -1,0 +1,125 @@
+"""The curve over the number of users with random exposure: its rows by hand, its limits, its pictures."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import baselines, plan_exposure, plots
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
+from ipseval.errors import InputError
+from ipseval.estimators import AOA_POOLED
+from ipseval.simulation import World
+from ipseval.validation import POWER_LAW, WITH_INTERACTIONS, ExposureCurve, exposure_curve
+from ipseval.validation._curve import _scores
+
+MODELS = {
+    "popularity": baselines.popularity,
+    "item-kNN": baselines.item_knn,
+    "EASE": partial(baselines.ease, regularization=50.0),
+}
+
+
+@pytest.fixture(scope="module", name="study")
+def a_study():
+    world = World(n_users=300, n_items=80, mean_relevant=12, gamma=0.5, rng=0)
+    return world.study(rng=1, n_per_user=20)
+
+
+@pytest.fixture(scope="module", name="curve")
+def a_curve(study):
+    options = {"metrics": ["recall@5"], "n_splits": 2, "n_draws": 2, "rng": 0}
+    return exposure_curve(MODELS, study, n_users=[0, 50, 200], **options)
+
+
+def test_scores_are_those_worked_by_hand():
+    names = pd.Index(["a", "b", "c"], name="model")
+    own = pd.DataFrame(
+        {"estimate": [0.5, 0.4, 0.1], "ci_low": [0.4, 0.3, 0.09], "ci_high": [0.6, 0.5, 0.11]}, names
+    )
+    right = pd.DataFrame({"estimate": [0.3, 0.45, 0.1], "std_error": [0.0, 0.0, 0.0]}, names)
+    scores = _scores(own, right, 1.96)
+    # Errors .2, .05, 0; half-widths .1, .1, .01: b and c are covered. By the estimate a is best, .15 below b.
+    assert scores == pytest.approx(
+        {"error": 0.25 / 3, "covered": 2 / 3, "half_width": 0.07, "tau_b": 1 / 3, "regret": 0.15}
+    )
+    noisy = right.assign(std_error=0.2)  # now a is within √(.1² + (1.96 · .2)²) = .40 of the reference
+    assert _scores(own, noisy, 1.96)["covered"] == 1
+
+
+def test_there_is_a_row_of_every_estimator_at_every_size(curve):
+    frame = curve.frame.set_index(["n_users", "estimator"])
+    assert {AOA_POOLED, CORRECTED, POWER_LAW} == set(frame.loc[0].index)
+    assert {AOA_POOLED, RANDOM_SAMPLE, CORRECTED, POWER_LAW} <= set(frame.loc[200].index)
+    assert WITH_INTERACTIONS not in set(
+        curve.frame["estimator"]
+    )  # the log of this study holds positives only
+    assert (frame.xs(AOA_POOLED, level="estimator")["removed"] == 0).all()
+    assert (frame.xs(AOA_POOLED, level="estimator")["regret_change"] == 0).all()
+    sample = frame.xs(RANDOM_SAMPLE, level="estimator")
+    assert (
+        sample.loc[200, "half_width"] < 0.7 * sample.loc[50, "half_width"]
+    )  # about half: four times the users
+    assert sample.loc[200, "removed"] > 0.5
+
+
+def test_removed_is_one_minus_the_ratio_of_mean_errors_and_its_error_is_over_splits(curve):
+    scores = curve.scores[curve.scores["n_users"] == 50]
+    each = scores.groupby(["split", "estimator"])["error"].mean().unstack()
+    row = curve.frame.set_index(["n_users", "estimator"]).loc[(50, CORRECTED)]
+    assert row["removed"] == pytest.approx(1 - each[CORRECTED].mean() / each[AOA_POOLED].mean())
+    ratio = 1 - each[CORRECTED] / each[AOA_POOLED]
+    assert row["removed_se"] == pytest.approx(ratio.std(ddof=1) / np.sqrt(2))
+
+
+def test_the_same_seed_gives_the_same_curve_and_all_interactions_a_row_more(study, curve):
+    options = {"metrics": ["recall@5"], "n_splits": 2, "n_draws": 2, "rng": 0}
+    again = exposure_curve(MODELS, study, n_users=[0, 50, 200], **options)
+    pd.testing.assert_frame_equal(again.scores, curve.scores)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_users": [0, 300]}, "below 300"),
+        ({"n_users": []}, "below 300"),
+        ({"metrics": ["ndcg@5"]}, "not an average"),
+        ({"models": {"one": baselines.popularity}}, "at least two"),
+        ({"models": {"a": 1, "b": 2}}, "the model 'a'"),
+        ({"study": "coat"}, "study must be"),
+    ],
+)
+def test_bad_input_is_refused(study, changed, message):
+    given = {"models": MODELS, "study": study, "n_users": [0, 50]} | changed
+    models, data = given.pop("models"), given.pop("study")
+    with pytest.raises(InputError, match=message):
+        exposure_curve(models, data, **given)
+
+
+def test_the_picture_draws_the_errors_and_the_report_has_a_table_per_metric(curve):
+    ax = curve.plot()
+    rows = curve.frame[curve.frame["estimator"] == CORRECTED]
+    lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    np.testing.assert_allclose(lines[CORRECTED], rows["error"])
+    assert [one.get_text() for one in ax.get_xticklabels()] == ["0", "50", "200"]
+    assert "recall@5" in str(curve)
+    assert isinstance(curve, ExposureCurve)
+    with pytest.raises(InputError, match="no metric 'atop'"):
+        curve.plot("atop")
+
+
+def test_the_picture_of_a_plan_draws_its_half_widths():
+    world = World(n_users=200, n_items=60, mean_relevant=10, rng=0)
+    split = world.split(rng=1)
+    models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
+    plan = plan_exposure(
+        correct(models, split, rng=3), n_users=[20, 80], n_items=[10, 20], positive_share=0.1
+    )
+    ax = plots.plot_plan(plan, metric="recall@10")
+    part = plan[(plan["metric"] == "recall@10") & (plan["n_items"] == 20)]
+    drawn = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    np.testing.assert_allclose(drawn["20 items shown to each"], part["half_width"])
+    assert ax.get_ylabel() == "half width"
