@@ -88,7 +88,8 @@ class ProblemsError(InputError):
         if len(said) == 1:
             return f"{self.source}: {said[0]} {taker}".rstrip()
         listed = "".join(f"\n  {place}. {text}" for place, text in enumerate(said, 1))
-        return f"{self.source} has {len(said)} problems:{listed}" + (f"\n{taker}" if taker else "")
+        have = "have" if self.source.endswith("lists") else "has"
+        return f"{self.source} {have} {len(said)} problems:{listed}" + (f"\n{taker}" if taker else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.source, self.problems, self.takes_options)

@@ -27,6 +27,7 @@ LAYERS = {
     "contract": [
         "tests/contracts/",
         "tests/fuzz/",
+        "tests/reading/test_malformed.py",
         *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "english", "report_names", "layers")),
         *(f"tests/test_{name}.py" for name in ("accepted_input", "bad_input", "mistaken_input")),
         *(

@@ -63,8 +63,9 @@ def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
     """Return the entries that stay in the id space of a split, and what is wrong with the lists."""
     problems = list(lists.problems)
     entries, counted = lists.entries, list(lists.counted)
-    user = _codes(entries.user, entries.user_ids, split.user_ids, "users", problems)
-    item = _codes(entries.item, entries.item_ids, split.item_ids, "items", problems)
+    other_types: set[str] = set()
+    user = _codes(entries.user, entries.user_ids, split.user_ids, "users", problems, other_types)
+    item = _codes(entries.item, entries.item_ids, split.item_ids, "items", problems, other_types)
     keep = np.ones(user.size, dtype=bool)
     drops = lists.unknown != "raise"
     for what, codes, ids, own in (
@@ -72,7 +73,7 @@ def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
         ("items", item, entries.item_ids, entries.item),
     ):
         strange = (codes < 0) & (own >= 0) & keep
-        if not strange.any() or ids is None:
+        if not strange.any() or ids is None or what in other_types:
             continue
         if not drops:
             others = ids[np.unique(own[strange])]
@@ -119,8 +120,10 @@ def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
     return settled.select(known), problems
 
 
-def _codes(codes: IntArray, ids: Any, wanted: AnyArray, what: str, problems: list[Problem]) -> IntArray:
-    """Return the codes of the split, −1 for an id that it does not have."""
+def _codes(
+    codes: IntArray, ids: Any, wanted: AnyArray, what: str, problems: list[Problem], other_types: set[str]
+) -> IntArray:
+    """Return the codes of the split, −1 for an id that it does not have; text is no number."""
     if ids is None:
         if codes.size and codes.max() >= wanted.size:
             raise InputError(
@@ -129,8 +132,9 @@ def _codes(codes: IntArray, ids: Any, wanted: AnyArray, what: str, problems: lis
             )
         return codes
     try:
-        place = places(ids, wanted, f"the {what} of the lists")
+        place = places(ids, wanted, f"the column of {what}")
     except InputError as error:
+        other_types.add(what)
         problems.append(Problem(str(error).rstrip(".").replace(". ", "; ")))
         return np.full(codes.size, -1, dtype=np.int64)
     return np.append(place, -1)[codes]

@@ -104,12 +104,17 @@ def _of_arrow(column: Any, name: str) -> Ids | None:
         indices = column.indices
         if indices.null_count:
             indices = indices.fill_null(-1)
-        return _sorted(indices.to_numpy().astype(np.int64, copy=False), column.dictionary)
+        return _sorted(_numpy(indices).astype(np.int64, copy=False), column.dictionary)
     if types.is_integer(kind) and kind != pyarrow.uint64():
-        missing = column.is_null().to_numpy() if column.null_count else None
-        values = (column.fill_null(0) if column.null_count else column).to_numpy().astype(np.int64)
+        missing = _numpy(column.is_null()) if column.null_count else None
+        values = _numpy(column.fill_null(0) if column.null_count else column).astype(np.int64, copy=False)
         return _of_integers(values, missing)
     return None
+
+
+def _numpy(column: Any) -> AnyArray:
+    array: AnyArray = column.to_numpy(zero_copy_only=False)
+    return array
 
 
 def _is_text(types: Any, kind: Any) -> bool:
@@ -122,7 +127,7 @@ def _sorted(codes: IntArray, dictionary: Any) -> Ids:
     from pyarrow import compute
 
     known = compute.dictionary_encode(dictionary)  # a dictionary may repeat a text
-    place = known.indices.fill_null(-1).to_numpy().astype(np.int64)
+    place = _numpy(known.indices.fill_null(-1)).astype(np.int64)
     used = np.zeros(len(known.dictionary) + 1, dtype=bool)
     used[np.append(place, -1)[np.flatnonzero(_present(codes, place.size))]] = True
     kept = np.flatnonzero(used[:-1])

@@ -168,7 +168,7 @@ class Draft:
         data: dict[str, AnyArray] = {}
         for role, one in self.columns.items():
             values = one.values if whole else one.values[self.keep]
-            if role == "timestamp" and one.problem is None:
+            if role == "timestamp" and one.problem is None and not (one.missing & self.keep).any():
                 found = tried(self.problems, to_numbers, values, f"column {self.chosen.columns[role]!r}")
                 values = values if found is None else found
             data[role] = values

@@ -84,7 +84,9 @@ def opened(path: Path, encoding: str) -> Iterator[IO[str]]:
 
 def _check_size(path: Path, size: int) -> None:
     if size > max(SMALL, MAX_RATIO * path.stat().st_size):
-        raise InputError(f"{path} would unpack to {size:,} bytes. If it is meant, unpack it first.")
+        raise InputError(
+            f"{path} is damaged, or would unpack to {size:,} bytes. If these are meant, unpack it first."
+        )
 
 
 def layout_of(path: Path, separator: str | None, header: bool | None, encoding: str) -> Layout:

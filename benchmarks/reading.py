@@ -1,0 +1,114 @@
+"""How long `ipseval.read` takes for a log in Parquet, as ratios to pandas and polars.
+
+    python benchmarks/reading.py                      # 10⁷ rows, ids as text and as numbers
+    python benchmarks/reading.py --rows 1000000 --repeats 5 --profile
+
+pandas and polars read the same three columns and turn users and items into codes of their distinct ids: no
+check, no universe in order. `read` also checks that nothing is missing and that no pair repeats, and sorts
+the ids. The three are run in alternation, in one process; ratios are of medians of processor times (of the
+whole process, all threads), which other work on the machine changes less than the time on the wall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from pyarrow import parquet
+
+import ipseval
+
+PER_USER = 50
+N_ITEMS = 50_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--profile", action="store_true", help="print where read spends its time")
+    options = parser.parse_args()
+    print(f"pandas {pd.__version__}, polars {pl.__version__}, pyarrow {pa.__version__}")
+    with tempfile.TemporaryDirectory() as folder:
+        for ids in ("text", "numbers"):
+            path = Path(folder) / f"{ids}.parquet"
+            write(path, options.rows, as_text=ids == "text")
+            compare(path, ids, options)
+
+
+def write(path: Path, n_rows: int, *, as_text: bool) -> None:
+    """Write a log of distinct pairs: users in random order, items drawn by popularity."""
+    rng = np.random.default_rng(0)
+    n_users = max(n_rows // PER_USER, 1)
+    # Items of a user: a random start and steps that never return within the catalogue.
+    start, step = rng.integers(0, N_ITEMS, n_users), rng.integers(1, N_ITEMS // PER_USER, n_users)
+    user = np.repeat(np.arange(n_users), PER_USER)
+    item = (start[user] + step[user] * np.tile(np.arange(PER_USER), n_users)) % N_ITEMS
+    order = rng.permutation(user.size)
+    columns = {"user_id": user[order], "item_id": item[order]}
+    if as_text:
+        names = {"user_id": [f"u_{code:07d}" for code in rng.permutation(n_users)]}
+        names["item_id"] = [f"sku-{code:05d}" for code in rng.permutation(N_ITEMS)]
+        columns = {
+            name: pa.DictionaryArray.from_arrays(codes, names[name]).cast(pa.string())
+            for name, codes in columns.items()
+        }
+    times = pa.array(rng.integers(0, 10**9, user.size) * 10**6, pa.timestamp("us", tz="UTC"))
+    parquet.write_table(pa.table({**columns, "ts": times}), path)
+
+
+def with_pandas(path: Path) -> object:
+    frame = pd.read_parquet(path, columns=["user_id", "item_id", "ts"])
+    return [pd.factorize(frame[name]) for name in ("user_id", "item_id")], frame["ts"].to_numpy()
+
+
+def with_polars(path: Path) -> object:
+    frame = pl.read_parquet(path, columns=["user_id", "item_id", "ts"])
+    codes = []
+    for name in ("user_id", "item_id"):
+        column = frame[name]
+        if column.dtype == pl.String:
+            codes.append(column.cast(pl.Categorical).to_physical().to_numpy())
+        else:
+            codes.append(column.rank("dense").to_numpy())
+    return codes, frame["ts"].to_numpy()
+
+
+def compare(path: Path, ids: str, options: argparse.Namespace) -> None:
+    runs: dict[str, Callable[[Path], object]] = {
+        "pandas": with_pandas,
+        "polars": with_polars,
+        "read": ipseval.read,
+        "read, repeats kept": lambda path: ipseval.read(path, duplicates="keep"),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for repeat in range(options.repeats + 1):
+        for name, run in runs.items():
+            start = time.process_time()
+            run(path)
+            if repeat:  # the first round loads libraries and the file
+                seconds[name].append(time.process_time() - start)
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    print(f"\n{options.rows:,} rows, ids as {ids}, {path.stat().st_size / 2**20:,.0f} MiB")
+    for name, median in medians.items():
+        ratios = [f"{median / medians[other]:5.2f} × {other}" for other in ("pandas", "polars")]
+        spread = f"{min(seconds[name]):.2f} to {max(seconds[name]):.2f}"
+        print(f"  {name:20} {median:6.2f} s ({spread})   {', '.join(ratios)}")
+    if options.profile:
+        profile = cProfile.Profile()
+        profile.runcall(ipseval.read, path)
+        pstats.Stats(profile).sort_stats("tottime").print_stats(12)
+
+
+if __name__ == "__main__":
+    main()

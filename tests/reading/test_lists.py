@@ -1,0 +1,255 @@
+"""Lists of every form give the same ranks; what does not fit the split is settled as by plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import ipseval
+from ipseval import InputError, Lists, Split, rank_positives, read_lists
+
+SPLIT = Split.from_frames(
+    pd.DataFrame({"user": ["a", "b", "c"], "item": [1, 2, 3]}),
+    pd.DataFrame({"user": ["a", "a", "b", "c"], "item": [2, 5, 1, 4]}),
+    items=range(1, 8),
+)
+# a: 6 2 7; b: 1; c: 5 4.
+FRAME = pd.DataFrame(
+    {
+        "user": list("aaabcc"),
+        "item": [6, 2, 7, 1, 5, 4],
+        "rank": [1, 2, 3, 1, 1, 2],
+        "score": [9, 5, 1, 3, 2.5, 0],
+    }
+)
+MAPPING = {"a": {6: 9.0, 2: 5, 7: 1}, "b": {1: 3}, "c": {5: 2.5, 4: 0}}
+ARRAY = np.array([[6, 2, 7], [1, -1, -1], [5, 4, -1]])
+
+
+def in_file(folder, name, **options):
+    FRAME.drop(columns="score").rename(columns={"user": "user_id", "item": "sku"}).to_csv(
+        folder / name, index=False, **options
+    )
+    return read_lists(folder / name)
+
+
+def in_parquet(folder):
+    FRAME.to_parquet(folder / "lists.parquet")
+    return read_lists(folder / "lists.parquet")
+
+
+def as_trec(folder):
+    lines = [f"{row.user} Q0 {row.item} {row.rank} {row.score} mine" for row in FRAME.itertuples()]
+    (folder / "mine.run").write_text("\n".join(lines) + "\n")
+    return read_lists(folder / "mine.run")
+
+
+def of_ranx(folder):
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed")
+    run = {user: {str(item): float(score) for item, score in own.items()} for user, own in MAPPING.items()}
+    frame = ranx.Run(run).to_dataframe()
+    return Lists(frame.astype({"doc_id": int}))
+
+
+FORMS = {
+    "ranks": lambda folder: Lists(FRAME.drop(columns="score")),
+    "scores": lambda folder: Lists(FRAME.drop(columns="rank")),
+    "shuffled": lambda folder: Lists(FRAME.sample(frac=1, random_state=0)),
+    "polars": lambda folder: Lists(pl.from_pandas(FRAME)),
+    "other names": lambda folder: Lists(
+        FRAME.set_axis(["u", "i", "r", "s"], axis=1), user="u", item="i", rank="r"
+    ),
+    "scores of users": lambda folder: Lists(MAPPING),
+    "pairs of users": lambda folder: Lists({user: list(own.items()) for user, own in MAPPING.items()}),
+    "lists of users": lambda folder: Lists({user: list(own) for user, own in MAPPING.items()}),
+    "an array": lambda folder: Lists(ARRAY),
+    "an array with ids": lambda folder: Lists(ARRAY[::-1], users=["c", "b", "a"]),
+    "places of ids": lambda folder: Lists(np.where(ARRAY < 0, -1, ARRAY - 1), items=SPLIT.item_ids),
+    "ids and scores": lambda folder: Lists((ARRAY[:, ::-1], -np.tile(np.arange(3.0)[::-1], (3, 1)))),
+    "CSV": lambda folder: in_file(folder, "lists.csv"),
+    "TSV, packed": lambda folder: in_file(folder, "lists.tsv.gz", sep="\t"),
+    "Parquet": in_parquet,
+    "TREC": as_trec,
+    "ranx": of_ranx,
+}
+
+
+SLOW = {"ranx"}  # it compiles when it is imported
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in FORMS]
+)
+def test_lists_of_every_form_give_the_same_ranks(name, tmp_path):
+    ranked = rank_positives(FORMS[name](tmp_path), SPLIT)
+    # a: 2 is second, 5 is not listed; b: 1 is first; c: 4 is second.
+    assert ranked.n_above.tolist() == [1, 3, 0, 1]
+    assert ranked.max_rank == 3
+    assert ranked.list_length.tolist() == [3, 1, 2]
+    expected = rank_positives(FRAME.drop(columns="score"), SPLIT)
+    assert np.array_equal(ranked.n_tied, expected.n_tied)
+
+
+def settled_by_hand(lists, train, catalogue, seen, unknown):
+    """Return {user: items in order}, "?" for unknown items that keep their places, and counts."""
+    found, n_seen, n_unknown = {}, 0, 0
+    for user, items in lists.items():
+        kept = []
+        for item in items:
+            if item not in catalogue:
+                n_unknown += 1
+                if unknown == "candidate":
+                    kept.append("?")
+                continue
+            if (user, item) in train:
+                n_seen += 1
+                if seen == "drop":
+                    continue
+            kept.append(item)
+        found[user] = kept
+    return found, n_seen, n_unknown
+
+
+@pytest.mark.parametrize("seen", ["drop", "keep"])
+@pytest.mark.parametrize("unknown", ["drop", "candidate"])
+def test_training_items_and_unknown_ones_are_settled_as_by_plain_loops(seen, unknown):
+    rng = np.random.default_rng(7)
+    for _ in range(25):
+        n_users, n_items = int(rng.integers(2, 9)), int(rng.integers(6, 15))
+        train, test = set(), set()
+        for user in range(n_users):
+            order = rng.permutation(n_items).tolist()
+            cut = int(rng.integers(1, 4))
+            train |= {(user, item) for item in order[:cut]}
+            test |= {(user, item) for item in order[cut : cut + 2]}
+        split = Split.from_frames(
+            *(pd.DataFrame(sorted(one), columns=["user", "item"]) for one in (train, test))
+        )
+        catalogue = set(split.item_ids.tolist())
+        lists = {
+            user: rng.permutation(n_items + 4)[: int(rng.integers(1, 7))].tolist()
+            for user in range(n_users)
+            if rng.random() < 0.9
+        } or {0: [0]}
+        expected, n_seen, n_unknown = settled_by_hand(lists, train, catalogue, seen, unknown)
+        ranked = rank_positives(Lists(lists, seen=seen, unknown=unknown), split)
+        length = max(map(len, expected.values()))
+        for row in range(len(ranked)):
+            user, item = ranked.user_ids[ranked.user[row]], ranked.item_ids[ranked.item[row]]
+            own = expected.get(user, [])
+            assert ranked.n_above[row] == (own.index(item) if item in own else length)
+        assert ranked.list_length.tolist() == [len(expected.get(user, [])) for user in split.user_ids]
+        counted = {one.what: one.count for one in ranked.counted}
+        fate = {"drop": "left out", "keep": "kept"}[seen]
+        assert counted.get(f"entries that are training items of their user, {fate}", 0) == n_seen
+        fate = {"drop": "left out", "candidate": "added as candidates"}[unknown]
+        assert counted.get(f"entries with items unknown to the split, {fate}", 0) == n_unknown
+
+
+def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
+    frame = pd.DataFrame(
+        {
+            "user": ["a", "a", "a", "z", None, "b", "b"],
+            "item": [2, 6, 2, 1, 1, 1, 4],
+            "rank": [1, 2, 3, 1, 1, 4, 9],
+        }
+    )
+    lists = Lists(frame, unknown="drop", duplicates="drop", missing="drop")
+    ranked = rank_positives(lists, SPLIT)
+    assert ranked.n_above.tolist() == [0, 2, 0, 2]
+    assert {one.what: (one.count, one.of) for one in ranked.counted} == {
+        "entries read from the lists: user, item, rank": (7, None),
+        "entries without a user, left out": (1, 7),
+        "lists whose ranks were not 1, 2, 3, …, renumbered": (1, 3),
+        "entries that repeat an item of their list, left out": (1, 6),
+        "entries with users unknown to the split, left out": (1, 5),
+    }
+
+
+def test_ties_of_ranks_and_scores_stay_ties():
+    for lists in (
+        Lists({"a": {2: 1.0, 6: 1.0, 5: 0.5}}),
+        Lists(pd.DataFrame({"user": "a", "item": [2, 6, 5], "rank": [1, 1, 3]})),
+    ):
+        ranked = rank_positives(lists, SPLIT)
+        assert ranked.n_above[:2].tolist() == [0, 2]
+        assert ranked.n_tied[:2].tolist() == [1, 0]
+
+
+def test_training_items_compete_in_lists_of_a_split_that_includes_them():
+    split = Split.from_frames(
+        pd.DataFrame({"user": ["a"], "item": [1]}),
+        pd.DataFrame({"user": ["a"], "item": [1]}),
+        items=[1, 2],
+        seen="include",
+    )
+    ranked = rank_positives(Lists({"a": [2, 1]}), split)
+    assert ranked.n_above.tolist() == [1]
+    assert ranked.max_rank is None  # the list holds all candidates
+
+
+def test_a_list_with_kept_training_items_is_never_the_whole_ranking():
+    split = Split.from_frames(
+        pd.DataFrame({"user": ["a"], "item": [1]}),
+        pd.DataFrame({"user": ["a"], "item": [3]}),
+        items=[1, 2, 3],
+    )
+    assert rank_positives(Lists({"a": [1, 2, 3]}, seen="drop"), split).max_rank is None
+    kept = rank_positives(Lists({"a": [1, 2, 3]}, seen="keep"), split)
+    assert (kept.max_rank, kept.n_above.tolist()) == (3, [2])
+
+
+def test_what_is_no_candidate_follows_unknown():
+    lists = {"a": [6, 2], "b": [1], "c": [4]}
+    with pytest.raises(InputError, match="1 entries of the lists are not candidates.*unknown='drop'"):
+        rank_positives(Lists(lists), SPLIT, allowed_items=[1, 2, 4, 5])
+    dropped = rank_positives(Lists(lists, unknown="drop"), SPLIT, allowed_items=[1, 2, 4, 5])
+    kept = rank_positives(Lists(lists, unknown="candidate"), SPLIT, allowed_items=[1, 2, 4, 5])
+    assert (dropped.n_above[0], kept.n_above[0]) == (0, 1)
+    assert dropped.counted[-1].what == "entries that are no candidates, left out"
+
+
+def test_the_problems_of_all_lists_are_said_before_anything_is_ranked():
+    def model(users):
+        raise AssertionError("ranked before the lists were checked")
+
+    bad = Lists({"a": [1, 99], "b": [1]})
+    with pytest.raises(InputError) as caught:
+        ipseval.evaluate({"slow": model, "v1": bad, "v2": Lists({"z": [2]})}, SPLIT)
+    said = str(caught.value)
+    assert said.startswith("the top-K lists have 3 problems:")
+    for text in (
+        "v1: 1 of 3 entries have items unknown",
+        "v1: 1 of 3 entries are training items",
+        "v2: 1 of 1",
+    ):
+        assert text in said
+
+
+@pytest.mark.filterwarnings("ignore::ipseval.DataWarning")
+def test_an_evaluation_of_lists_counts_users_without_one_and_short_lists():
+    evaluation = ipseval.evaluate(
+        {"v1": Lists({"a": [1, 6], "b": [1]}, seen="drop")}, SPLIT, metrics=["recall@3"]
+    )
+    data = evaluation.data[evaluation.data["subject"] == "v1"]
+    assert data.iloc[1:][["what", "count", "of"]].to_numpy().tolist() == [
+        ["entries that are training items of their user, left out", 1, 3],
+        ["users with test positives and no list, counted as misses", 1, 3],
+        ["lists shorter than 3, padded with misses", 2, 3],
+    ]
+    frame = evaluation.frame
+    assert frame["estimate"].tolist() == [pytest.approx(1 / 3)]  # only b has its item, of three users
+
+
+def test_options_and_sources_that_are_none_are_refused():
+    for call, text in (
+        (lambda: Lists(FRAME, seen="ignore"), "seen"),
+        (lambda: Lists(FRAME, unknown="last"), "unknown"),
+        (lambda: read_lists(FRAME), "read_lists takes a path; got DataFrame"),
+        (lambda: Lists(3), "expected a path, a data frame"),
+        (lambda: Lists(np.array([[1]]), users=["a", "b"]), "one id for each of 1 rows"),
+    ):
+        with pytest.raises(InputError, match=text):
+            call()

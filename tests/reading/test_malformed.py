@@ -1,0 +1,408 @@
+"""Malformed inputs of `read` and `Lists`: one error names all that is wrong, with counts, rows and ways out."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import re
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import ipseval
+from ipseval.errors import ProblemsError
+
+SPLIT = ipseval.Split.from_frames(
+    pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}),
+    pd.DataFrame({"user": ["a", "b"], "item": [3, 1]}),
+    items=[1, 2, 3, 4],
+)
+
+
+def log(**columns: Any) -> pd.DataFrame:
+    """Return four rows that can be read, with other or further columns."""
+    good = {"user": list("aabb"), "item": [1, 2, 1, 3], "ts": [1, 2, 3, 4], "rating": [5, 4, 3, 2]}
+    return pd.DataFrame({**good, **columns})
+
+
+def clicks(**columns: Any) -> pd.DataFrame:
+    shown = {"clicked": [1, 0, 0, 1], "position": [1, 2, 1, 2]}
+    return log(**{**shown, **columns}).drop(columns="rating")
+
+
+def entries(**columns: Any) -> pd.DataFrame:
+    """Return lists that fit the split."""
+    good = {"user": list("aabb"), "item": [3, 4, 1, 4], "rank": [1, 2, 1, 2]}
+    return pd.DataFrame({**good, **columns})
+
+
+def lists(frame: Any, **options: Any) -> object:
+    models = {"v1": ipseval.Lists(frame, **options)}
+    return ipseval.evaluate(models, SPLIT, metrics=["recall@2"])
+
+
+def text(content: str | bytes, name: str = "log.csv", **options: Any) -> Callable[[Path], object]:
+    def call(folder: Path) -> object:
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        return ipseval.read(folder / name, **options)
+
+    return call
+
+
+def of(frame: Any, **options: Any) -> Callable[[Path], object]:
+    return lambda folder: ipseval.read(frame, **options)
+
+
+def of_lists(frame: Any, **options: Any) -> Callable[[Path], object]:
+    return lambda folder: lists(frame, **options)
+
+
+def zipped(folder: Path) -> object:
+    with zipfile.ZipFile(folder / "log.zip", "w") as archive:
+        archive.writestr("a.csv", "user,item\n1,2\n")
+        archive.writestr("b.csv", "user,item\n1,2\n")
+    return ipseval.read(folder / "log.zip")
+
+
+def truncated(folder: Path) -> object:
+    packed = gzip.compress(b"user,item\n" + b"1,2\n" * 9999)
+    return text(packed[:-20], "log.csv.gz")(folder)
+
+
+def broken_parquet(folder: Path) -> object:
+    log().to_parquet(folder / "log.parquet")
+    content = (folder / "log.parquet").read_bytes()
+    return text(content[: len(content) // 2], "log.parquet")(folder)
+
+
+def folder_of_text(folder: Path) -> object:
+    log().to_csv(folder / "part.csv")
+    return ipseval.read(folder)
+
+
+class Unhashable(list):
+    pass
+
+
+BEYOND = np.array(["2500-01-01"] * 4, dtype="datetime64[s]")
+# Name -> (call, what the error says, in the order in which it says it).
+CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    # Columns
+    "no column of users": (
+        of(log().rename(columns={"user": "who"})),
+        ["no column has a usual name of users"],
+    ),
+    "no column of either": (
+        of(log().rename(columns={"user": "who", "item": "what"})),
+        ["usual name of users", "usual name of items"],
+    ),
+    "a name that is not there": (of(log(), user="usr"), ["column 'usr' is not there.*did you mean 'user'"]),
+    "three names that are not there": (
+        of(log(), user="u", item="i", timestamp="t"),
+        ["column 'u' is not there", "column 'i' is not there", "column 't' is not there"],
+    ),
+    "a name and usual names that are not there": (
+        of(log().rename(columns={"item": "what"}), timestamp="when"),
+        ["column 'when' is not there", "usual name of items"],
+    ),
+    "two columns of users": (of(log(uid=1)), ["columns 'user', 'uid' could all be the user.*user='user'"]),
+    "two columns of both": (
+        of(log(uid=1, sku=2)),
+        ["could all be the user", "could all be the item"],
+    ),
+    "a column to ignore that is not there": (of(log(), ignore="p"), ["columns to ignore are not there: 'p'"]),
+    "a column twice": (
+        of(pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"])),
+        [r"several columns of one name \('item'\)"],
+    ),
+    # Rows
+    "no rows": (of(log().iloc[:0]), ["no rows"]),
+    "no rows and no items": (of(log()[["user"]].iloc[:0]), ["usual name of items", "no rows"]),
+    "missing users": (of(log(user=["a", None, "b", "b"])), [r"1 of 4 rows have no user \(first: row 1\)"]),
+    "missing users and items": (
+        of(log(user=["a", None, None, "b"], item=[1, 2, 3, None])),
+        [r"2 of 4 rows have no user \(first: rows 1, 2\)", r"1 of 4 rows have no item \(first: row 3\)"],
+    ),
+    "missing times and ratings": (
+        of(log(ts=[1, None, 3, 4], rating=[None, 1, 1, 1])),
+        ["1 of 4 rows have no timestamp", "1 of 4 rows have no value.*missing='drop'"],
+    ),
+    "pairs that repeat": (
+        of(log(item=[1, 1, 1, 1])),
+        [
+            r"2 of 4 rows repeat an earlier user–item pair \(first: 'a', 1\).*duplicates='drop'.*duplicates='keep'"
+        ],
+    ),
+    "pairs that repeat beside missing ids": (
+        of(log(user=["a", "a", "b", None], item=[1, 1, 1, 3])),
+        ["1 of 4 rows have no user", "1 of 4 rows repeat"],
+    ),
+    "a header among the ids": (
+        of(log(user=["user_id", "1", "2", "3"])),
+        ["row 0 of column 'user' looks like a header: it is 'user_id', and the other 3 ids"],
+    ),
+    "a header in both columns": (
+        of(log(user=["user_id", "1", "2", "3"], item=["sku", "1", "2", "3"]), item="item"),
+        ["row 0 of column 'user' looks like a header"],
+    ),
+    "all rows lack something": (
+        of(log(user=None), missing="drop"),
+        ["no row is left: 4 rows without a user"],
+    ),
+    # Ids
+    "ids of two types": (of(log(user=["a", 1, "b", 2])), ["column 'user' mixes ids of types int, str"]),
+    "users and items of two types": (
+        of(log(user=["a", 1, "b", 2], item=[1, "x", 2.5, 3])),
+        ["column 'user' mixes ids", "column 'item' mixes ids of types float, int, str"],
+    ),
+    "ids that are lists": (
+        of(log(item=[[1], [2], [3], [4]])),
+        ["column 'item'.* which cannot be ids|must hold"],
+    ),
+    "ids that are complex": (
+        of(log(item=np.arange(4) * 1j)),
+        ["column 'item' must hold numbers, text or dates"],
+    ),
+    # Values and times
+    "ratings that are text": (
+        of(log(rating=["5", "four", "3", "two"])),
+        [r"2 of 4 entries of column 'rating' are no finite numbers \(first: rows 1, 3: 'four'\)"],
+    ),
+    "an infinite rating": (
+        of(log(rating=[1, np.inf, 1, 1])),
+        ["1 of 4 entries of column 'rating' are no finite"],
+    ),
+    "times that are words": (
+        of(log(ts=["2026-01-01", "yesterday", "2026-01-02", "2026-01-03"])),
+        [r"1 of 4 entries of column 'ts' are no times as ISO 8601 .*first: row 1: 'yesterday'"],
+    ),
+    "times with days and months in doubt": (of(log(ts=["01/02/2026"] * 4)), ["4 of 4 entries.* ISO 8601"]),
+    "times beyond their calendar": (of(log(ts=BEYOND)), ["4 of 4 entries of column 'ts' cannot be kept"]),
+    "seconds taken for milliseconds": (
+        of(log(ts=np.full(4, 10**16)), units="ms"),
+        ["4 of 4 entries of column 'ts' lie beyond the year 2262 as milliseconds.*units='none'"],
+    ),
+    "times that are truly nothing": (
+        of(log(ts=[object()] * 4)),
+        ["4 of 4 entries of column 'ts' are no finite"],
+    ),
+    "a threshold without values": (
+        of(log().drop(columns="rating"), threshold=3),
+        ["a threshold needs a column"],
+    ),
+    "a threshold above all values": (of(log(), threshold=9), ["no row has a value of at least 9"]),
+    "five at once": (
+        of(log(user=["a", None, "b", "b"], ts=["x"] * 4, rating=["y", 1, 1, 1], item=[1, 2, 3, 3])),
+        ["column 'ts'", "column 'rating'", "no user", "rows repeat"],
+    ),
+    # Universe
+    "users outside the universe": (
+        of(log(), users=["a"]),
+        [r"2 of 4 rows have a user outside the given 1 \(first: rows 2, 3: 'b'.*users=.*unknown='drop'"],
+    ),
+    "users and items outside": (
+        of(log(), users=["a"], items=[1, 2]),
+        ["2 of 4 rows have a user outside", "1 of 4 rows have an item outside"],
+    ),
+    "a universe of another type": (of(log(), items=["1", "2", "3"]), ["ids of different types"]),
+    "a universe that repeats": (of(log(), items=[1, 2, 3, 3]), ["items repeats 1 ids"]),
+    "everything outside": (
+        of(log(), users=["z"], unknown="drop"),
+        ["no row is left: 4 rows with a user outside"],
+    ),
+    # Impressions
+    "clicks that are neither": (
+        of(clicks(clicked=[1, 2, "no", 0])),
+        [
+            r"2 of 4 entries of column 'clicked' are neither True and False nor 1 and 0 \(first: rows 1, 2: 2\)"
+        ],
+    ),
+    "missing clicks": (of(clicks(clicked=[1, None, 0, 1])), ["1 of 4 rows have no clicked"]),
+    "positions from 0": (
+        of(clicks(position=[0, 1, 0, 1])),
+        ["2 of 4 positions are no whole numbers from 1 on"],
+    ),
+    "positions and chances": (
+        of(clicks(position=[0, 1, 0, 1], p_shown=[2, 0.5, 0.5, 0])),
+        [
+            "2 of 4 positions",
+            "1 of 4 propensities are 0",
+            "1 of 4 propensities are above 1.*ignore='p_shown'",
+        ],
+    ),
+    "positions that are text": (of(clicks(position=list("xyz1"))), ["3 of 4 entries of column 'position'"]),
+    "slates with gaps": (
+        of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])),
+        [r"1 of 2 slates lack positions .*gaps='keep'"],
+    ),
+    "clicks on what was not shown": (
+        of(clicks(shown=[0, 1, 1, 1])),
+        ["1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"],
+    ),
+    # Files
+    "no such file": (lambda folder: ipseval.read(folder / "none.csv"), ["does not exist"]),
+    "an empty file": (text(""), ["is empty"]),
+    "a header alone": (text("user,item\n"), ["no rows"]),
+    "a line too long": (text("user,item\n1,2\n1,2,3\n"), ["cannot read .*log.csv .*line 3"]),
+    "a header that repeats": (text("user,item,item\n1,2,3\n"), ["the header repeats 'item'"]),
+    "a header in doubt": (
+        text("ann,x\nbob,y\n"),
+        [r"cannot be told whether the first line \('ann', 'x'\) names the columns.*header=True.*=False"],
+    ),
+    "a header read as data": (
+        text("user_id,item_id\n1,2\n2,3\n3,4\n", header=False),
+        ["row 0 of column 'column 1' looks like a header", "row 0 of column 'column 2' looks like a header"],
+    ),
+    "missing ids in a file": (
+        text("user,item\n1,\n,2\n"),
+        ["1 of 2 rows have no user", "1 of 2 rows have no item"],
+    ),
+    "another encoding": (
+        text("user,item\nJosé,1\nAnn,2\n".encode("latin-1")),
+        ["UnicodeDecodeError.*encoding="],
+    ),
+    "no text at all": (text(b"\x00\x01\x02\x00", "log.bin"), ["no text and no Parquet file"]),
+    "a damaged archive": (truncated, ["log.csv.gz"]),
+    "an archive of two files": (zipped, ["holds 2 files"]),
+    "a damaged Parquet file": (broken_parquet, ["cannot read .*log.parquet"]),
+    "a folder without Parquet": (folder_of_text, ["is a folder without Parquet files; it holds 'part.csv'"]),
+    # Other sources
+    "a number": (lambda folder: ipseval.read(3), ["expected a path, a data frame.*got int"]),
+    "columns of two lengths": (of({"user": [1, 2], "item": [1]}), ["a mapping must give each column"]),
+    "a query without a connection": (lambda folder: ipseval.read("SELECT * FROM log"), ["pass connection="]),
+    "a query of a table that is not there": (
+        lambda folder: ipseval.read("SELECT * FROM log", connection=sqlite3.connect(":memory:")),
+        ["the query failed .*no such table"],
+    ),
+    "a frame with a connection": (
+        lambda folder: ipseval.read(log(), connection=sqlite3.connect(":memory:")),
+        ["the source is a query as text; got DataFrame"],
+    ),
+    "nulls of polars": (
+        of(pl.DataFrame({"user": ["a", None], "item": [1, None]})),
+        ["1 of 2 rows have no user", "1 of 2 rows have no item"],
+    ),
+    # Lists
+    "lists without an order": (of_lists(entries().drop(columns="rank")), ["usual name of ranks or scores"]),
+    "lists without users and order": (
+        of_lists(entries()[["item"]]),
+        ["usual name of users", "usual name of ranks or scores"],
+    ),
+    "no entries": (of_lists(entries().iloc[:0]), ["holds no entries"]),
+    "seen and unknown": (
+        of_lists(entries(item=[1, 9, 1, 8])),
+        [
+            r"2 of 4 entries have items unknown to the split \(2 items: 8, 9;",
+            "1 of 4 entries are training items",
+        ],
+    ),
+    "six at once": (
+        of_lists(
+            pd.DataFrame(
+                {
+                    "user": ["a", "a", "b", "z", None, "b", "b"],
+                    "item": [1, 9, 1, 1, 1, 4, 4],
+                    "rank": [1, 2, 1, 1, 1, 5, 6],
+                }
+            ),
+            gaps="raise",
+        ),
+        [
+            "1 of 7 entries have no user",
+            "the ranks of 1 users are not 1, 2, 3",
+            "1 of 7 entries repeat an item of their list",
+            "1 of 7 entries have users unknown",
+            "1 of 7 entries have items unknown",
+            "1 of 7 entries are training items",
+        ],
+    ),
+    "scores that are missing and text": (
+        of_lists(entries(score=["x", None, 1, 2]).drop(columns="rank")),
+        ["1 of 4 entries of column 'score' are no finite numbers", "1 of 4 entries have no score"],
+    ),
+    "ids of lists of another type": (of_lists(entries(item=list("abcd"))), ["ids of different types"]),
+    "lists with and without scores": (of_lists({"a": [3], "b": {1: 0.5}}), ["some lists have scores"]),
+    "a list that is a word": (of_lists({"a": "xyz"}), ["the list of 'a' is a str"]),
+    "rows without users": (
+        of_lists(np.ones((9, 2), dtype=int) * 3),
+        ["the lists have 9 rows and the split 2"],
+    ),
+    "too few users": (of_lists(np.array([[3], [1]]), users=["a"]), ["one id for each of 2 rows; got 1"]),
+    "places beyond the items": (
+        of_lists(np.array([[3], [7]]), items=[1, 2, 3, 4]),
+        ["places below 4; got 3, 7"],
+    ),
+    "scores of another shape": (
+        of_lists((np.ones((2, 2), int), np.ones((2, 1)))),
+        ["scores must be numbers of"],
+    ),
+}
+
+
+def test_there_are_at_least_sixty_cases():
+    assert len(CASES) >= 60
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_one_error_names_all_problems_of_an_input(name, tmp_path):
+    call, said = CASES[name]
+    with pytest.raises(ipseval.InputError) as caught:
+        call(tmp_path)
+    message = str(caught.value)
+    assert re.search(".*".join(said), message, flags=re.DOTALL), message
+    if isinstance(caught.value, ProblemsError):
+        assert len(caught.value.problems) == len(said), message
+        assert "{" not in message
+    for sentence in re.split(r"[.;:\n] ?", re.sub(r"\(.*?\)|'[^']*'", "", message)):
+        assert len(sentence.split()) <= 30, sentence
+
+
+def test_the_way_out_is_said_in_the_words_of_python_or_of_the_command_line(tmp_path):
+    with pytest.raises(ProblemsError) as caught:
+        ipseval.read(log(user=["a", None, "b", "b"], item=[1, 2, 3, 3]))
+    assert "missing='drop'" in str(caught.value)
+    assert "duplicates='drop'" in str(caught.value)
+    options = caught.value.said(as_options=True)
+    assert "--missing drop" in options
+    assert "--duplicates drop" in options
+    assert "='" not in options
+    with pytest.raises(ProblemsError) as doubt:
+        text("ann,x\nbob,y\n")(tmp_path)
+    assert doubt.value.said(as_options=True).endswith("Pass --header or --no-header.")
+    with pytest.raises(ProblemsError) as seen:
+        lists(entries(item=[1, 4, 1, 4]))
+    assert str(seen.value).endswith("Options go to ipseval.Lists or read_lists.")
+    assert seen.value.said(as_options=True).endswith("--seen keep to let them keep their places.")
+
+
+FAULTS: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
+    "user": (lambda frame: frame.loc.__setitem__((0, "user"), None), "1 of 6 rows have no user"),
+    "item": (lambda frame: frame.loc.__setitem__((1, "item"), None), "1 of 6 rows have no item"),
+    "rating": (lambda frame: frame.loc.__setitem__((2, "rating"), "x"), "1 of 6 entries of column 'rating'"),
+    "ts": (lambda frame: frame.loc.__setitem__((3, "ts"), "soon"), "1 of 6 entries of column 'ts'"),
+    "pair": (lambda frame: frame.loc.__setitem__((5, "item"), "v"), "1 of 6 rows repeat an earlier"),
+}
+
+
+@pytest.mark.parametrize("n_faults", range(1, len(FAULTS) + 1))
+def test_every_set_of_faults_is_named_in_full(n_faults):
+    for chosen in itertools.combinations(FAULTS, n_faults):
+        frame = pd.DataFrame(
+            {"user": list("aabbcc"), "item": list("xyxyvw"), "ts": ["2026-01-01"] * 6, "rating": [1] * 6},
+            dtype=object,
+        )
+        for name in chosen:
+            FAULTS[name][0](frame)
+        with pytest.raises(ProblemsError) as caught:
+            ipseval.read(frame)
+        assert len(caught.value.problems) == n_faults, chosen
+        for name in chosen:
+            assert FAULTS[name][1] in str(caught.value)

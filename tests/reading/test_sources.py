@@ -1,0 +1,296 @@
+"""`read` gives the same log from every kind of source, and says what it read as what."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import sqlite3
+import zipfile
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import ipseval
+from tests.conftest import shared_data
+
+FRAME = pd.DataFrame(
+    {
+        "user_id": ["u2", "u1", "u2", "u3"],
+        "sku": [7, 7, 3, 11],
+        "ts": pd.to_datetime(
+            ["2026-03-01 10:00", "2026-03-01 11:00", "2026-03-02 09:30:01", "2026-03-03"],
+            utc=True,
+            format="ISO8601",
+        ),
+        "rating": [5.0, 4.0, 3.5, 1.0],
+    }
+)
+TIMES = [1772359200, 1772362800, 1772443801, 1772496000]  # `date -u -d …` in seconds
+
+
+def written(folder: Path, sep: str, name: str) -> Path:
+    FRAME.to_csv(folder / name, sep=sep, index=False)
+    return folder / name
+
+
+def packed(folder: Path, name: str, open_: object) -> Path:
+    content = written(folder, ",", "log.csv").read_bytes()
+    with open_(folder / name, "wb") as stream:
+        stream.write(content)
+    return folder / name
+
+
+def zipped(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "log.zip", "w") as archive:
+        archive.write(written(folder, ",", "log.csv"), "log.csv")
+    return folder / "log.zip"
+
+
+def in_parquet(folder: Path) -> Path:
+    FRAME.to_parquet(folder / "log.parquet")
+    return folder / "log.parquet"
+
+
+def in_folder(folder: Path) -> Path:
+    (folder / "logs").mkdir()
+    for place in (0, 1):
+        FRAME[2 * place : 2 * place + 2].to_parquet(folder / "logs" / f"part-{place}.parquet")
+    (folder / "logs" / "_SUCCESS").touch()
+    return folder / "logs"
+
+
+def partitioned(folder: Path) -> Path:
+    table = pa.Table.from_pandas(FRAME.assign(day=["1", "1", "2", "2"]), preserve_index=False)
+    parquet.write_to_dataset(table, folder / "days", partition_cols=["day"])
+    return folder / "days"
+
+
+def as_record(folder: Path) -> np.ndarray:
+    naive = FRAME.assign(ts=FRAME["ts"].dt.tz_localize(None), user_id=FRAME["user_id"].astype(object))
+    return naive.to_records(index=False)
+
+
+SOURCES = {
+    "CSV": lambda folder: written(folder, ",", "log.csv"),
+    "CSV as text": lambda folder: str(written(folder, ",", "log.csv")),
+    "semicolons": lambda folder: written(folder, ";", "log.csv"),
+    "TSV": lambda folder: written(folder, "\t", "log.tsv"),
+    "bars": lambda folder: written(folder, "|", "log.txt"),
+    "gzip": lambda folder: packed(folder, "log.csv.gz", gzip.open),
+    "bz2": lambda folder: packed(folder, "log.csv.bz2", bz2.open),
+    "xz": lambda folder: packed(folder, "log.csv.xz", lzma.open),
+    "zip": zipped,
+    "Parquet": in_parquet,
+    "a folder of Parquet": in_folder,
+    "partitions": partitioned,
+    "pandas": lambda folder: FRAME,
+    "pandas of objects": lambda folder: FRAME.astype(object),
+    "pandas of Arrow": lambda folder: FRAME.convert_dtypes(dtype_backend="pyarrow"),
+    "pandas of categories": lambda folder: FRAME.astype({"user_id": "category", "sku": "category"}),
+    "polars": lambda folder: pl.from_pandas(FRAME),
+    "lazy polars": lambda folder: pl.from_pandas(FRAME).lazy(),
+    "polars of categories": lambda folder: pl.from_pandas(FRAME).cast({"user_id": pl.Categorical}),
+    "pyarrow": lambda folder: pa.Table.from_pandas(FRAME),
+    "DuckDB": lambda folder: duckdb.sql(f"SELECT * FROM '{in_parquet(folder)}'"),
+    "a record array": as_record,
+    "a mapping": lambda folder: FRAME.to_dict("list"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_gives_the_same_log(name, tmp_path):
+    log = ipseval.read(SOURCES[name](tmp_path))
+    assert log.user_ids.tolist() == ["u1", "u2", "u3"]
+    assert log.item_ids.tolist() == [3, 7, 11]
+    assert log.item_ids.dtype == np.int64
+    assert log.user.tolist() == [1, 0, 1, 2]
+    assert log.item.tolist() == [1, 1, 0, 2]
+    assert (log.timestamp // 10**9).tolist() == TIMES
+    assert log.value.tolist() == [5, 4, 3.5, 1]
+    said = log.data["what"][0]
+    assert said.endswith("user_id → user, sku → item, ts → timestamp in dates, rating → value")
+    assert log.data["count"].tolist() == [4]
+
+
+def test_queries_are_read_over_every_kind_of_connection(tmp_path):
+    path = tmp_path / "log.sqlite"
+    plain = FRAME.assign(ts=FRAME["ts"].map(pd.Timestamp.isoformat))
+    with sqlite3.connect(path) as connection:
+        plain.to_sql("log", connection, index=False)
+    query = "SELECT * FROM log WHERE rating > 1"
+    logs = [ipseval.read(query, connection=connection)]
+    connection.close()
+    with duckdb.connect() as database:
+        database.register("log", plain)
+        logs.append(ipseval.read(query, connection=database))
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed")
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+    logs.append(ipseval.read(query, connection=engine))
+    engine.dispose()
+    adbc = pytest.importorskip("adbc_driver_sqlite.dbapi", reason="adbc-driver-sqlite is not installed")
+    with adbc.connect(str(path)) as connection:
+        logs.append(ipseval.read(query, connection=connection))
+    for log in logs:
+        assert log.to_frame()["item"].tolist() == [7, 7, 3]
+        assert (log.timestamp // 10**9).tolist() == TIMES[:3]
+        assert log.data["what"][0].startswith("rows read from the query: user_id → user")
+
+
+@pytest.mark.parametrize("header", [None, False])
+def test_a_file_without_header_is_user_item_value_time(tmp_path, header):
+    (tmp_path / "u.data").write_text("196\t242\t3\t881250949\n186\t302\t4\t891717742\n")
+    log = ipseval.read(tmp_path / "u.data", header=header)
+    assert log.to_frame()["item"].tolist() == [242, 302]
+    assert log.value.tolist() == [3, 4]
+    assert log.timestamp.tolist() == [881250949 * 10**9, 891717742 * 10**9]
+    said = log.data["what"][0]
+    assert "column 1 → user, column 2 → item, column 4 → timestamp in seconds since 1970" in said
+
+
+def test_double_colons_and_places_of_columns(tmp_path):
+    (tmp_path / "ratings.dat").write_text("1::1193::5::978300760\n1::661::3::978302109\n")
+    log = ipseval.read(tmp_path / "ratings.dat")
+    assert log.item_ids.tolist() == [661, 1193]
+    assert log.value.tolist() == [5, 3]
+    (tmp_path / "odd.csv").write_text("9,1,7\n8,2,7\n")
+    odd = ipseval.read(tmp_path / "odd.csv", user="column 2", item="column 1")
+    assert odd.to_frame().to_numpy().tolist() == [[1, 9], [2, 8]]
+
+
+def test_the_header_of_the_usual_data_set_is_found():
+    log = ipseval.read(shared_data("ml-100k") / "u.data")
+    assert (len(log), log.n_users, log.n_items) == (100_000, 943, 1682)
+    assert log.user_ids[0] == 1
+
+
+def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path):
+    (tmp_path / "test.qrels").write_text("q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n")
+    log = ipseval.read(tmp_path / "test.qrels")
+    assert log.to_frame().to_numpy().tolist() == [["q1", "d1", 2], ["q2", "d1", 1]]
+    assert log.item_ids.tolist() == ["d1", "d2"]
+    assert log.data["what"][1] == "rows with a value below 1, left out"
+
+
+def test_ids_of_text_files_are_numbers_only_where_all_are_written_as_such(tmp_path):
+    for name, content, expected in (
+        ("a", "1,10\n2,9\n", [9, 10]),
+        ("b", "1,007\n2,7\n", ["007", "7"]),
+        ("c", "1,10.0\n2,9.0\n", [9, 10]),
+        ("d", "1,1.5\n2,9\n", ["1.5", "9"]),
+        ("e", "1,7\n2,7.0\n", ["7", "7.0"]),
+        ("f", "1,99999999999999999999\n2,7\n", ["7", "99999999999999999999"]),
+    ):
+        (tmp_path / name).write_text("user,item\n" + content)
+        assert ipseval.read(tmp_path / name).item_ids.tolist() == expected, name
+
+
+@pytest.mark.parametrize(
+    ("times", "units", "expected"),
+    [
+        ([881250949, 891717742], "auto", 881250949 * 10**9),
+        ([881250949_000, 891717742_000], "auto", 881250949 * 10**9),
+        ([881250949_000_000, 891717742_000_000], "auto", 881250949 * 10**9),
+        ([881250949_000_000_000, 891717742_000_000_000], "auto", 881250949 * 10**9),
+        ([881250949.25, 891717742.5], "auto", 881250949_250_000_000),
+        (["881250949", "891717742"], "auto", 881250949 * 10**9),
+        ([1, 2], "auto", 1),
+        ([1, 2], "s", 10**9),
+        ([881250949, 891717742], "none", 881250949),
+        ([1, 881250949], "auto", 1),
+        (["2026-03-01T11:00:00+01:00", "2026-03-01T10:00:00Z"], "auto", TIMES[0] * 10**9),
+        (["2026-03-01 10:00:00", "2026-03-01"], "auto", TIMES[0] * 10**9),
+    ],
+)
+def test_times_come_in_every_unit_and_zone(times, units, expected):
+    log = ipseval.read({"user": [1, 2], "item": [1, 2], "time": times}, units=units)
+    assert log.timestamp[0] == expected
+
+
+def test_rows_below_a_threshold_leave_their_items_in_the_universe():
+    log = ipseval.read(FRAME, threshold=4)
+    assert len(log) == 2
+    assert log.item_ids.tolist() == [3, 7, 11]
+    assert log.data[["what", "count", "of"]].to_numpy().tolist()[1] == [
+        "rows with a value below 4, left out",
+        2,
+        4,
+    ]
+
+
+def test_rows_that_lack_something_are_left_out_one_reason_each():
+    frame = pd.DataFrame({"user": ["a", None, None, "b"], "item": [1, None, 2, 2], "rating": [1, 1, 1, None]})
+    log = ipseval.read(frame, missing="drop")
+    assert log.to_frame().to_numpy().tolist() == [["a", 1, 1]]
+    assert log.data["what"].tolist()[1:] == [
+        "rows without a user, left out",
+        "rows without a value, left out",
+    ]
+    assert log.data["count"].tolist() == [4, 2, 1]
+    assert log.item_ids.tolist() == [1]  # an id of rows that lack something else is no candidate by them
+
+
+def test_a_universe_orders_the_ids_and_drops_the_others_on_request():
+    log = ipseval.read(FRAME, items=[11, 7, 5], unknown="drop")
+    assert log.item_ids.tolist() == [11, 7, 5]
+    assert log.to_frame()["item"].tolist() == [7, 7, 11]
+    assert log.data["what"][1] == "rows with an item outside the universe, left out"
+
+
+def test_repeats_are_dropped_or_kept_and_counted():
+    twice = pd.concat([FRAME, FRAME[:1].assign(rating=1.0)])
+    dropped, kept = (ipseval.read(twice, duplicates=one) for one in ("drop", "keep"))
+    assert (len(dropped), dropped.n_duplicates_dropped, dropped.value[0]) == (4, 1, 5)
+    assert (len(kept), kept.repeats, kept.n_repeats) == (5, True, 1)
+    assert dropped.data["what"][1] == "rows that repeat an earlier pair, left out"
+    assert kept.data["what"][1] == "rows that repeat an earlier pair, kept"
+
+
+def test_a_column_of_clicks_makes_an_exposure_log():
+    frame = FRAME.assign(Clicked=["1", "0", "true", "FALSE"], pos=[1, 2, 1, 2], p_shown=[0.5, 0.2, 1, 0.1])
+    log = ipseval.read(frame)
+    assert isinstance(log, ipseval.ExposureLog)
+    assert log.clicked.tolist() == [True, False, True, False]
+    assert log.position.tolist() == [1, 2, 1, 2]
+    assert log.propensity.tolist() == [0.5, 0.2, 1, 0.1]
+    assert isinstance(ipseval.read(frame, ignore="Clicked"), ipseval.Interactions)
+    assert ipseval.read(frame, ignore=["p_shown", "pos"]).propensity is None
+    data = log.positives.data
+    assert "Clicked → clicked, pos → position, p_shown → propensity" in data["what"][0]
+
+
+def test_ids_of_several_sources_are_one_universe(tmp_path):
+    lists = ipseval.Lists({"u1": [7, 99], "u9": [3]})
+    written(tmp_path, ",", "log.csv")
+    found = ipseval.read_ids(tmp_path / "log.csv", lists, [1, 7], pl.DataFrame({"item_id": [2]}))
+    assert found.tolist() == [1, 2, 3, 7, 11, 99]
+    assert ipseval.read_ids(ipseval.read(FRAME), lists, of="user").tolist() == ["u1", "u2", "u3", "u9"]
+    log = ipseval.read(FRAME, items=found)
+    assert log.item_ids.tolist() == found.tolist()
+    for sources, text in (
+        ((), "at least one source"),
+        ((lists, ["x"]), "ids of different types"),
+        ((FRAME.drop(columns="sku"),), "no column has a usual name of items.*column="),
+        ((FRAME.assign(sku=[1, None, 2, 3]),), "1 of 4 rows have no item"),
+    ):
+        with pytest.raises(ipseval.InputError, match=text):
+            ipseval.read_ids(*sources)
+
+
+def test_attributes_have_the_ids_of_the_log(tmp_path):
+    (tmp_path / "items.csv").write_text("sku,genre\n11,noir\n3,drama\n11,crime\n")
+    with pytest.raises(ipseval.InputError, match="1 of 3 rows repeat an id .*row 2: 11"):
+        ipseval.read_attributes(tmp_path / "items.csv")
+    frame = ipseval.read_attributes(tmp_path / "items.csv", duplicates="drop")
+    assert frame.to_dict("list") == {"item": [11, 3], "genre": ["noir", "drama"]}
+    assert frame["item"].dtype == np.int64
+    users = ipseval.read_attributes({"who": ["a"], "age": [30]}, of="user", column="who")
+    assert users.to_dict("list") == {"user": ["a"], "age": [30]}
+    with pytest.raises(ipseval.InputError, match="there is no attribute beside"):
+        ipseval.read_attributes({"item": [1, 2]})
