@@ -203,7 +203,7 @@ def test_a_list_with_kept_training_items_is_never_the_whole_ranking():
 
 def test_what_is_no_candidate_follows_unknown():
     lists = {"a": [6, 2], "b": [1], "c": [4]}
-    with pytest.raises(InputError, match="1 entries of the lists are not candidates.*unknown='drop'"):
+    with pytest.raises(InputError, match=r"1 entries of the lists are not candidates.*unknown='drop'"):
         rank_positives(Lists(lists), SPLIT, allowed_items=[1, 2, 4, 5])
     dropped = rank_positives(Lists(lists, unknown="drop"), SPLIT, allowed_items=[1, 2, 4, 5])
     kept = rank_positives(Lists(lists, unknown="candidate"), SPLIT, allowed_items=[1, 2, 4, 5])

@@ -1,4 +1,4 @@
-"""Malformed inputs of `read` and `Lists`: one error names all that is wrong, with counts, rows and ways out."""
+"""Malformed inputs: one error names all that is wrong with them, with counts, rows and ways out."""
 
 from __future__ import annotations
 
@@ -136,9 +136,7 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     ),
     "pairs that repeat": (
         of(log(item=[1, 1, 1, 1])),
-        [
-            r"2 of 4 rows repeat an earlier user–item pair \(first: 'a', 1\).*duplicates='drop'.*duplicates='keep'"
-        ],
+        [r"2 of 4 rows repeat an earlier user–item pair \(first: 'a', 1\).*duplicates='drop'.*='keep'"],
     ),
     "pairs that repeat beside missing ids": (
         of(log(user=["a", "a", "b", None], item=[1, 1, 1, 3])),
@@ -220,9 +218,7 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     # Impressions
     "clicks that are neither": (
         of(clicks(clicked=[1, 2, "no", 0])),
-        [
-            r"2 of 4 entries of column 'clicked' are neither True and False nor 1 and 0 \(first: rows 1, 2: 2\)"
-        ],
+        [r"2 of 4 entries of column 'clicked' are neither True and False nor .* \(first: rows 1, 2: 2\)"],
     ),
     "missing clicks": (of(clicks(clicked=[1, None, 0, 1])), ["1 of 4 rows have no clicked"]),
     "positions from 0": (

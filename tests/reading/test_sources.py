@@ -285,7 +285,7 @@ def test_ids_of_several_sources_are_one_universe(tmp_path):
 
 def test_attributes_have_the_ids_of_the_log(tmp_path):
     (tmp_path / "items.csv").write_text("sku,genre\n11,noir\n3,drama\n11,crime\n")
-    with pytest.raises(ipseval.InputError, match="1 of 3 rows repeat an id .*row 2: 11"):
+    with pytest.raises(ipseval.InputError, match=r"1 of 3 rows repeat an id .*row 2: 11"):
         ipseval.read_attributes(tmp_path / "items.csv")
     frame = ipseval.read_attributes(tmp_path / "items.csv", duplicates="drop")
     assert frame.to_dict("list") == {"item": [11, 3], "genre": ["noir", "drama"]}
