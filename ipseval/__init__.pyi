@@ -13,6 +13,7 @@ from ipseval import metrics as metrics
 from ipseval import plots as plots
 from ipseval import propensity as propensity
 from ipseval import protocols as protocols
+from ipseval import rewards as rewards
 from ipseval import sampled_metrics as sampled_metrics
 from ipseval import segments as segments
 from ipseval import simulation as simulation
@@ -60,6 +61,7 @@ from ipseval.reading import read as read
 from ipseval.reading import read_attributes as read_attributes
 from ipseval.reading import read_ids as read_ids
 from ipseval.reading import read_lists as read_lists
+from ipseval.rewards import Rewards as Rewards
 from ipseval.sampled_metrics import correct_sampled as correct_sampled
 from ipseval.sampled_metrics import equivalent_cutoff as equivalent_cutoff
 from ipseval.sampled_metrics import expected_sampled as expected_sampled

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from ipseval._counts import RESULT, Count, added
 from ipseval._missing import settle_lists
 from ipseval._requests import Request
 from ipseval._types import AnyArray, IntArray
-from ipseval.estimators import Extent, MergedSums, Moments, Sample, UserSums
+from ipseval.estimators import Extent, MergedSums, Moments, Rewarded, Sample, UserSums
 from ipseval.inference._weights import AllWeights
 from ipseval.ranking import RankedPositives
 
@@ -62,12 +63,22 @@ class Reduction:
 
     @classmethod
     def of(
-        cls, ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None = 1
+        cls,
+        ranks: Mapping[str, RankedPositives],
+        request: Request,
+        n_threads: int | None = 1,
+        rewarded: Mapping[str, Rewarded] = MappingProxyType({}),
     ) -> Reduction:
-        """Return what a request reads of the users whose positives are ranked."""
+        """Return what a request reads of the users whose positives are ranked.
+
+        `rewarded`: of each model, where there are impressions.
+        """
         depth = request.depth
         ranks = settle_lists(ranks, request.missing, depth)
-        samples = {name: request.sample(ranked) for name, ranked in ranks.items()}
+        samples = {
+            name: replace(request.sample(ranked), rewarded=rewarded.get(name))
+            for name, ranked in ranks.items()
+        }
         first = next(iter(samples.values()))
         weightings = {one.weighted for one in request.estimators}
         with ThreadPoolExecutor(1) as beside:

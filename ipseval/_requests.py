@@ -48,6 +48,8 @@ class Request:
     propensity : Propensity or None
     missing, ties, confidence_level, n_relevant, on_low_ess, interval, n_resamples, rng
         As in `evaluate`.
+    has_rewards : bool
+        Whether impressions with a reward model are given.
     """
 
     metrics: Sequence[Metric]
@@ -61,6 +63,7 @@ class Request:
     interval: IntervalMethod = "normal"
     n_resamples: int = 10_000
     rng: RngLike = None
+    has_rewards: bool = False
 
     @classmethod
     def of(
@@ -83,6 +86,12 @@ class Request:
         check_positive_int("n_resamples", self.n_resamples)
         if isinstance(self.n_relevant, str):
             check_choice("n_relevant", self.n_relevant, ("estimated",))
+        lacking = [one.label for one in self.estimators if one.needs_rewards and not self.has_rewards]
+        if lacking:
+            raise InputError(
+                f"{', '.join(lacking)} need impressions. Pass evaluate(…, rewards=ipseval.Rewards(log)), log "
+                "an ExposureLog; ranks alone do not do."
+            )
         for one in self.estimators:
             for each in self.metrics:
                 one.check(each, is_probability=self.is_probability, n_relevant=self.n_relevant_kind)

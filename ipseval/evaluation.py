@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from ipseval._border import guard
+from ipseval._checks import check_type
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._evaluation import Evaluation
 from ipseval._frame import FRAME_COLUMNS
@@ -22,15 +24,17 @@ from ipseval._requests import (
     fitted_propensity,
 )
 from ipseval._results import finished
+from ipseval._rewarding import rewarded_models
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.correction import correct_ranks, rank_with_exposure
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, NRelevantLike
+from ipseval.estimators import Estimator, NRelevantLike, Rewarded
 from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._lists import settled_lists
+from ipseval.rewards import FittedRewards, Rewards
 from ipseval.segments import TrainingCounts
 from ipseval.segments._built_in import resolve
 from ipseval.segments._evaluated import segment
@@ -61,6 +65,7 @@ def evaluate(
     allowed_items: Any | None = None,
     by: Any | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
+    rewards: Rewards | None = None,
 ) -> Evaluation:
     """Return estimates of every metric by every estimator for every recommender, with standard errors.
 
@@ -109,6 +114,9 @@ def evaluate(
     by : label, frame, Series, groups, or several of them in a list or mapping, optional
         Groups of users or items, as in `Evaluation.by`: "popularity", "activity", …. The result has them as
         `segments`, and prints them.
+    rewards : Rewards, optional
+        Impressions of the test period and a reward model, for `dm`, `dr`, `switch` and `snips-shown`. The
+        best items of all users are ranked for them, so that models need scores of all items.
 
     Raises
     ------
@@ -134,14 +142,16 @@ def evaluate(
         interval=interval,
         n_resamples=n_resamples,
         rng=rng,
+        has_rewards=rewards is not None,
     )
+    modelled = _fitted_rewards(rewards, split, request, candidates, allowed_items)
     options = {
         "candidates": candidates,
         "progress": progress,
         "allowed_items": allowed_items,
         "compute": compute,
     }
-    evaluation = _worked(settled_lists(models, split), split, exposure, request, options)
+    evaluation = _worked(settled_lists(models, split), split, exposure, request, options, modelled)
     return replace(
         evaluation,
         training=training,
@@ -157,12 +167,14 @@ def _worked(
     exposure: Exposure | None,
     request: Request,
     options: Mapping[str, Any],
+    modelled: FittedRewards | None,
 ) -> Evaluation:
     """Return the evaluation, with the correction that random exposure makes, from one ranking of both."""
     n_threads = check_compute(options["compute"]).n_threads
+    rewarded = rewarded_models(models, split, modelled, request, options["progress"], options["compute"])
     if exposure is None:
         ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
-        return _evaluated(ranks, request, n_threads)
+        return _evaluated(ranks, request, n_threads, rewarded)
     chosen = [one for one in request.metrics if one.kind == "mean"]
     if not chosen:
         raise InputError(
@@ -172,7 +184,7 @@ def _worked(
     if not (isinstance(options["candidates"], str) and options["candidates"] == "all"):
         raise InputError("with exposure all items must compete; pass candidates='all'.")
     both = rank_with_exposure(models, split, exposure, **options)
-    evaluation = _evaluated(both.of(both.test), request, n_threads)
+    evaluation = _evaluated(both.of(both.test), request, n_threads, rewarded)
     correction = correct_ranks(
         replace(both, all=settle_lists(both.all, request.missing, request.depth)),
         split,
@@ -225,9 +237,26 @@ def _leakage(split: Split) -> dict[str, str]:
     return {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
 
 
-def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:
+def _evaluated(
+    ranks: Mapping[str, RankedPositives],
+    request: Request,
+    n_threads: int | None,
+    rewarded: Mapping[str, Rewarded] = MappingProxyType({}),
+) -> Evaluation:
     check_same_positives(ranks)
-    return finished(Reduction.of(ranks, request, n_threads), request)
+    return finished(Reduction.of(ranks, request, n_threads, rewarded), request)
+
+
+def _fitted_rewards(
+    rewards: Rewards | None, split: Split, request: Request, candidates: Any, allowed_items: Any
+) -> FittedRewards | None:
+    """Return the reward model fitted for a split; None where no estimator needs it."""
+    if rewards is None or not any(one.needs_rewards for one in request.estimators):
+        return None
+    check_type("rewards", rewards, Rewards, " Pass ipseval.Rewards(log).")
+    if not (isinstance(candidates, str) and candidates == "all" and allowed_items is None):
+        raise InputError("a reward model is summed over the whole catalogue; leave candidates at 'all'.")
+    return rewards.fit(split)
 
 
 def _check_work(models: Mapping[str, Any], split: Split) -> None:

@@ -51,7 +51,12 @@ LAYERS = {
         *(f"tests/test_{name}.py" for name in ("docs", "readme", "notebooks", "demo", "real_data")),
         *(f"tests/test_{name}.py" for name in ("evaluation_oracle", "identities", "ratings")),
         *(f"tests/test_{name}.py" for name in ("reproductions", "reproductions_models")),
-        *("tests/test_reproduction_of_protocols.py", "tests/test_distributed.py", "tests/test_repeats.py"),
+        *(
+            "tests/test_doubly_robust.py",
+            "tests/test_reproduction_of_protocols.py",
+            "tests/test_distributed.py",
+            "tests/test_repeats.py",
+        ),
         *("tests/test_validation_worlds.py", "tests/test_validation_diagnostics.py"),
     ],
 }

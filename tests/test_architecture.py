@@ -34,14 +34,14 @@ LEVELS = {
     "plots": 1,
     "report": 2,
     "interactions": 1,
-    "_impressions": 2,
-    "exposure_log": 2,
+    **dict.fromkeys(("_impressions", "exposure_log"), 2),
     "agreement": 1,
     "splits": 2,
     "datasets": 4,  # a study carries the published propensities
     "propensity": 3,
     "reading": 3,
     "ranking": 3,
+    "rewards": 4,
     "metrics": 4,
     "baselines": 4,
     "adapters": 3,
@@ -57,6 +57,7 @@ LEVELS = {
     "_reduction": 6,
     **dict.fromkeys(("_verdict", "_words", "_questions", "_explained", "_tables"), 6),
     "segments": 6,
+    "_rewarding": 6,
     "_evaluation": 7,
     "_results": 7,
     "evaluation": 7,
@@ -87,6 +88,7 @@ SAME_LEVEL = {
     "segments": {"inference"},
     "_reduction": {"_requests", "inference"},
     "_evaluation": {"correction"},
+    "_rewarding": {"_requests"},
     "_results": {"_evaluation"},
     "evaluation": {"_evaluation", "_results", "correction"},
     "_checks": {"errors", "_types"},
@@ -108,6 +110,7 @@ THIRD_PARTY = {
     "_columns": {"pandas", "narwhals"},
     "interactions": {"pandas", "narwhals"},
     "_impressions": {"pandas"},
+    "rewards": {"scipy", "sklearn"},
     "exposure_log": {"pandas"},
     "agreement": {"scipy"},
     "splits": {"pandas"},
@@ -159,7 +162,7 @@ THIRD_PARTY = {
 OPTIONAL = [
     *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pooch", "pytest", "powerlaw", "argcomplete"),
     *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
-    *("dask", "distributed", "pyspark"),
+    *("dask", "distributed", "pyspark", "sklearn"),
 ]
 # Files made of numba or matplotlib code, and the plugin that pytest loads: they may import it at the top, as
 # they are themselves imported only where it is used.

@@ -197,6 +197,7 @@ def test_every_estimator_states_a_claim_and_a_standard_error(name: str):
         metrics=["recall@5", "atop"],
         estimators=[name],
         n_relevant=20,
+        rewards=world.rewards(),
     )
     assert (result.frame["claim"].str.len() > 0).all()
     assert (result.frame["std_error"] > 0).all()

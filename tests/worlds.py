@@ -30,6 +30,15 @@ class SmallWorld:
             for u in range(self.split.n_users)
         ]
 
+    def rewards(self) -> ipseval.Rewards:
+        """Impressions of the test positives, clicked, and of a quarter of the other candidates."""
+        split, rng = self.split, np.random.default_rng(0)
+        free = np.setdiff1d(np.arange(split.n_users * split.n_items), split.train.pair_key)
+        key = free[np.isin(free, split.test.pair_key) | (rng.random(free.size) < 0.25)]
+        clicked = np.isin(key, split.test.pair_key)
+        user, item = np.divmod(key, split.n_items)
+        return ipseval.Rewards(ipseval.ExposureLog(user, item, split.user_ids, split.item_ids, clicked))
+
 
 def small_world(
     seed: int, *, n_users: int = 4, n_items: int = 6, levels: int = 3, infinite: bool = False

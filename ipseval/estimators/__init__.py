@@ -7,6 +7,8 @@ from ipseval.estimators._average import Average
 from ipseval.estimators._base import Estimator, Target
 from ipseval.estimators._card import ESTIMATORS_SHOWN, card, claim
 from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._dm import DirectMethod
+from ipseval.estimators._dr import DoublyRobust
 from ipseval.estimators._estimate import Estimate, estimate, estimate_of
 from ipseval.estimators._extent import Extent
 from ipseval.estimators._ips import Ips
@@ -25,8 +27,10 @@ from ipseval.estimators._labels import (
 from ipseval.estimators._linear import LinearForm
 from ipseval.estimators._moments import MergedSums, Moments
 from ipseval.estimators._parts import Parts
+from ipseval.estimators._rewarded import Rewarded, RewardedMetric
 from ipseval.estimators._sample import NRelevantLike, Sample, weighted_sample
 from ipseval.estimators._shrunk import ShrunkSnips
+from ipseval.estimators._snips_shown import SnipsShown
 from ipseval.estimators._stratified import Stratified
 from ipseval.estimators._sums import UserSums
 
@@ -41,6 +45,8 @@ __all__ = [
     "SNIPS_POOLED",
     "Average",
     "Claim",
+    "DirectMethod",
+    "DoublyRobust",
     "Estimate",
     "Estimator",
     "Extent",
@@ -51,8 +57,11 @@ __all__ = [
     "NRelevant",
     "NRelevantLike",
     "Parts",
+    "Rewarded",
+    "RewardedMetric",
     "Sample",
     "ShrunkSnips",
+    "SnipsShown",
     "Stratified",
     "Target",
     "UserSums",

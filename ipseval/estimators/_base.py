@@ -37,6 +37,8 @@ class Estimator(ABC):
         Whether the sums of a user depend on that user alone, so that partitions of users can be computed.
     counts_all_users : bool
         Whether users without observed positives count too.
+    needs_rewards : bool
+        Whether it reads impressions and a reward model, `evaluate(…, rewards=…)`.
     takes_root : bool
         Whether its sums carry the root of a metric such as rmse.
     """
@@ -47,6 +49,7 @@ class Estimator(ABC):
     target: Target = "user"
     separable: bool = True
     counts_all_users: ClassVar[bool] = False
+    needs_rewards: ClassVar[bool] = False
     takes_root: ClassVar[bool] = False
 
     @abstractmethod

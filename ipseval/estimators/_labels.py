@@ -9,8 +9,11 @@ from ipseval._registry import lookup
 from ipseval.errors import InputError
 from ipseval.estimators._average import Average
 from ipseval.estimators._base import Estimator, Target
+from ipseval.estimators._dm import DirectMethod
+from ipseval.estimators._dr import DoublyRobust
 from ipseval.estimators._ips import Ips
 from ipseval.estimators._shrunk import ShrunkSnips
+from ipseval.estimators._snips_shown import SnipsShown
 from ipseval.estimators._stratified import Stratified
 
 AOA: Final = "aoa"
@@ -29,6 +32,10 @@ ESTIMATORS: dict[str, Estimator] = {
     SNIPS_POOLED: Average(SNIPS_POOLED, "inverse", "total"),
     "snips-shrunk": ShrunkSnips(),
     "stratified": Stratified(),
+    "dm": DirectMethod(),
+    "dr": DoublyRobust(),
+    "switch": DoublyRobust("switch", "switch"),
+    "snips-shown": SnipsShown(),
 }
 
 _LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")

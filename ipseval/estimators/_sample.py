@@ -17,6 +17,7 @@ from ipseval._ids import by_label
 from ipseval._types import FloatArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._claims import NRelevant
+from ipseval.estimators._rewarded import Rewarded
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
@@ -49,6 +50,8 @@ class Sample:
         The tie rule for all metrics.
     n_without_propensity : int
         Positives left out because they have none.
+    rewarded : Rewarded or None
+        Shown pairs and sums of a reward model, for estimators that read them.
     """
 
     ranked: RankedPositives
@@ -58,6 +61,7 @@ class Sample:
     n_relevant_kind: NRelevant = "absent"
     ties: TieChoice = "default"
     n_without_propensity: int = 0
+    rewarded: Rewarded | None = None
     _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,6 +109,7 @@ class Sample:
             is_probability=is_probability,
             n_relevant=relevant,
             n_without_propensity=self.n_without_propensity + int(lost.sum()),
+            rewarded=None if self.rewarded is None else self.rewarded.without_weights(),
             _values={},
         )
 

@@ -29,6 +29,17 @@ class ArrangedMetric(Metric):
     kind = "list"
     relative: ClassVar[bool] = False
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether the value for a known S is a sum over S: not where it is divided by that of the best."""
+        return not self.relative
+
+    def rank_contributions(
+        self, ranked: RankedPositives, *, ties: TieChoice = "default"
+    ) -> FloatArray | None:
+        """Return c(r) of each row, (n_rows,), for a metric that adds up; else None."""
+        return self._plain_contributions(ranked, self._rule(ranked, ties)) if self.adds_up else None
+
     def _plain_contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
         """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
         return cached(ranked, (self, rule), lambda: over_ties(self.at_rank, ranked, rule, self.cutoff))

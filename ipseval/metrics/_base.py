@@ -150,6 +150,17 @@ class Metric(ABC):
         """
         return self.contributions(ranked, ties=ties)
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether the value for a known S is a mean or sum over S of a function of the rank of one item."""
+        return self.kind in ("mean", "sum")
+
+    def rank_contributions(
+        self, ranked: RankedPositives, *, ties: TieChoice = "default"
+    ) -> FloatArray | None:
+        """Return c(r) of each row, relevant or not, (n_rows,), for a metric that adds up; else None."""
+        return self.contributions(ranked, ties=ties) if self.adds_up else None
+
     def unbiased(
         self,
         ranked: RankedPositives,

@@ -7,7 +7,8 @@ from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._exact import rank_positives
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampling import Sampling
+from ipseval.ranking._top import top_items
 
-__all__ = ["RankedPositives", "SampledCandidates", "Sampling", "rank_positives"]
+__all__ = ["RankedPositives", "SampledCandidates", "Sampling", "rank_positives", "top_items"]
 
 guard(__name__)

@@ -36,16 +36,18 @@ RESULTS = {
     "DataCard", "CompatMetric", "Definition", "Parameter", "RatingMetric", "AdditiveMetric",
     "SlidingSplits", "Leakage",
     "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
+    "Rewarded", "RewardedMetric", "FittedRewards", "ShownData",
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster
     "download",  # it needs a network
-    *("Refit", "PropensityModel"),  # protocols, of which nothing is made
+    *("Refit", "PropensityModel", "Reward", "RewardModel"),  # protocols, of which nothing is made
     "UnknownNameError",  # it is raised, not called
     # What the library calls with its own values: no user has any of them.
     *(
         "GammaChain.of",
         "Leakage.of",
+        "FittedRewards.of",
         "RankedPositives.trusted",
         "with_intervals",
         "RowOrders.of",

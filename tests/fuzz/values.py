@@ -172,7 +172,10 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
     frame = log.to_frame()[["user", "item"]].assign(clicked=log.value > 3)
     placed = frame.assign(position=np.arange(len(frame)) % 3 + 1, p=0.5)
     exposures = ipseval.ExposureLog.from_frame(placed, position="position", propensity="p")
+    shown = ipseval.rewards.ShownData(log.user, log.item, log.value / 5.0, np.ones(len(log)), log)
     return {
+        "Rewards.log": exposures, "data": shown, "ShownData.clicked": shown.clicked, "examined": shown.examined,
+        "ShownData.train": log, "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
         **{f"{name}.train": exposures for name in ("ImpressionPropensity.fit", "LoggedPropensity.fit")},
         "ExaminationModel.fit.log": exposures, "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,
         "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),

@@ -1,0 +1,40 @@
+"""The direct method: the reward model in place of what was not shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ipseval._types import FloatArray
+from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._modelled import Modelled
+from ipseval.estimators._rewarded import Rewarded
+from ipseval.metrics import Metric
+
+
+@dataclass(frozen=True)
+class DirectMethod(Modelled):
+    """Σ_u Σ_{i∈C_u} m̂_ui c(r_ui) / Σ_u Σ_{i∈C_u} m̂_ui; for sum metrics the mean of the numerator over users.
+
+    It reads clicks through the reward model alone, so that it is as good as the model is.
+
+    References
+    ----------
+    Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv 1103.4601.
+    """
+
+    label: str = "dm"
+    weighted = False
+    weighting = "the reward model over all candidates"
+
+    def terms(
+        self, rewarded: Rewarded, metric: Metric
+    ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+        """Return the model's sums."""
+        modelled = rewarded.metric(metric).modelled
+        return modelled, rewarded.total if metric.kind == "mean" else None, None
+
+    def claim(
+        self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
+    ) -> Claim:
+        """Return that it rests on the reward model."""
+        return Claim("consistent", "given a right reward model")

@@ -1,0 +1,133 @@
+"""Reward models in closed form: the item's mean, and a user × item factor model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._checks import check_positive_int, check_real
+from ipseval._types import FloatArray, IntArray, freeze
+from ipseval.errors import InputError
+from ipseval.rewards._base import ShownData
+
+
+@dataclass(frozen=True)
+class ItemReward:
+    """The click rate of the item where it was examined, shrunk to that of all items.
+
+    m̂_i = (Σ y + K m̄)/(Σ θ + K) over the shown pairs of the item, m̄ = Σ y/Σ θ over all.
+
+    Parameters
+    ----------
+    shrinkage : float >= 0
+        K, in examinations.
+    """
+
+    shrinkage: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
+
+    def fit(self, data: ShownData) -> LinearReward:
+        """Return the reward of each item."""
+        mean = item_means(data, self.shrinkage)
+        none = np.zeros((0, 0))
+        return LinearReward(mean, np.zeros((data.train.n_users, 0)), none.reshape(mean.size, 0))
+
+
+@dataclass(frozen=True)
+class FactorReward:
+    """A linear model of the item's click rate and of user factors × item factors.
+
+    m̂_ui = β₀ + β₁ m̂_i + Σ_k β_k p_uk q_ik + β_{d+1} Σ_k p_uk q_ik m̂_i, with m̂_i as in `ItemReward` and p, q
+    the truncated SVD of the training interactions. β solves the ridge regression of y/θ on these terms with
+    weights θ. Values may lie a little outside [0, 1], so that sums over all items have a closed form.
+
+    Parameters
+    ----------
+    n_factors : int
+        d, at most one below the number of users and of items.
+    ridge : float >= 0
+        Penalty on the standardised terms, in observations.
+    shrinkage : float >= 0
+        Of m̂_i.
+    """
+
+    n_factors: int = 8
+    ridge: float = 10.0
+    shrinkage: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_positive_int("n_factors", self.n_factors)
+        check_real("ridge", self.ridge, low=0.0, low_open=False)
+        check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
+
+    def fit(self, data: ShownData) -> LinearReward:
+        """Return the reward."""
+        mean = item_means(data, self.shrinkage)
+        user, item = data.factors(self.n_factors)
+        inner = user[data.user] * item[data.item]
+        terms = np.column_stack(
+            [mean[data.item], inner, inner.sum(axis=1) * mean[data.item]] if inner.size else [mean[data.item]]
+        )
+        weight = data.examined
+        centre = weight @ terms / weight.sum()
+        spread = np.sqrt(weight @ (terms - centre) ** 2 / weight.sum())
+        scaled = (terms - centre) / np.where(spread > 0, spread, 1)
+        target = data.clicked / weight
+        level = weight @ target / weight.sum()
+        gram = (scaled * weight[:, None]).T @ scaled + self.ridge * np.eye(scaled.shape[1])
+        beta = np.linalg.lstsq(gram, (scaled * weight[:, None]).T @ (target - level), rcond=None)[0]
+        beta = beta / np.where(spread > 0, spread, 1)
+        d = user.shape[1]
+        by_item = level - centre @ beta + beta[0] * mean
+        slopes = beta[1 : d + 1] + (beta[d + 1] * mean[:, None] if d else 0.0)
+        return LinearReward(by_item, user, item * slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearReward:
+    """m̂_ui = b_i + Σ_k p_uk v_ik: predictions and their sums over all items in closed form.
+
+    Attributes
+    ----------
+    item : (n_items,) float array
+        b.
+    user_factors, item_factors : (n_users, d) and (n_items, d) float arrays
+        p and v.
+    """
+
+    item: FloatArray
+    user_factors: FloatArray
+    item_factors: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, "item", "user_factors", "item_factors")
+
+    def predict(self, user: IntArray, item: IntArray) -> FloatArray:
+        """Return m̂ of each pair, (n,)."""
+        value = self.item[item]
+        for u, v in zip(self.user_factors.T, self.item_factors.T, strict=True):
+            value = value + u[user] * v[item]
+        return value
+
+    def total(self, user: IntArray) -> FloatArray:
+        """Return Σ_i m̂(u, i) of each user, (n,)."""
+        value = np.full(user.size, self.item.sum())
+        for u, v in zip(self.user_factors.T, self.item_factors.T, strict=True):
+            value += u[user] * v.sum()
+        return value
+
+
+def item_means(data: ShownData, shrinkage: float) -> FloatArray:
+    """Return the shrunk click rate of each item, (n_items,)."""
+    n_items = data.train.n_items
+    clicks = np.bincount(data.item, data.clicked, minlength=n_items)
+    examined = np.bincount(data.item, data.examined, minlength=n_items)
+    if not examined.sum():
+        raise InputError("a reward model needs shown pairs; there are none.")
+    overall = clicks.sum() / examined.sum()
+    weight = examined + shrinkage
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(weight > 0, (clicks + shrinkage * overall) / weight, overall))

@@ -1,0 +1,334 @@
+"""Doubly robust estimates: every exposure pattern of small worlds, a plain oracle, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import ExposureLog, InputError, PropensityError, Rewards, Split
+from ipseval._compute import ComputeOptions
+from ipseval._requests import Request
+from ipseval._rewarding import rewarded_models
+from ipseval.estimators import Sample, estimate, resolve_estimator
+from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
+from ipseval.rewards import BoostingReward, FactorReward, FittedRewards, ItemReward, ShownData
+from tests.worlds import random_world
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+# Two users, four items; user 0 has item 3 in training. 1: the user would take the item if it is looked at.
+TRAIN = pd.DataFrame({"user": [0], "item": [3]})
+RELEVANT = np.array([[1, 0, 1, 0], [0, 1, 1, 0]])
+SCORES = np.array([[0.2, 0.9, 0.5, 1.0], [0.7, 0.7, 0.1, 0.4]])  # user 1 ties items 0 and 1
+SHOWN = np.array([[0.5, 0.3, 0.8, 0.9], [0.4, 0.6, 0.25, 0.7]])
+THETA = np.array([[1.0, 0.5, 0.5, 1.0], [0.5, 1.0, 0.5, 0.25]])  # by the places where the pairs stand
+WRONG_P = np.array([[0.9, 0.2, 0.4, 0.9], [0.3, 0.3, 0.5, 0.5]])
+WRONG_M = np.array([[0.3, 0.6, 0.4, 0.2], [0.1, 0.5, 0.9, 0.3]])
+PAIRS = [(u, i) for u in range(2) for i in range(4) if (u, i) != (0, 3)]
+# rank of each candidate and the discounts at 2: 1/log2(2) = 1 and 1/log2(3); tied places share their mean
+L = 1 / np.log2(3)
+GAIN = np.array([[0, 1, L, 0], [(1 + L) / 2, (1 + L) / 2, 0, 0]])
+TRUTH = (L + (1 + L) / 2) / 2  # dcg@2: relevant items 0 and 2 of user 0, 1 and 2 of user 1
+SPLIT = Split.from_frames(TRAIN, pd.DataFrame({"user": [1], "item": [1]}), users=[0, 1], items=range(4))
+DCG = ipseval.metric("dcg@2")
+
+
+class Fixed:
+    """A reward model that was not fitted to anything: m̂ is given."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def predict(self, user, item):
+        return self.values[user, item]
+
+    def total(self, user):
+        return self.values[user].sum(axis=1)
+
+
+def patterns():
+    """Yield (chance, clicked, shown) over all ways in which the pairs can be shown and examined."""
+    outcomes = [
+        [
+            (1 - SHOWN[pair], 0, 0),
+            (SHOWN[pair] * THETA[pair] * RELEVANT[pair], 1, 1),
+            (SHOWN[pair] * (1 - THETA[pair] * RELEVANT[pair]), 0, 1),
+        ]
+        for pair in PAIRS
+    ]
+    for chosen in itertools.product(*outcomes):
+        chance = np.prod([one[0] for one in chosen])
+        if chance > 0:
+            yield chance, np.array([one[1] for one in chosen]), np.array([one[2] for one in chosen])
+
+
+def expectation(label, propensity, reward, metric=DCG, *, part=lambda sums: sums.value()):
+    """Return the expectation of an estimate over all patterns, by the library's own code."""
+    user, item = np.array(PAIRS).T
+    estimator = resolve_estimator(label)
+    ranked = ipseval.rank_positives(
+        SCORES, Split.from_frames(TRAIN, pd.DataFrame(PAIRS, columns=["user", "item"]), users=[0, 1])
+    )
+    # Contributions and sums over candidates do not depend on the pattern: all pairs are shown once.
+    everything = ShownData(user, item, np.ones(len(PAIRS)), THETA[user, item], SPLIT.train)
+    fitted = FittedRewards.of(everything, (Fixed(reward),), np.zeros(2, dtype=int), SPLIT)
+    known = KnownPropensity(
+        pair=pd.DataFrame({"user": user, "item": item, "propensity": propensity[user, item]})
+    ).fit(SPLIT)
+    request = Request.of(
+        [metric], ["dr"], known, missing="zero", ties="default", confidence_level=0.9, n_relevant=None,
+        has_rewards=True,
+    )  # fmt: skip
+    models = {"m": SCORES}
+    whole = rewarded_models(models, SPLIT, fitted, request, False, ComputeOptions(n_threads=1))["m"]
+    total = 0.0
+    for chance, clicked, shown in patterns():
+        seen, taken = shown > 0, clicked > 0
+        made = whole.of_metric[metric.label]
+        now = type(whole)(
+            user[seen], clicked[seen].astype(float), whole.examined[seen], whole.predicted[seen],
+            whole.weight[seen], whole.total, whole.n_candidates,
+            {metric.label: type(made)(made.modelled, made.shown[seen])},
+        )  # fmt: skip
+        sample = Sample(
+            ranked.select(taken), propensity[user, item][taken], is_probability=True, rewarded=now
+        )
+        total += chance * part(estimator.sums(sample, metric))
+    return total
+
+
+P = SHOWN * THETA
+CASES = {
+    "ips, right P": ("ips", P, WRONG_M, 0.0),
+    "dr, right P": ("dr", P, WRONG_M, 0.0),
+    "dr, right reward": ("dr", WRONG_P, RELEVANT, 0.0),
+    "dr, both right": ("dr", P, RELEVANT, 0.0),
+    "dm, right reward": ("dm", WRONG_P, RELEVANT, 0.0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_expectations_over_all_exposure_patterns_are_the_truth(case):
+    label, propensity, reward, off = CASES[case]
+    assert expectation(label, propensity, reward.astype(float)) == pytest.approx(TRUTH + off, abs=1e-12)
+
+
+def test_with_both_wrong_the_bias_is_the_product_of_the_two_errors():
+    # E[Σ shown (y − θ m̂) c / P̂] = Σ (P/P̂)(m − m̂) c, so that dr − truth = Σ (P/P̂ − 1)(m − m̂) c over users.
+    off = sum((P[pair] / WRONG_P[pair] - 1) * (RELEVANT[pair] - WRONG_M[pair]) * GAIN[pair] for pair in PAIRS)
+    assert expectation("dr", WRONG_P, WRONG_M) == pytest.approx(TRUTH + off / 2, abs=1e-12)
+    assert abs(off) > 0.1
+
+
+def test_dm_and_ips_have_one_leg_only():
+    # dm − truth = Σ (m̂ − m) c; ips − truth = Σ (P/P̂ − 1) m c.
+    dm = sum((WRONG_M[pair] - RELEVANT[pair]) * GAIN[pair] for pair in PAIRS) / 2
+    ips = sum((P[pair] / WRONG_P[pair] - 1) * RELEVANT[pair] * GAIN[pair] for pair in PAIRS) / 2
+    assert expectation("dm", P, WRONG_M) == pytest.approx(TRUTH + dm, abs=1e-12)
+    assert expectation("ips", WRONG_P, RELEVANT.astype(float)) == pytest.approx(TRUTH + ips, abs=1e-12)
+    assert min(abs(dm), abs(ips)) > 0.05
+
+
+@pytest.mark.parametrize("right", ["P", "reward"])
+def test_numerator_and_denominator_of_a_mean_metric_are_each_exact(right):
+    # recall@2: two of four relevant pairs: item 2 of user 0 at place 2; item 1 of user 1 on 1 or 2.
+    recall = ipseval.metric("recall@2")
+    given = (P, WRONG_M) if right == "P" else (WRONG_P, RELEVANT.astype(float))
+    top = expectation("dr", *given, recall, part=lambda sums: sums.numerator.sum())
+    bottom = expectation("dr", *given, recall, part=lambda sums: sums.denominator.sum())
+    assert (top, bottom) == pytest.approx((2, 4), abs=1e-12)
+
+
+def shown_world(seed=5):
+    """Return a world with impressions at two places and their propensities."""
+    world, rng = random_world(seed), np.random.default_rng(seed)
+    split = world.split
+    free = np.setdiff1d(np.arange(split.n_users * split.n_items), split.train.pair_key)
+    key = free[np.isin(free, split.test.pair_key) | (rng.random(free.size) < 0.3)]
+    frame = pd.DataFrame({"clicked": np.isin(key, split.test.pair_key)})
+    frame["user"], frame["item"] = split.user_ids[key // split.n_items], split.item_ids[key % split.n_items]
+    frame["position"], frame["p"] = rng.integers(1, 3, key.size), rng.uniform(0.2, 0.9, key.size)
+    log = ExposureLog.from_frame(
+        frame, position="position", propensity="p", users=split.user_ids, items=split.item_ids
+    )
+    return world, log
+
+
+METRICS = ["recall@3", "dcg@3", "precision@3", "mean_dcg", "atop", "rbp(0.8)"]
+LABELS = ["dm", "dr", "dr(normalised)", "snips-shown"]
+
+
+def by_loops(world, log, curve, fitted, label):
+    """Return estimator label -> estimate, with Python's loops alone."""
+    split, metric = world.split, ipseval.metric(label)
+    seen, theta = set(split.train.pair_key.tolist()), curve.at(log.position)
+    shown = {
+        (u, i): (y, t, 1 / (p * t))
+        for u, i, y, t, p in zip(log.user, log.item, log.clicked, theta, log.propensity, strict=True)
+    }
+    candidates = {
+        u: [i for i in range(split.n_items) if u * split.n_items + i not in seen]
+        for u in range(split.n_users)
+    }
+    n_all = sum(map(len, candidates.values()))
+    exposed = sum(t * w for _, t, w in shown.values())
+    top, bottom = dict.fromkeys(LABELS, 0.0), dict.fromkeys(LABELS, 0.0)
+    for u, items in candidates.items():
+        predicted = fitted.predict(np.full(len(items), u), np.array(items))
+        for i, m in zip(items, predicted, strict=True):
+            scores = world.scores[u]
+            above = sum(scores[j] > scores[i] for j in items)
+            tied = sum(scores[j] == scores[i] for j in items) - 1
+            places = np.arange(above + 1, above + tied + 2, dtype=float)
+            if label == "atop":  # at the mean rank
+                places = places.mean(keepdims=True)
+            c = metric.at_rank(places, len(items)).mean()
+            y, t, w = shown.get((u, i), (0, 0, 0))
+            rest = w * (y - t * m)
+            values = m, m + rest, m + n_all / exposed * rest, w * y
+            for one, value in zip(LABELS, values, strict=True):
+                top[one], bottom[one] = top[one] + value * c, bottom[one] + value
+    if metric.kind == "mean":
+        return {one: top[one] / bottom[one] for one in LABELS}
+    top["snips-shown"] *= n_all / exposed
+    return {one: top[one] / split.n_users for one in LABELS}
+
+
+def test_estimates_are_those_of_plain_loops():
+    world, log = shown_world()
+    curve = ExaminationCurve.known([1.0, 0.6])
+    rewards = Rewards(log, ItemReward(), examination=curve)
+    result = ipseval.evaluate(
+        {"m": world.scores},
+        world.split,
+        metrics=METRICS,
+        estimators=LABELS,
+        propensity=LoggedPropensity(log, curve),
+        rewards=rewards,
+        on_low_ess="ignore",
+    )
+    fitted = rewards.fit(world.split)
+    for label in METRICS:
+        found = {one: result.estimate("m", label, one).value for one in LABELS}
+        assert found == pytest.approx(by_loops(world, log, curve, fitted, label), rel=1e-10), label
+    assert (result.frame["std_error"] > 0).all()
+
+
+def test_snips_of_shown_pairs_is_pooled_snips_where_every_positive_was_shown():
+    world, log = shown_world()
+    options = {"metrics": ["recall@5"], "propensity": LoggedPropensity(log), "rewards": Rewards(log)}
+    result = ipseval.evaluate(
+        {"m": world.scores}, world.split, estimators=["snips-shown", "snips-pooled"], **options
+    )
+    assert result.frame["estimate"][0] == pytest.approx(result.frame["estimate"][1], rel=1e-12)
+
+
+def test_limits_are_chosen_between_the_model_alone_and_no_limit():
+    world, log = shown_world()
+    labels = ["dm", "dr", "dr(clipped)", "dr(shrunk)", "switch"]
+    result = ipseval.evaluate(
+        {"m": world.scores, "n": -world.scores},
+        world.split,
+        metrics=["dcg@5"],
+        estimators=labels,
+        propensity=LoggedPropensity(log),
+        rewards=Rewards(log),
+        on_low_ess="ignore",
+    )
+    frame = result.frame.set_index(["model", "estimator"])
+    for model in ("m", "n"):
+        error = frame.loc[model]["std_error"] ** 2
+        off = (frame.loc[model]["estimate"] - frame.loc[(model, "dr"), "estimate"]) ** 2
+        assert ((error + off)[labels[2:]] <= error["dr"] + 1e-15).all()
+    assert len(result.compare()) == len(labels)
+    with pytest.raises(InputError, match=r"the forms are dr\(normalised\)"):
+        resolve_estimator("dr(other)")
+
+
+BOOSTED = pytest.param(BoostingReward(max_iter=5), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("model", [ItemReward(), FactorReward(n_factors=3), BOOSTED])
+def test_reward_models_have_not_seen_the_user_and_add_up(model):
+    if isinstance(model, BoostingReward):
+        pytest.importorskip("sklearn")
+    world, log = shown_world()
+    split = world.split
+    fitted = Rewards(log, model, n_folds=4).fit(split)
+    for user in (0, 7):
+        items = np.setdiff1d(np.arange(split.n_items), split.train.item[split.train.user == user])
+        own = fitted.predict(np.full(items.size, user), items)
+        assert fitted.total[user] == pytest.approx(own.sum(), rel=1e-9)
+    # With one user's clicks turned over, this user's m̂ stays and that of others moves.
+    other = ExposureLog(
+        log.user, log.item, log.user_ids, log.item_ids, np.where(log.user == 0, ~log.clicked, log.clicked)
+    )
+    again = Rewards(other, model, n_folds=4).fit(split)
+    own = fitted.shown.user == 0
+    np.testing.assert_array_equal(fitted.predicted[own], again.predicted[own])
+    assert (fitted.predicted[~own] != again.predicted[~own]).any()
+
+
+def test_the_item_reward_is_the_shrunk_click_rate():
+    train = world_train = random_world(1).split.train
+    data = ShownData(
+        np.array([0, 1, 2]), np.array([4, 4, 2]), np.array([1.0, 0, 0]), np.array([1, 0.5, 0.5]), world_train
+    )
+    # All: 1 click of 2 examinations. Item 4: (1 + 2 · .5)/(1.5 + 2); item 2: (0 + 1)/(.5 + 2).
+    values = ItemReward(shrinkage=2.0).fit(data).predict(np.zeros(3, int), np.array([4, 2, 0]))
+    assert values == pytest.approx([2 / 3.5, 1 / 2.5, 0.5])
+    assert train.n_items == 30
+
+
+def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
+    world, log = shown_world()
+    models, split = {"m": world.scores}, world.split
+    good = {"propensity": LoggedPropensity(log), "rewards": Rewards(log), "estimators": ["dr"]}
+
+    def run(**changed):
+        return ipseval.evaluate(models, split, **{"metrics": ["recall@3"], **good, **changed})
+
+    with pytest.raises(InputError, match=r"dr need impressions. Pass evaluate\(…, rewards"):
+        run(rewards=None)
+    with pytest.raises(InputError, match="adds up contributions of single items, which ndcg@3"):
+        run(metrics=["ndcg@3"])
+    with pytest.raises(PropensityError, match="needs the chance of being shown"):
+        run(propensity=ipseval.PowerLawPropensity(gamma=0))
+    with pytest.raises(InputError, match="leave candidates at 'all'"):
+        run(candidates=ipseval.SampledCandidates(5))
+    unknown = KnownPropensity(item=np.where(np.arange(split.n_items) < 3, np.nan, 0.5))
+    with pytest.raises(PropensityError, match=r"of \d+ shown pairs have no propensity"):
+        run(propensity=unknown)
+    other = ExposureLog.from_frame(log.to_frame()[["user", "item", "clicked"]][:9])
+    with pytest.raises(PropensityError, match="of the exposure log are not those of the split"):
+        run(rewards=Rewards(other))
+
+
+def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp_path):
+    world, log = shown_world()
+    result = ipseval.evaluate(
+        {"m": world.scores, "n": -world.scores},
+        world.split,
+        metrics=["recall@3"],
+        estimators=["dr", "dm", "aoa"],
+        propensity=LoggedPropensity(log),
+        rewards=Rewards(log),
+        on_low_ess="ignore",
+        interval="percentile",
+        n_resamples=50,
+        rng=0,
+    )
+    assert "dr" in str(result)
+    assert "<table" in result.to_html()
+    result.save(tmp_path / "saved.npz")
+    pd.testing.assert_frame_equal(ipseval.Evaluation.load(tmp_path / "saved.npz").frame, result.frame)
+    claims = result.frame.drop_duplicates("estimator").set_index("estimator")["claim"]
+    assert claims["dr"] == "consistent given P or a right reward model"
+    assert claims["dm"] == "consistent given a right reward model"
+    assert estimate(
+        result.samples["m"], ipseval.metric("recall@3"), resolve_estimator("dm")
+    ).value == pytest.approx(result.frame["estimate"][1])
