@@ -15,8 +15,10 @@ from ipseval._checks import check_choice
 from ipseval._codec import load, save
 from ipseval._counts import Count, counts_frame
 from ipseval._differences import ModelResult
-from ipseval._explained import appendix_of, explained_tables
+from ipseval._drawn import Drawn, drawn_of
+from ipseval._explained import explained_tables
 from ipseval._frame import Key, tidy_frame
+from ipseval._page import PageData, page_parts
 from ipseval._provenance import data_hash, headline, json_text, short_headline, versions
 from ipseval._questions import Questions
 from ipseval._tables import evaluation_tables, with_correction
@@ -77,6 +79,8 @@ class Evaluation(Segmented, Questions):
         What was read, left out and added; `data` shows it.
     given_reach : dict or None
         Metric -> Reach of its verdict, as a file holds it; None: computed when it is asked for.
+    given_drawn : Drawn or None
+        What a page draws, which a file holds; None: it is computed when it is asked for.
     training : TrainingCounts or None
         Training interactions of users and items, for groups by count.
     segments : dict
@@ -97,6 +101,7 @@ class Evaluation(Segmented, Questions):
     given_intervals: dict[Key, Interval] | None = None
     counted: tuple[Count, ...] = ()
     given_reach: dict[str, Reach] | None = None
+    given_drawn: Drawn | None = None
     training: TrainingCounts | None = None
     segments: dict[str, Segments] = field(default_factory=dict)
     correction: Correction | None = None
@@ -170,10 +175,7 @@ class Evaluation(Segmented, Questions):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report as a value: a table per metric, and the verdict; see `ipseval.report`."""
-        diagnostics, appendix = self.diagnostics, []
-        if page:
-            cards = {one.label: card(one) for one in self.definitions[0]}
-            appendix = appendix_of(diagnostics, cards, self._record, self.data)
+        diagnostics = self.diagnostics
         made = evaluation_tables(
             self._frame,
             diagnostics,
@@ -185,16 +187,39 @@ class Evaluation(Segmented, Questions):
             weights=None if self.propensity is None else self.propensity.model.replace("gamma", "γ"),
             digits=digits,
             title="Evaluation of recommenders" if page else "",
-            appendix=appendix,
+            appendix=page_parts(self._page_data) if page else (),
         )
         made = with_segments(made, self.segments.values(), digits, page=page)
         if self.correction is None:
             return made
         return with_correction(made, self.correction.tables(digits=digits))
 
+    @property
+    def _page_data(self) -> PageData:
+        return PageData(
+            self._differences,
+            self.diagnostics,
+            self.data,
+            self.verdicts,
+            self._flags,
+            self.models,
+            self._drawn,
+            self._cards,
+            self._record,
+        )
+
+    @property
+    def _cards(self) -> dict[str, str]:
+        return {one.label: card(one) for one in self.definitions[0]}
+
+    @cached_property
+    def _drawn(self) -> Drawn:
+        if self.given_drawn is not None:
+            return self.given_drawn
+        return drawn_of(self.verdicts, self.samples, self.definitions, self.propensity)
+
     def explain(self, *, digits: int = 2) -> Explanation:
         """Return everything that can be said of the numbers: all orders, claims, notes and definitions."""
-        cards = {one.label: card(one) for one in self.definitions[0]}
         return Explanation(
             explained_tables(
                 self._frame,
@@ -204,7 +229,7 @@ class Evaluation(Segmented, Questions):
                 summary=headline(len(self.models), self.extent, self.provenance, self.propensity),
                 verdict=[f"{one.metric}: {line}" for one in self.verdicts for line in verdict_lines([one])],
                 digits=digits,
-                cards=cards,
+                cards=self._cards,
             )
         )
 
@@ -247,7 +272,10 @@ class Evaluation(Segmented, Questions):
             When the file cannot be written, or ids are neither numbers nor text.
         """
         reach = {one.metric: one.reach for one in self.verdicts}
-        save(path, SAVED, replace(self, provenance=versions() | self.provenance, given_reach=reach))
+        made = replace(
+            self, provenance=versions() | self.provenance, given_reach=reach, given_drawn=self._drawn
+        )
+        save(path, SAVED, made)
 
     @classmethod
     def load(cls, path: str | Path) -> Evaluation:

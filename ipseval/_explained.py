@@ -10,7 +10,7 @@ import pandas as pd
 
 from ipseval._checks import check_positive_int, examples
 from ipseval._verdict import LEVEL
-from ipseval.report import Cell, Code, Heading, Notes, Part, Table, Tables
+from ipseval.report import Cell, Code, Notes, Part, Table, Tables
 
 GLOSSARY = (
     "Propensity P: the chance that a relevant item is observed; relative: known up to a common factor.",
@@ -219,45 +219,3 @@ def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
         named = list(frame["model"][told].unique())
         lines.append(f"{who}{'' if named == models else f' of {examples(named)}'}: {text}.")
     return lines
-
-
-def _data_table(data: pd.DataFrame) -> Table:
-    """Return the counts with each subject named once."""
-    again = data["subject"] == data["subject"].shift()
-    shown = data.assign(
-        subject=data["subject"].mask(again, ""),
-        of=["" if pd.isna(of) else f"{of:,}" for of in data["of"]],
-    )
-    return Table.of(shown, n_keys=2)
-
-
-def appendix_of(
-    diagnostics: pd.DataFrame,
-    cards: Mapping[str, str],
-    provenance: Mapping[str, object],
-    data: pd.DataFrame,
-) -> list[Part]:
-    """Return what only a page has room for: data, weights, definitions, provenance."""
-    shown = pd.DataFrame(
-        {
-            "estimator": diagnostics["estimator"],
-            "positives": diagnostics["n_positives"],
-            "effective sample size": diagnostics["ess_own"],
-            "largest share": diagnostics["share_own"],
-            "share of rare items": diagnostics["rare_share"],
-            "remark": diagnostics["flag"].where(diagnostics["flag"] != "", diagnostics["cautions"]),
-        }
-    )
-    formats = {"effective sample size": ",.1f", "largest share": ".2%", "share of rare items": ".1%"}
-    return [
-        Heading("Data"),
-        "What was read, left out and added.",
-        _data_table(data),
-        Heading("Weights"),
-        "A weighted estimate is as exact as one from fewer positives: the effective sample size, (Σw)²/Σw².",
-        Table.of(shown, formats=formats),
-        Heading("Definitions and claims"),
-        *(Code(name, text) for name, text in cards.items()),
-        Heading("Provenance"),
-        Table.of(pd.DataFrame({"key": list(provenance), "value": [str(one) for one in provenance.values()]})),
-    ]

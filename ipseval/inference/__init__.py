@@ -16,6 +16,7 @@ from ipseval.inference._comparisons import (
 from ipseval.inference._factors import required_factor, tipping_factors
 from ipseval.inference._intervals import bca_interval, normal_interval, percentile_interval
 from ipseval.inference._pareto import pareto_k
+from ipseval.inference._popularity import popularity_weights
 from ipseval.inference._refit import PowerLawRefit, Refit, bootstrap_refit
 from ipseval.inference._sensitivity import Sensitivity, sensitivity
 from ipseval.inference._sequences import confidence_sequence
@@ -51,6 +52,7 @@ __all__ = [
     "normal_intervals",
     "pareto_k",
     "percentile_interval",
+    "popularity_weights",
     "ratio_bounds",
     "refit_intervals",
     "required_factor",

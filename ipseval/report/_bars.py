@@ -7,8 +7,6 @@ import math
 from ipseval.report._axis import Axis, shown
 from ipseval.report._tables import Cell, Table
 
-_MIDDLE = 7
-
 
 def column_axis(table: Table, place: int) -> Axis | None:
     """Return the axis of a column whose cells have something to draw; None where there is nothing."""
@@ -33,21 +31,18 @@ def ticks(axis: Axis) -> str:
 
 
 def bar(cell: Cell, axis: Axis) -> str:
-    """Return what a cell draws, as SVG; its numbers stand in its text."""
-    y, parts = _MIDDLE, []
+    """Return what a cell draws, as SVG; its numbers stand in its text, and its style in that of the page."""
+    parts = []
     if axis.ticks[0] < 0 < axis.ticks[-1]:
-        zero = axis.place(0)
-        parts.append(f'<line class="z" x1="{zero}" x2="{zero}" y2="14"/>')
+        parts.append(f'<rect class="z" x="{axis.place(0)}"/>')
     if len(cell.at) == 1 and math.isfinite(cell.at[0]):
-        ends = sorted((axis.share(0), axis.share(cell.at[0])))
-        width = max(ends[1] - ends[0], 0.2)
-        parts.append(f'<rect class="m" x="{ends[0]:.1f}%" width="{width:.1f}%" y="3" height="8"/>')
+        low, high = sorted((axis.share(0), axis.share(cell.at[0])))
+        parts.append(f'<rect class="m" x="{low:.1f}%" width="{max(high - low, 0.2):.1f}%"/>')
     elif len(cell.at) == 3:
         low, value, high = cell.at
         if math.isfinite(low + high):
-            parts.append(
-                f'<line class="i" x1="{axis.place(low)}" x2="{axis.place(high)}" y1="{y}" y2="{y}"/>'
-            )
+            width = axis.share(high) - axis.share(low)
+            parts.append(f'<rect x="{axis.place(low)}" width="{width:.1f}%"/>')
         if math.isfinite(value):
-            parts.append(f'<circle class="m" cx="{axis.place(value)}" cy="{y}" r="3.5"/>')
-    return f'<svg class="b p c0" aria-hidden="true">{"".join(parts)}</svg>'
+            parts.append(f'<circle cx="{axis.place(value)}"/>')
+    return f'<svg class="b">{"".join(parts)}</svg>'

@@ -18,6 +18,7 @@ def curves(
     lines: Mapping[str, Sequence[float]],
     *,
     alt: str,
+    x_name: str,
     x_label: str,
     marks: Mapping[float, str] | None = None,
     caption: str = "",
@@ -51,7 +52,7 @@ def curves(
         drawn.append(f'<path class="{kind}" d="{_path(x, values, across, up)}"/>')
     inner = f'viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="{_HEIGHT}"'
     parts.append(f"<svg {inner}>{''.join(drawn)}</svg>")
-    parts += _bands(x, lines, across)
+    parts += _bands(x_name, x, lines, across)
     legend = tuple(enumerate(list(lines)[:N_STYLES]))
     return Picture(alt, "".join(parts), _HEIGHT + _BELOW, 0, legend, caption, metric)
 
@@ -68,14 +69,14 @@ def _path(x: Sequence[float], values: Sequence[float], across: Axis, up: Axis) -
     return text
 
 
-def _bands(x: Sequence[float], lines: Mapping[str, Sequence[float]], across: Axis) -> list[str]:
+def _bands(name: str, x: Sequence[float], lines: Mapping[str, Sequence[float]], across: Axis) -> list[str]:
     """Return invisible bands around each x, with the values of the named lines there, the highest first."""
     edges = [x[0], *((a + b) / 2 for a, b in pairwise(x)), x[-1]]
     named = list(lines.items())[:N_STYLES]
     bands = []
     for place, value in enumerate(x):
-        found = sorted(((line[place], name) for name, line in named), key=lambda pair: -pair[0])
-        words = [f"{shown(value)}", *(f"{name}  {number:.4g}" for number, name in found)]
+        found = sorted(((line[place], model) for model, line in named), key=lambda pair: -pair[0])
+        words = [f"{name} = {shown(value)}", *(f"{model}  {number:.4g}" for number, model in found)]
         start, width = across.share(edges[place]), across.share(edges[place + 1]) - across.share(edges[place])
         title = "\n".join(map(safe, words))
         box = f'x="{start:.2f}%" width="{width:.2f}%" height="{_HEIGHT}"'

@@ -11,6 +11,9 @@ from ipseval.report._bars import bar, column_axis, ticks
 from ipseval.report._escape import visible
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
+# Tables whose rows are named by this are filtered together.
+FILTERED = "recommender"
+
 
 class Raw(str):
     """HTML as it stands; every other text is escaped where an element takes it."""
@@ -88,7 +91,8 @@ def _table(table: Table, page: bool) -> Raw:
         )
         for place in range(len(table.header))
     ]
-    kinds = ("s" * bool(page and len(table.rows) > 1 and not table.folded), "f" * bool(page and table.metric))
+    sorts = page and len(table.rows) > 1 and not table.folded
+    kinds = ("s" * sorts, "f" * (page and table.header[0] == FILTERED))
     inside = [
         *([element("caption", table.title)] if table.title and not table.folded else []),
         element("thead", element("tr", *map(_head, table.header, columns))),
@@ -107,7 +111,7 @@ def _table(table: Table, page: bool) -> Raw:
 
 def _head(name: str, column: _Column) -> Raw:
     axis = Raw(ticks(column.axis)) if column.axis else Raw("")
-    sign = Raw("<s></s>" * column.marked)
+    sign = Raw("<s></s>" * (column.marked and not column.kind))
     return element("th", name, sign, axis, scope="col", kind=column.kind, data_n=name if column.axis else "")
 
 
@@ -121,9 +125,10 @@ def _row(table: Table, row: tuple[Cell, ...], columns: list[_Column]) -> Raw:
         error = [" ", element("i", cell.error)] if cell.error else []
         sign = [element("s", cell.mark)] if column.marked else []
         drawn = [Raw(bar(cell, column.axis))] if column.axis else []
-        inside = [element("span", text, *error, *sign), *drawn] if drawn else [text, *error, *sign]
+        # One element, so that a card of a phone has the words on one side and the numbers on the other.
+        whole = element("span", text, *error, *sign) if error or sign or drawn else text
+        inside = [whole, *drawn]
         kind = " ".join(filter(None, (column.kind, "flag" * bool(cell.flag))))
         hint = "; ".join(filter(None, (cell.flag, cell.hint)))
-        value = f"{cell.at[len(cell.at) // 2]:.9g}" if cell.at else ""
-        cells.append(element("td", *inside, kind=kind, title=hint, data_v=value))
+        cells.append(element("td", *inside, kind=kind, title=hint))
     return Raw(element("tr", *cells) + "\n")

@@ -5,9 +5,8 @@ const all = (what, where = document) => [...where.querySelectorAll(what)];
 const make = (tag, given) => Object.assign(document.createElement(tag), given);
 root.classList.add("js");
 
-// What a cell is sorted by: its own value where it has one, else the number it begins with, else its text.
+// What a cell is sorted by: the number it begins with, else its text.
 const key = cell => {
-  if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
   const text = cell.textContent.trim();
   const number = text.replace(/[,\s]/g, "").replace(/^\u2212/, "-").match(/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?/);
   return number && cell.tagName === "TD" && !cell.classList.contains("w") ? Number(number[0]) : text;
@@ -29,6 +28,8 @@ function sort(table, place, head) {
   });
   table.tBodies[0].append(...rows.map(one => one.row));
 }
+
+all("svg.b").forEach(one => one.setAttribute("aria-hidden", "true"));
 
 for (const table of all("table")) {
   const heads = all("thead th", table);

@@ -29,7 +29,7 @@ class Cell:
         What stands for the error where lines of text would get too long; None: the error itself.
     at : tuple of float
         What a page draws below the text, on the common axis of the column: (value,) a bar from 0; (low,
-        value, high) a mark with its interval; empty: nothing. NaN is not drawn. A page sorts by the value.
+        value, high) a mark with its interval; empty: nothing. NaN is not drawn.
     """
 
     text: str

@@ -79,6 +79,19 @@ def test_the_theme_follows_the_system_until_one_is_chosen(report, visit):
     assert (dark.page.evaluate(paper), light.page.evaluate(paper)) == colours
 
 
+def test_values_are_shown_where_the_pointer_is(report, visit):
+    seen = visit(report)
+    tip = seen.page.locator(".tip")
+    assert not tip.is_visible()
+    band = seen.page.locator("figure .h").nth(8)
+    band.hover()
+    assert tip.is_visible()
+    assert re.match(r"γ = [−\d.]+\n", tip.inner_text())
+    assert "EASE" in tip.inner_text()
+    seen.page.keyboard.press("Escape")
+    assert not tip.is_visible()
+
+
 def test_on_a_phone_nothing_is_cut_and_every_value_of_a_card_has_its_name(report, visit):
     seen = visit(report, width=400)
     assert seen.page.evaluate("document.documentElement.scrollWidth") == 400
@@ -145,7 +158,7 @@ def test_a_screen_reader_hears_the_verdict_before_the_tables_and_no_level_of_hea
         ".map(e => e.className || e.id || e.tagName)"
     )
     assert order[0] == "H1"
-    assert order.index("NAV") < order.index("filter") < order.index("s f")
+    assert order.index("verdict") < order.index("NAV") < order.index("filter") < order.index("s f")
     tree = seen.page.locator("main").aria_snapshot()
     # Rows, their heads and the columns keep their roles, as a table and as cards.
     for words in ("columnheader", "rowheader", 'button "'):
