@@ -1,4 +1,4 @@
-"""Processor time and size of the page of 30 recommenders × 6 metrics × 5 estimators, on a log like MovieLens 100K.
+"""Processor time and size of the page of 30 recommenders × 6 metrics × 5 estimators, on 100,000 pairs.
 
     python benchmarks/report.py
 

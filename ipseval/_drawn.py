@@ -95,7 +95,8 @@ def _swept(
     if not estimator.weighted or not ranked:
         return None
     first = samples[ranked[0]]
-    is_linear = estimator.linear_form(metric, first.ranked, is_probability=first.is_probability) is not None
+    form = estimator.linear_form(metric, first.ranked, is_probability=first.is_probability)
+    is_linear = form is not None and first.contributions(metric) is not None
     heavy = not is_linear and len(first.ranked) * len(ranked) * len(GAMMAS) > MOST_VALUES
     ranked, gammas = (ranked[:FEWER], GAMMAS[::2]) if heavy else (ranked, GAMMAS)
     at = float(propensity.gamma or 0.0)

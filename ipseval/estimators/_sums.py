@@ -125,7 +125,7 @@ class UserSums:
                 if one.n_users:
                     scale = users.size / one.n_users
                     psi[np.searchsorted(users, one.users)] += sign * scale * one.influence()
-        rounding = max(self._rounding(), other._rounding())
+        rounding = max(self._rounding, other._rounding)
         same = psi.size and np.abs(psi).max() <= rounding
         return 0.0 if same else _error(psi), int(psi.size), rounding
 
@@ -163,6 +163,7 @@ class UserSums:
             volume=volume,
         )
 
+    @cached_property
     def _rounding(self) -> float:
         """Return what rounding can make of a user's influence: a few units in the last place of N_u/D̄."""
         if not self.n_users or not self.denominator.any():

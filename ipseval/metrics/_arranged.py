@@ -102,7 +102,7 @@ def descending(ranked: RankedPositives, worth: FloatArray) -> IntArray:
 
 
 def _by_user_and_worth(user: IntArray, worth: FloatArray) -> IntArray:
-    """Return `np.lexsort((-worth, user))`: the same order, from whole numbers, which sort four times as fast."""
+    """Return `np.lexsort((-worth, user))`: the same order, from whole numbers, which sort faster."""
     n = worth.size
     order = np.argsort(-worth)
     level = np.empty(n, dtype=np.int64)

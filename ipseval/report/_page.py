@@ -58,10 +58,12 @@ def _head(title: str) -> list[Raw]:
 
 
 def _verdict(tables: Tables) -> Raw:
-    """Return what to conclude: the first remark stands out, the others follow as terms."""
+    """Return what to conclude: the verdict stands out, other remarks follow as terms."""
     if not tables.verdict:
         return Raw("")
-    first, *rest = tables.verdict
+    # What is said of other data stands before the verdict in a text; on a page the verdict stands out.
+    first = next((one for one in tables.verdict if one.name == "Verdict"), tables.verdict[0])
+    rest = [one for one in tables.verdict if one is not first]
     others = [part for one in rest for part in (element("dt", one.name), element("dd", " ".join(one.lines)))]
     return element(
         "section",
