@@ -21,6 +21,7 @@ from ipseval.report import N_STYLES
 GAMMAS = np.linspace(-1, 3, 17)
 # Values that a metric may take which is computed anew for each γ; beyond, fewer recommenders and γ.
 MOST_VALUES, FEWER = 1_500_000, 4
+PRECISION = 0.001  # of the γ of swaps, which are shown with two decimals
 
 Definitions = tuple[Sequence[Metric], Sequence[Estimator]]
 
@@ -110,7 +111,7 @@ def _swept(
     )
     rows = found.frame.groupby("model")["estimate"]
     swaps = []
-    for row in found.tipping_points(ranked[0]).to_dict("records"):
+    for row in found.tipping_points(ranked[0], tolerance=PRECISION).to_dict("records"):
         other = row["other"] if row["model"] == ranked[0] else row["model"]
         swaps.append((other, row["tipping_points"], row["statement"]))
     values = {model: rows.get_group(model).to_numpy() for model in ranked}

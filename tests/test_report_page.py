@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import ipseval
 from ipseval.report import Cell, Table, Tables, curves, to_html
 from ipseval.report._axis import Axis
 
@@ -93,3 +96,20 @@ def test_beyond_the_styles_there_are_lines_stay_grey_and_have_no_key():
     picture = curves([0, 1], {f"m{n}": [n, n + 1] for n in range(10)}, alt="alt", x_name="γ", x_label="γ")
     assert picture.drawn.count('<path class="o"') == 2
     assert len(picture.legend) == 8
+
+
+def test_the_page_of_30_recommenders_6_metrics_and_5_estimators_is_smaller_than_500_kilobytes():
+    """`benchmarks/report.py` measures the time, on more users; the size does not depend on them."""
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(np.argwhere(rng.random((40, 30)) < 0.4), columns=["user", "item"])
+    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    page = ipseval.evaluate(
+        {f"model {n}": rng.normal(size=(split.n_users, split.n_items)) for n in range(30)},
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0),
+        metrics=["recall@10", "ndcg@10", "auc", "ap", "rr", "precision@5"],
+        estimators=["aoa", "snips", "snips-global", "snips-pooled", "aoa-pooled"],
+        on_low_ess="ignore",
+    ).to_html()
+    assert page.count("<tr>") > 6 * 30 * 2
+    assert 200_000 < len(page.encode()) < 500_000

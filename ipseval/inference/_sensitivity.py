@@ -71,13 +71,13 @@ class Sensitivity:
         grid = f"{len(self.gamma):,} values of γ from {self.gamma[0]:g} to {self.gamma[-1]:g}"
         return f"Sensitivity({len(self._values):,} estimates at {grid}; .frame, .tipping_points())"
 
-    def tipping_points(self, reference: str | None = None) -> pd.DataFrame:
+    def tipping_points(self, reference: str | None = None, *, tolerance: float = 1e-10) -> pd.DataFrame:
         """Return, for every pair of recommenders, the γ at which their order changes, and a sentence.
 
         `reference`: only the pairs with this recommender.
 
-        Sign changes of R_A(γ) − R_B(γ) between neighbouring γ of the grid are refined to 1e-10; two changes
-        within one step of the grid are not seen. `model` is the better one at the γ of the evaluation
+        Sign changes of R_A(γ) − R_B(γ) between neighbouring γ of the grid are refined to `tolerance`; two
+        changes within one step of the grid are not seen. `model` is the better one at the γ of the evaluation
         (where that is in the grid's range; otherwise at the lowest γ).
 
         Returns
@@ -102,15 +102,15 @@ class Sensitivity:
                 if reference not in (None, first, second):
                     continue
                 keys = ((first, metric, estimator), (second, metric, estimator))
-                rows.append((metric, estimator, *self._tip(*keys), ""))
+                rows.append((metric, estimator, *self._tip(*keys, tolerance), ""))
         return pd.DataFrame(rows, columns=list(TIPPING_COLUMNS))
 
-    def _tip(self, first: Key, second: Key) -> tuple[str, str, int, tuple[float, ...], str]:
+    def _tip(self, first: Key, second: Key, tolerance: float) -> tuple[str, str, int, tuple[float, ...], str]:
         one, other = self._values[first], self._values[second]
         difference = one - other
         # What rounding of the sums leaves of two equal values is no difference.
         difference[np.abs(difference) <= ROUNDING * np.maximum(np.abs(one), np.abs(other))] = 0.0
-        roots = self._roots(first, second, difference)
+        roots = self._roots(first, second, difference, tolerance)
         edges = [float(self.gamma[0]), *roots, float(self.gamma[-1])]
         signs = [self._sign(low, high, difference) for low, high in pairwise(edges)]
         at = self.reference if self.reference is not None else edges[0]
@@ -131,7 +131,7 @@ class Sensitivity:
             statement = f"{better} > {worse} holds for {where}"
         return better, worse, len(roots), tuple(roots), statement
 
-    def _roots(self, first: Key, second: Key, difference: FloatArray) -> list[float]:
+    def _roots(self, first: Key, second: Key, difference: FloatArray, tolerance: float) -> list[float]:
         from scipy.optimize import brentq
 
         curves = self._curves.only(first, second)
@@ -145,7 +145,7 @@ class Sensitivity:
         signs = np.sign(difference[ahead])
         swaps = np.flatnonzero(signs[:-1] * signs[1:] < 0)
         ends = [(self.gamma[ahead[place]], self.gamma[ahead[place + 1]]) for place in swaps]
-        return [float(brentq(gap, low, high, xtol=1e-10)) for low, high in ends]
+        return [float(brentq(gap, low, high, xtol=tolerance)) for low, high in ends]
 
     def _sign(self, low: float, high: float, difference: FloatArray) -> float:
         """Return the sign of the difference between two tipping points: that of its largest value there."""
