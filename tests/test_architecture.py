@@ -124,7 +124,7 @@ THIRD_PARTY = {
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
     "ranking._candidates": {"narwhals"},
-    "ranking._kernels_numba": {"numba"},
+    "ranking._compiled": {"numba"},
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
@@ -168,7 +168,7 @@ OPTIONAL = [
 ]
 # Files made of numba or matplotlib code, and the plugin that pytest loads: they may import it at the top, as
 # they are themselves imported only where it is used.
-KERNELS = {"ranking._kernels_numba", "plots", "pytest_plugin"}
+KERNELS = {"ranking._compiled", "plots", "pytest_plugin"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
