@@ -37,6 +37,7 @@ RESULTS = {
     "SlidingSplits", "Leakage",
     "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
     "Rewarded", "RewardedMetric", "FittedRewards", "ShownData",
+    "Segments", "SegmentCell", "Decomposition", "Groups", "Grouping", "Parts", "TrainingCounts", "ExposureCurve",
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster
@@ -55,6 +56,8 @@ LEFT_OUT = {
         "notes",
         "estimate_of",
         "Moments.of",
+        "Moments.of_columns",
+        "Decomposition.of",
     ),
 }
 OBJECTS = (

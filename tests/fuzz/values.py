@@ -41,6 +41,9 @@ def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "Lists.source": lists,
         "read_lists.path": folder / "lists.csv",
         "Problem.what": "3 rows repeat",
+        "user_groups.source": dict.fromkeys(USERS, "web"),
+        "item_groups.source": dict.fromkeys(ITEMS, "old"),
+        "Evaluation.by.by": "activity",
         "read_attributes.source": frame.drop_duplicates("item")[["item", "value"]],
     }
 
