@@ -38,6 +38,7 @@ RESULTS = {
     "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
     "Rewarded", "RewardedMetric", "FittedRewards", "ShownData",
     "Segments", "SegmentCell", "Decomposition", "Groups", "Grouping", "Parts", "TrainingCounts", "ExposureCurve",
+    *("OnlineAgreement", "WindowEvaluation"),
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster

@@ -155,14 +155,16 @@ def right(folder: Path) -> dict[str, Any]:
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
-        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(),
+        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world),
     }  # fmt: skip
 
 
-def time_values() -> dict[str, Any]:
+def time_values(world: World) -> dict[str, Any]:
     """Return what is given to what is about time, tuning and traits."""
     names = list("abcd")
+    measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
+        "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
         "regress_on_traits.agreement": dict(zip(names, [0.1, 0.4, 0.2, 0.3], strict=True)),
         "regress_on_traits.traits": pd.DataFrame({"density": [0.1, 0.2, 0.3, 0.5]}, index=names),
