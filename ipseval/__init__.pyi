@@ -10,7 +10,6 @@ from ipseval import errors as errors
 from ipseval import estimators as estimators
 from ipseval import inference as inference
 from ipseval import metrics as metrics
-from ipseval import online as online
 from ipseval import plots as plots
 from ipseval import propensity as propensity
 from ipseval import protocols as protocols
@@ -18,9 +17,9 @@ from ipseval import rewards as rewards
 from ipseval import sampled_metrics as sampled_metrics
 from ipseval import segments as segments
 from ipseval import simulation as simulation
+from ipseval import slates as slates
 from ipseval import testing as testing
 from ipseval import validation as validation
-from ipseval import windows as windows
 from ipseval._compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
 from ipseval.agreement import order_agreement as order_agreement
@@ -39,7 +38,6 @@ from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks
 from ipseval.exposure_log import ExposureLog as ExposureLog
 from ipseval.interactions import Interactions as Interactions
-from ipseval.online import online_agreement as online_agreement
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
 from ipseval.propensity import DirectPropensity as DirectPropensity
 from ipseval.propensity import ExaminationModel as ExaminationModel
@@ -71,6 +69,8 @@ from ipseval.sampled_metrics import expected_sampled as expected_sampled
 from ipseval.sampled_metrics import metric as metric
 from ipseval.segments import item_groups as item_groups
 from ipseval.segments import user_groups as user_groups
+from ipseval.slates import Slates as Slates
+from ipseval.slates import evaluate_slates as evaluate_slates
 from ipseval.splits import Split as Split
 from ipseval.splits import k_core as k_core
 from ipseval.splits import repeated_splits as repeated_splits
@@ -80,4 +80,3 @@ from ipseval.splits import split_random as split_random
 from ipseval.splits import split_sliding as split_sliding
 from ipseval.splits import split_temporal as split_temporal
 from ipseval.validation import validate as validate
-from ipseval.windows import evaluate_windows as evaluate_windows

@@ -32,10 +32,12 @@ def counted(number: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "user"), counted(1200, "user")
-    ('1 user', '1,200 users')
+    >>> counted(1, "user"), counted(1200, "user"), counted(2, "query")
+    ('1 user', '1,200 users', '2 queries')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun}"
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:

@@ -13,6 +13,15 @@ from ipseval._types import AnyArray
 from ipseval.errors import InputError
 
 
+def frame_columns(frame: Any) -> set[str]:
+    """Return the column names of a data frame that narwhals reads, none for anything else."""
+    try:
+        table: Any = nw.from_native(frame)
+        return set(table.collect_schema().names() if isinstance(table, nw.LazyFrame) else table.columns)
+    except (TypeError, AttributeError, nw.exceptions.NarwhalsError):  # such as columns of one name
+        return set()
+
+
 def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
@@ -60,8 +69,7 @@ def to_numbers(values: AnyArray, name: str) -> AnyArray:
     if values.dtype.kind == "M":
         numbers: AnyArray = values.astype("datetime64[ns]")
         coarse = values.dtype in ("datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]")
-        ticks = values.view(np.int64) if coarse else values  # several times faster to compare
-        tried = values[[ticks.argmin(), ticks.argmax()]] if coarse and values.size else values
+        tried = values[[values.argmin(), values.argmax()]] if coarse and values.size else values
         lost = tried.astype("datetime64[ns]").astype(values.dtype) != tried  # from 2262 on nanoseconds wrap
         lost = numbers.astype(values.dtype) != values if lost.any() else lost
         advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead"
@@ -78,4 +86,4 @@ def to_numbers(values: AnyArray, name: str) -> AnyArray:
             f"{int(lost.sum())} of {values.size} entries of {name} cannot be kept as they are "
             f"(first: {examples(values[lost][:1])}). {advice}."
         )
-    return numbers.view(np.int64) if values.dtype.kind == "M" else numbers
+    return numbers.astype(np.int64) if values.dtype.kind == "M" else numbers

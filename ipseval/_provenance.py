@@ -27,7 +27,7 @@ def headline(
     """Return the lines that say what was evaluated."""
     lines = [
         f"{counted(n_models, 'recommender')}, {counted(extent.n_positives, 'held-out positive')} of "
-        f"{counted(extent.n_users, 'user')} ({extent.median_positives:g} each in the median)",
+        f"{extent.units} ({extent.median_positives:g} each in the median)",
         f"candidates: {options['candidates']}",
     ]
     if "leakage" in options:
@@ -44,12 +44,8 @@ def headline(
 
 def short_headline(n_models: int, extent: Extent, options: Mapping[str, Any], level: float) -> list[str]:
     """Return one line that says what was evaluated; candidates where they are not the whole catalogue."""
-    counts = (
-        (n_models, "recommender"),
-        (extent.n_users, "user"),
-        (extent.n_positives, "held-out positive"),
-    )
-    texts = [counted(*one) for one in counts]
+    positives = counted(extent.n_positives, "held-out positive")
+    texts = [counted(n_models, "recommender"), extent.units, positives]
     if options["candidates"] != ALL_ITEMS:
         texts.append(f"candidates: {options['candidates']}")
     if "leakage" in options:

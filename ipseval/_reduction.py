@@ -15,7 +15,7 @@ from ipseval._counts import RESULT, Count, added
 from ipseval._missing import settle_lists
 from ipseval._requests import Request
 from ipseval._types import AnyArray, IntArray
-from ipseval.estimators import Extent, MergedSums, Moments, Rewarded, Sample, UserSums
+from ipseval.estimators import Extent, MergedSums, Moments, Rewarded, Sample, UserSums, independent_sums
 from ipseval.inference._weights import AllWeights
 from ipseval.ranking import RankedPositives
 
@@ -90,7 +90,9 @@ class Reduction:
             for sample in samples.values():
                 sample.prepare(request.metrics, weightings, n_threads)
             sums: dict[Cell, Sums] = {
-                (metric.label, one.label): tuple(one.sums(sample, metric) for sample in samples.values())
+                (metric.label, one.label): tuple(
+                    independent_sums(sample, metric, one) for sample in samples.values()
+                )
                 for metric in request.metrics
                 for one in request.estimators
             }
@@ -101,7 +103,7 @@ class Reduction:
                 weights.result(),
                 {name: one.ranked.list_counts(depth) for name, one in samples.items()},
                 {name: one.list_counts(depth) for name, one in ranks.items()},
-                first.ranked.user_ids,
+                first.ranked.unit_ids,
                 first.ranked.candidates,
                 samples,
                 _counted(ranks),

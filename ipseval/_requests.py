@@ -167,6 +167,7 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
     for name, ranked in ranks.items():
         same = len(ranked) == len(first) and np.array_equal(ranked.user, first.user)
         same = same and np.array_equal(ranked.item, first.item)
+        same = same and np.array_equal(ranked.unit(ranked.users), first.unit(first.users))
         if not (same and _same_ids(ranked, first)):
             raise InputError(
                 f"{name!r} and {first_name!r} rank different test positives ({len(ranked):,} and "
@@ -223,7 +224,8 @@ def _same_ids(one: RankedPositives, other: RankedPositives | Split) -> bool:
 def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) -> None:
     """Warn of estimators that need more positives per user to correct anything."""
     for one in estimators:
-        text = one.caution(extent.counts)
+        of = {"unit": extent.unit} if extent.n_clusters else {}  # of users a member need not be told
+        text = one.caution(extent.counts, **of)
         if text:
             warn_user(text, DataWarning)
 

@@ -70,7 +70,8 @@ def _counted(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     )
     entered = [
         Count("positives that entered", extent.n_positives),
-        Count("users that entered", extent.n_users),
+        Count(f"{extent.unit_plural} that entered", extent.n_users),
+        *some(Count("users whose queries entered", extent.n_clusters)),
     ]
     together = [one for one in reduction.counted if one.subject == RESULT]
     return (*of_models, *together, *(one.about(RESULT) for one in (*of_all, *entered)))

@@ -57,6 +57,7 @@ LAYERS = {
             "tests/test_distributed.py",
             "tests/test_repeats.py",
         ),
+        "tests/slates/test_oracles.py",
         *("tests/test_validation_worlds.py", "tests/test_validation_diagnostics.py"),
     ],
 }

@@ -47,7 +47,11 @@ LEVELS = {
     "adapters": 3,
     "estimators": 5,
     "simulation": 5,
-    **dict.fromkeys(("_requests", "inference", "_provenance", "_differences", "_frame"), 6),
+    "_requests": 6,
+    "inference": 6,
+    "_provenance": 6,
+    "_differences": 6,
+    "_frame": 6,
     "_logistic": 1,
     "_missing": 4,
     "_reduction": 6,
@@ -57,14 +61,10 @@ LEVELS = {
     "_evaluation": 7,
     "_results": 7,
     "evaluation": 7,
-    **dict.fromkeys(("ratings", "online", "windows"), 8),
+    "ratings": 8,
     "correction": 7,
     "sampled_metrics": 5,
-    "validation": 10,
-    "protocols": 10,
-    "distributed": 10,
-    "testing": 10,
-    "demo": 10,
+    **dict.fromkeys(("slates", "validation", "protocols", "distributed", "testing", "demo"), 10),
     "pytest_plugin": 11,
     "cli": 11,
     "__main__": 12,
@@ -119,8 +119,7 @@ THIRD_PARTY = {
     "reading._columns": {"pyarrow"},
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
-    "ranking._candidates": {"narwhals"},
-    "ranking._compiled": {"numba"},
+    "ranking._kernels_numba": {"numba"},
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
@@ -130,13 +129,14 @@ THIRD_PARTY = {
     "adapters._spark": {"pyspark"},
     "adapters._torch": {"torch"},
     "simulation": {"pandas"},
+    "slates": {"pandas"},
     "inference": {"scipy", "statsmodels", "pandas", "tqdm"},
     "_differences": {"pandas"},
     "_frame": {"pandas"},
     "_evaluation": {"pandas"},
     "evaluation": {"tqdm"},
     "ratings": {"pandas"},
-    **{name: {"pandas", "scipy"} for name in ("correction", "online", "windows")},
+    "correction": {"pandas", "scipy"},
     "sampled_metrics": {"scipy"},
     "sampled_metrics._study": {"pandas"},
     "segments": {"pandas", "scipy"},
@@ -164,7 +164,7 @@ OPTIONAL = [
 ]
 # Files made of numba or matplotlib code, and the plugin that pytest loads: they may import it at the top, as
 # they are themselves imported only where it is used.
-KERNELS = {"ranking._compiled", "plots", "pytest_plugin"}
+KERNELS = {"ranking._kernels_numba", "plots", "pytest_plugin"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -395,4 +395,4 @@ def test_the_rules_refuse_what_they_should_refuse():
     assert not check("ranking._exact", "ipseval.propensity._base")
     assert not check("ranking._exact", "ipseval.ranking")
     assert not check("ranking._exact", "ipseval")
-    assert allowed("ranking._candidates") == {"numpy", "narwhals"}
+    assert allowed("ranking._parquet") == {"numpy", "pandas", "pyarrow"}

@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 REFERENCE = set(
     re.findall(r"^::: (\S+)$", "\n".join(page.read_text() for page in DOCS.glob("api/*.md")), re.MULTILINE)
 )
-EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "repeats.md")
+EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "repeats.md", "slates.md")
 
 
 def test_every_public_name_is_in_the_reference():

@@ -37,19 +37,18 @@ def _run(options: argparse.Namespace) -> int:
     for path in filter(None, (picture, options.html, options.log)):
         writable(path)
     demo = run_demo(rng=options.seed, progress=False if options.quiet else None)
-    done = []
+    say(demo)
+    sys.stdout.flush()
     if picture:
         plot_demo(demo, picture)
-        done.append(f"Picture: {picture}")
+        say(f"\nPicture: {picture}")
     if options.html:
         demo.to_html(options.html)
-        done.append(f"Page:    {options.html}")
+        say(f"Page:    {options.html}")
     if options.log:
         write_table(demo.log, options.log)
-        done.append(f"Log:     {options.log}")
-    done.append(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
-    # At once, after all files: a reader that takes one line, such as head, leaves nothing undone.
-    say("\n".join((str(demo), "", *done)))
+        say(f"Log:     {options.log}")
+    say(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
     return 0
 
 

@@ -9,7 +9,7 @@ from ipseval.estimators._card import ESTIMATORS_SHOWN, card, claim
 from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._dm import DirectMethod
 from ipseval.estimators._dr import DoublyRobust
-from ipseval.estimators._estimate import Estimate, estimate, estimate_of
+from ipseval.estimators._estimate import Estimate, estimate, estimate_of, independent_sums
 from ipseval.estimators._extent import Extent
 from ipseval.estimators._ips import Ips
 from ipseval.estimators._labels import (
@@ -70,6 +70,7 @@ __all__ = [
     "default_estimators",
     "estimate",
     "estimate_of",
+    "independent_sums",
     "plain_estimator",
     "resolve_estimator",
     "weighted_sample",

@@ -174,17 +174,17 @@ class Average(Estimator):
             return (f"{self.label} is identical to aoa here: every user has one positive",)
         return ()
 
-    def caution(self, counts: IntArray) -> str:
-        """Return why too few positives per user leave nothing to correct."""
+    def caution(self, counts: IntArray, unit: str = "user") -> str:
+        """Return why too few positives per user, or query, leave nothing to correct."""
         median = float(np.median(counts))
         if not self._by_user or median >= FEW_POSITIVES:
             return ""
-        detail = f"per-user {self.label} keeps a bias of order 1/(positives per user)"
+        detail = f"per-{unit} {self.label} keeps a bias of order 1/(positives per {unit})"
         if (counts == 1).all():
-            detail = f"every user has one positive, so {self.label} is identical to aoa"
+            detail = f"every {unit} has one positive, so {self.label} is identical to aoa"
         plural = "" if median == 1 else "s"
         return (
-            f"the median user has {median:g} test positive{plural}: {detail}. "
+            f"the median {unit} has {median:g} test positive{plural}: {detail}. "
             "Prefer snips-global or snips-pooled."
         )
 

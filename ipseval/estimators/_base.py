@@ -103,6 +103,9 @@ class Estimator(ABC):
         """Return log Σ|weight| over each user's terms where they multiply weights; None: they do not."""
         return None
 
-    def caution(self, counts: IntArray) -> str:
-        """Return why it needs more positives per user than `counts`, (n_users,), in words; else ""."""
+    def caution(self, counts: IntArray, unit: str = "user") -> str:
+        """Return why it needs more positives than `counts`, (n_users,), in words; else "".
+
+        `unit`: "user", or "query" where counts are of queries.
+        """
         return ""

@@ -107,8 +107,15 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     """
     scale, kind = sample.is_probability, sample.n_relevant_kind
     estimator.check(metric, is_probability=scale, n_relevant=kind)
-    sums, extent = estimator.sums(sample, metric), Extent.of(sample)
+    sums, extent = independent_sums(sample, metric, estimator), Extent.of(sample)
     return estimate_of(sums, metric, estimator, extent, is_probability=scale, n_relevant=kind)
+
+
+def independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> UserSums:
+    """Return the sums of `metric` by `estimator` over independent units: users, whatever their queries."""
+    sums = estimator.sums(sample, metric)
+    cluster = sample.ranked.cluster
+    return sums if cluster is None else sums.by_cluster(cluster)
 
 
 def estimate_of(
@@ -125,7 +132,7 @@ def estimate_of(
     one_each = extent.positives_per_user.size == 2
     said = list(estimator.notes(one_positive_each=one_each, n_relevant=n_relevant))
     if sums.n_undefined:
-        said.append(f"{counted(sums.n_undefined, 'user')} left out: the metric is undefined for them")
+        said.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
     if extent.n_without_propensity:
         said.append(f"{counted(extent.n_without_propensity, 'positive')} without a propensity left out")
     if np.isnan(sums.value()):

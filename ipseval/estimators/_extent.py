@@ -23,14 +23,33 @@ class Extent:
         Positives left out because they have none.
     n_left_out : int
         Users left out because some model has no list of them.
+    n_clusters : int
+        Where users are queries: how many persons with positives they belong to. 0: users are users.
     """
 
     positives_per_user: IntArray
     n_without_propensity: int = 0
     n_left_out: int = 0
+    n_clusters: int = 0
 
     def __repr__(self) -> str:
-        return f"Extent({counted(self.n_positives, 'positive')} of {counted(self.n_users, 'user')})"
+        return f"Extent({counted(self.n_positives, 'positive')} of {self.units})"
+
+    @property
+    def unit(self) -> str:
+        """What values are of, in a word: "user", or "query"."""
+        return "query" if self.n_clusters else "user"
+
+    @property
+    def unit_plural(self) -> str:
+        """The same of several: "users", or "queries"."""
+        return "queries" if self.n_clusters else "users"
+
+    @property
+    def units(self) -> str:
+        """How many users, or queries and users, have positives, in words."""
+        own = counted(self.n_users, self.unit)
+        return f"{own} of {counted(self.n_clusters, 'user')}" if self.n_clusters else own
 
     @classmethod
     def of(cls, sample: Sample) -> Extent:
@@ -39,7 +58,8 @@ class Extent:
         counts = np.bincount(ranked.counts, minlength=1)
         counts[0] = ranked.n_population - ranked.users.size
         n_out = 0 if ranked.left_out is None else int(ranked.left_out.sum())
-        return cls(counts, sample.n_without_propensity, n_out)
+        n_clusters = 0 if ranked.cluster is None else np.unique(ranked.cluster[ranked.users]).size
+        return cls(counts, sample.n_without_propensity, n_out, n_clusters)
 
     def merge(self, other: Extent) -> Extent:
         """Return the extent of the users of both."""

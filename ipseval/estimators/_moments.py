@@ -60,6 +60,7 @@ class Moments:
                 f"a metric is defined for other users under one recommender than under another (of {counts} "
                 "users); recommenders can be compared on the same users only."
             )
+        assert first.size is None  # queries of users are evaluated in one process
         ones = np.ones(first.n_users)
         columns = [
             column

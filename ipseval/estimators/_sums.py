@@ -16,9 +16,10 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class UserSums:
-    """Per-user sums from which an estimate and its uncertainty follow: R = (ΣN/ΣD) · (ΣV/n), or its root.
+    """Per-user sums from which an estimate and its uncertainty follow: R = (ΣN/ΣD) · (ΣV/ΣM), or its root.
 
-    Users are the independent units. Sums of x_u = (N_u, D_u, V_u) and of their products over users are all
+    Users are the independent units; where several queries of a user are evaluated, `by_cluster` adds them up
+    first. Sums of x_u = (N_u, D_u, V_u, M_u) and of their products over users are all
     that inference reads, and they add up over any partition of the users.
 
     Attributes
@@ -33,6 +34,8 @@ class UserSums:
         Users left out because the metric is undefined for them.
     root : bool
         Whether R is the square root of that, as for rmse.
+    size : (n,) float array or None
+        M_u, the number of queries of the user; None stands for 1.
     """
 
     users: IntArray
@@ -41,6 +44,7 @@ class UserSums:
     volume: FloatArray | None = None
     n_undefined: int = 0
     root: bool = False
+    size: FloatArray | None = None
 
     @classmethod
     def of(
@@ -78,12 +82,44 @@ class UserSums:
             return float("nan")
         ratio = float(self.numerator.sum()) / total
         ratio = float(np.sqrt(ratio)) if self.root else ratio
-        return ratio if self.volume is None else ratio * float(self.volume.mean())
+        return ratio * self._mean_volume()
+
+    def _mean_volume(self) -> float:
+        """Return ΣV/ΣM."""
+        if self.volume is None:
+            return 1.0
+        return float(self.volume.mean() if self.size is None else self.volume.sum() / self.size.sum())
+
+    def by_cluster(self, cluster: IntArray) -> UserSums:
+        """Return the sums of the users to whom queries belong, `cluster[q]` for query q.
+
+        R is the same. The queries of one user are not independent, so its error is that of their sums.
+
+        Examples
+        --------
+        >>> one_each = UserSums.of(np.array([0, 1, 2]), np.array([1.0, 0.0, 0.5]))
+        >>> sums = one_each.by_cluster(np.array([7, 4, 7]))
+        >>> sums.users, sums.numerator, sums.denominator, sums.value() == one_each.value()
+        (array([4, 7]), array([0. , 1.5]), array([1., 2.]), True)
+        """
+        users, place = np.unique(cluster[self.users], return_inverse=True)
+
+        def added(values: FloatArray | None) -> FloatArray:
+            return np.bincount(place, values, users.size).astype(np.float64)
+
+        return replace(
+            self,
+            users=users,
+            numerator=added(self.numerator),
+            denominator=added(self.denominator),
+            volume=None if self.volume is None else added(self.volume),
+            size=added(self.size),
+        )
 
     def influence(self) -> FloatArray:
         """Return ψ_u, (n,), with mean 0: R̂ − R ≈ mean ψ_u, so that SE² = Σψ²/(n(n − 1)).
 
-        For a ratio ψ_u = (N_u − R D_u)/D̄; the volume factor adds its own variation by the product rule. A
+        For a ratio ψ_u = (N_u − R D_u)/D̄; the volume factor V̄/M̄ adds that of its own by the product rule. A
         root divides it by 2R; at R = 0 it has no derivative, and ψ is NaN.
         """
         return self._psi
@@ -102,8 +138,9 @@ class UserSums:
             return np.asarray(psi / (2 * np.sqrt(ratio))) if ratio > 0 else np.full(self.n_users, np.nan)
         if self.volume is None:
             return np.asarray(psi)
-        mean_volume = self.volume.mean()
-        return np.asarray(psi * mean_volume + ratio * (self.volume - mean_volume))
+        mean_volume = self._mean_volume()
+        size = np.ones(self.n_users) if self.size is None else self.size
+        return np.asarray(psi * mean_volume + ratio * (self.volume - mean_volume * size) / size.mean())
 
     def standard_error(self) -> float:
         """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
@@ -131,16 +168,18 @@ class UserSums:
 
     def followed_by(self, other: UserSums, shift: int) -> UserSums:
         """Return the sums of these users and of others, whose codes begin `shift` later."""
-        volume = None
-        if self.volume is not None and other.volume is not None:
-            volume = np.concatenate([self.volume, other.volume])
+
+        def both(one: FloatArray | None, two: FloatArray | None) -> FloatArray | None:
+            return None if one is None or two is None else np.concatenate([one, two])
+
         return UserSums(
             np.concatenate([self.users, other.users + shift]),
             np.concatenate([self.numerator, other.numerator]),
             np.concatenate([self.denominator, other.denominator]),
-            volume,
+            both(self.volume, other.volume),
             self.n_undefined + other.n_undefined,
             self.root,
+            both(self.size, other.size),
         )
 
     def among(self, chosen: BoolArray) -> UserSums:
@@ -154,13 +193,14 @@ class UserSums:
         """Return the sums with `codes[u]` for user u, in ascending order."""
         users = codes[self.users]
         order = np.argsort(users)
-        volume = None if self.volume is None else self.volume[order]
+        volume, size = (None if one is None else one[order] for one in (self.volume, self.size))
         return replace(
             self,
             users=users[order],
             numerator=self.numerator[order],
             denominator=self.denominator[order],
             volume=volume,
+            size=size,
         )
 
     @cached_property

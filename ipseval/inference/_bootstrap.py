@@ -106,7 +106,7 @@ def bootstrap(
     rng: RngLike = None,
     n_threads: int = 2,
 ) -> Bootstrap:
-    """Return replicates of R = (ΣN/ΣD)(ΣV/n) over resampled users, for many estimates at once.
+    """Return replicates of R = (ΣN/ΣD)(ΣV/ΣM) over resampled users, for many estimates at once.
 
     One resample draws as many users as there are, with replacement; it is shared by all estimates, so that
     differences of columns are paired. The counts of a block of resamples, times the stacked sums of all
@@ -164,7 +164,8 @@ def leave_one_out(sums: UserSums) -> FloatArray:
         ratio = (sums.numerator.sum() - sums.numerator) / (sums.denominator.sum() - sums.denominator)
         if sums.volume is None:
             return np.asarray(np.sqrt(ratio) if sums.root else ratio)
-        return np.asarray(ratio * (sums.volume.sum() - sums.volume) / (n - 1))
+        size = np.ones(n) if sums.size is None else sums.size
+        return np.asarray(ratio * (sums.volume.sum() - sums.volume) / (size.sum() - size))
 
 
 def draw_counts(n_users: int, n_resamples: int, seed: list[int], block: int) -> FloatArray:
@@ -224,7 +225,7 @@ class _Stacked:
 
         for one in sums.values():
             rows = np.searchsorted(users, one.users)
-            entered = place(rows, np.ones(rows.size))
+            entered = place(rows, np.ones(rows.size) if one.size is None else one.size)
             volume = entered if one.volume is None else place(rows, one.volume)
             reads.append((place(rows, one.numerator), place(rows, one.denominator), volume, entered))
         numerator, denominator, volume_of, entered_of = np.array(reads).T

@@ -10,7 +10,7 @@ import pandas as pd
 from ipseval._checks import check_pairs, real_number
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, LinearForm, Sample
+from ipseval.estimators import Estimator, LinearForm, Sample, independent_sums
 from ipseval.inference._linear import LinearGroup, groups, keys_of, weights_or_ones
 from ipseval.metrics import Metric
 
@@ -77,7 +77,7 @@ def bounds(
             found.update(_group_bounds(group, weights, float(factor)))
     nan, why = float("nan"), "no bounds: not a weighted average of contributions"
     for model, metric, estimator in others:
-        value = estimator.sums(samples[model], metric).value()
+        value = independent_sums(samples[model], metric, estimator).value()
         for factor in factors:
             found[model, metric.label, estimator.label, float(factor)] = (value, nan, nan, why)
     keys = [(*key, float(factor)) for key in keys_of(samples, metrics, estimators) for factor in factors]

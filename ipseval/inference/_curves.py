@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy import sparse
 
 from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, Sample, estimate
+from ipseval.estimators import Estimator, Sample, estimate, independent_sums
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._linear import LinearGroup, groups
 from ipseval.metrics import Metric
 from ipseval.propensity import GammaChain, Propensity
+from ipseval.ranking import RankedPositives
 
 # Entries of one block of weights, γ × positives: 2 MB, so that a block stays in cache.
 BLOCK_ENTRIES = 262_144
@@ -96,7 +98,9 @@ class Curves:
             slopes[key] = np.full(gamma.size, np.nan if estimator.weighted else 0.0)
         for place, one in enumerate(gamma):
             for (model, metric, estimator), sample in self._other_samples(float(one)):
-                values[model, metric.label, estimator.label][place] = estimator.sums(sample, metric).value()
+                values[model, metric.label, estimator.label][place] = independent_sums(
+                    sample, metric, estimator
+                ).value()
         return values, slopes
 
     def standard_errors(self, gamma: FloatArray, values: Values) -> Values:
@@ -106,7 +110,7 @@ class Curves:
             estimates = np.column_stack([values[key] for key in group.keys])
             with one_blas_thread():
                 squares = self._squared_influence(group, gamma, estimates)
-            n = group.form.ranked.users.size
+            n = _Units.of(group.form.ranked).n
             error = np.sqrt(squares / (n * (n - 1.0))) if n > 1 else np.full(squares.shape, np.nan)
             errors.update(zip(group.keys, error.T, strict=True))
         for model, metric, estimator in self.others:
@@ -179,8 +183,10 @@ class Curves:
         return ratio, slope
 
     def _squared_influence(self, group: LinearGroup, gamma: FloatArray, estimates: FloatArray) -> FloatArray:
-        """Return Σψ² over users, (n_gamma, n_columns)."""
+        """Return Σψ² over the independent units, (n_gamma, n_columns)."""
         form = group.form
+        units = _Units.of(form.ranked)
+        added = np.zeros((estimates.shape[1], gamma.size, units.n)) if units.clustered else None
         n = form.ranked.users.size
         weights, _ = self._weights(gamma, form.weighted)
         mean_volume = 1.0 if form.volume is None else float(form.volume.mean())
@@ -202,8 +208,11 @@ class Curves:
                     psi = np.add.reduceat(w * (c - ratio[:, column, None]), starts, axis=1)
                 if form.volume is not None:
                     psi = psi * mean_volume + ratio[:, column, None] * (form.volume[users] - mean_volume)
-                squares[:, column] += np.einsum("gu,gu->g", psi, psi)
-        return squares
+                if added is None:
+                    squares[:, column] += np.einsum("gu,gu->g", psi, psi)
+                else:
+                    added[column] += units.added(psi, users)
+        return squares if added is None else np.einsum("cgu,cgu->gc", added, added)
 
     def _blocks(self, n_gamma: int) -> Iterator[tuple[slice, slice, IntArray, IntArray]]:
         """Yield users, their positives, where each begins in the block, and the user of each positive."""
@@ -225,3 +234,24 @@ class Curves:
         propensity = self.chain.at(gamma)[0][self.level]
         made = {name: one.under(propensity, self.is_probability) for name, one in self.samples.items()}
         return [(one, made[one[0]]) for one in self.others]
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """The independent units with positives: users, or those to whom queries belong."""
+
+    n: int
+    clustered: bool
+    place: IntArray
+
+    @classmethod
+    def of(cls, ranked: RankedPositives) -> _Units:
+        units, place = np.unique(ranked.unit(ranked.users), return_inverse=True)
+        return cls(units.size, ranked.cluster is not None, place)
+
+    def added(self, psi: FloatArray, users: slice) -> FloatArray:
+        """Return what influences (n_gamma, n_queries) of some queries add to those of units, (n_gamma, n)."""
+        place = self.place[users]
+        shape = (self.n, place.size)
+        belongs = sparse.csr_array((np.ones(place.size), (place, np.arange(place.size))), shape=shape)
+        return np.asarray(belongs @ psi.T).T * (self.n / self.place.size)

@@ -12,7 +12,7 @@ import numpy as np
 from ipseval._checks import as_generator, check_callable, check_positive_int
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import IdentificationWarning, InputError
-from ipseval.estimators import Estimator, Sample, UserSums, estimate
+from ipseval.estimators import Estimator, Sample, UserSums, estimate, independent_sums
 from ipseval.inference._bootstrap import Bootstrap, Key, blocks, draw_counts
 from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.interactions import Interactions
@@ -102,7 +102,7 @@ def bootstrap_refit(
     originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]
     parts = stacks(samples, metrics)
     seed = as_generator(rng).integers(2**63, size=2).tolist()
-    n_users = first.ranked.n_population
+    n_users = first.ranked.unit_ids.size
     rows = []
     for number, size in blocks(n_resamples, n_users):
         for counts in draw_counts(n_users, size, seed, number):
@@ -128,18 +128,18 @@ def _replicate(
     ranked = next(iter(samples.values())).ranked
     values = propensity.at(ranked.user, ranked.item)
     known = ~np.isnan(values)
-    if not counts[ranked.user[known]].any():
+    if not counts[ranked.unit(ranked.user[known])].any():
         return dict.fromkeys(keys_of(samples, metrics, estimators), float("nan"))
     now = {name: one.under(values, propensity.is_probability) for name, one in samples.items()}
     first = next(iter(now.values()))
     linear, others = groups(now, metrics, estimators, parts if known.all() else None)
     result: dict[Key, float] = {}
-    times = counts[first.ranked.users]
+    times = counts[first.ranked.unit(first.ranked.users)]
     for group in linear:
         estimates = group.form.coefficients(first.weights, times) @ group.contributions
         result.update(zip(group.keys, estimates.tolist(), strict=True))
     for model, metric, estimator in others:
-        sums = estimator.sums(now[model], metric)
+        sums = independent_sums(now[model], metric, estimator)
         result[model, metric.label, estimator.label] = resampled_value(sums, counts)
     return result
 
@@ -152,7 +152,9 @@ def resampled_value(sums: UserSums, counts: FloatArray) -> float:
         return float("nan")
     ratio = float(times @ sums.numerator) / denominator
     ratio = float(np.sqrt(ratio)) if sums.root else ratio
-    return ratio if sums.volume is None else ratio * float(times @ sums.volume) / float(times.sum())
+    if sums.volume is None:
+        return ratio
+    return ratio * float(times @ sums.volume) / float(times.sum() if sums.size is None else times @ sums.size)
 
 
 def _checked(propensity: Propensity, sample: Sample) -> Propensity:

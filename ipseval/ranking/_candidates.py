@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from ipseval._checks import examples, warn_user
+from ipseval._columns import frame_columns
 from ipseval._types import BoolArray, IntArray, readonly
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions, encode
@@ -125,12 +125,3 @@ def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
         gain=None if targets.gain is None else targets.gain[keep],
         n_not_candidates=targets.n_not_candidates + n_dropped,
     )
-
-
-def frame_columns(frame: Any) -> set[str]:
-    """Return the column names of a data frame that narwhals reads, none for anything else."""
-    try:
-        table: Any = nw.from_native(frame)
-        return set(table.collect_schema().names() if isinstance(table, nw.LazyFrame) else table.columns)
-    except (TypeError, AttributeError, nw.exceptions.NarwhalsError):  # such as columns of one name
-        return set()

@@ -18,7 +18,7 @@ from ipseval.errors import InputError
 from ipseval.ranking._sampling import PER_DRAW, PER_POSITIVE, Sampling
 
 FORMAT = 1
-ARRAYS = ("user_ids", "item_ids", "candidates_by_user", "list_length", "left_out")
+ARRAYS = ("user_ids", "item_ids", "cluster_ids", "candidates_by_user", "list_length", "left_out", "cluster")
 SAMPLING_OPTIONS = ("n_sampled", "replacement", "uniform", "pool")
 COUNTS = ("n_above", "n_tied", "n_candidates")
 
@@ -54,7 +54,8 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
     }
     metadata = {b"ipseval": json.dumps(about).encode()}
     for name in about["dtypes"]:
-        values = ids[name[:4]] if name.endswith("_ids") else pyarrow.array(packed[name].ravel())
+        known = ids.get(name.removesuffix("_ids"))
+        values = pyarrow.array(packed[name].ravel(), from_pandas=False) if known is None else known
         metadata[f"ipseval.{name}".encode()] = _packed(pyarrow, values)
     table = pyarrow.table(columns).replace_schema_metadata(metadata)
     with writing(path) as stream:

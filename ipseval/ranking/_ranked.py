@@ -14,13 +14,12 @@ from ipseval._checks import check_finite, check_mask, check_positive_int
 from ipseval._counts import Count
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.ranking._kept import TopLists
 from ipseval.ranking._order import counted_above
 from ipseval.ranking._parquet import read, write
 from ipseval.ranking._sampling import Sampling
 
 PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
-PER_USER = ("candidates_by_user", "list_length", "left_out")
+PER_USER = ("candidates_by_user", "list_length", "left_out", "cluster")
 MINUS_TRAINING = " minus the user's training items"
 ALL_ITEMS = f"all items{MINUS_TRAINING}"
 
@@ -59,10 +58,13 @@ class RankedPositives:
     list_length : (n_users,) int array or None
         With top-K lists: the length of each user's list, 0 for a user without one. Ranks up to it are exact;
         what follows is padded with misses. None: unknown, or no lists.
-    top : TopLists or None
-        The first k candidates of each user with positives, where `top_k` asked for them.
     left_out : (n_users,) bool array or None
         Users that are no part of the population, as they have no list by some model of the comparison.
+    cluster : (n_users,) int array or None
+        Where the users of these ranks are queries: whose query each is, a code of `cluster_ids`. Queries of
+        one person are not independent, so errors are those of sums over them. None: users are independent.
+    cluster_ids : array or None
+        The universe of those persons.
     counted : tuple of Count
         With top-K lists: what of them was read, left out and kept.
 
@@ -88,11 +90,12 @@ class RankedPositives:
     sampling: Sampling | None = None
     list_length: IntArray | None = None
     left_out: BoolArray | None = None
-    top: TopLists | None = None
     counted: tuple[Count, ...] = ()
+    cluster: IntArray | None = None
+    cluster_ids: AnyArray | None = None
 
     def __post_init__(self) -> None:
-        for name in (*PER_POSITIVE, *PER_USER, "user_ids", "item_ids"):
+        for name in (*PER_POSITIVE, *PER_USER, "user_ids", "item_ids", "cluster_ids"):
             given = getattr(self, name)
             if given is not None:
                 # What cannot be written to is shared, as it flows from one value to the next.
@@ -158,6 +161,15 @@ class RankedPositives:
     def n_population(self) -> int:
         """Number of users in the universe, with or without positives."""
         return int(self.user_ids.size)
+
+    @property
+    def unit_ids(self) -> AnyArray:
+        """Ids of the independent units: of the users, or of those whose queries these are."""
+        return self.user_ids if self.cluster_ids is None else self.cluster_ids
+
+    def unit(self, user: IntArray) -> IntArray:
+        """Return the codes of the independent units to which users, or queries, belong."""
+        return user if self.cluster is None else self.cluster[user]
 
     @property
     def n_users_missing(self) -> int:
@@ -314,8 +326,13 @@ def check_ranks(ranked: RankedPositives) -> None:
         if array.shape != shape:
             what = "user" if shape == (size,) else "user_ids"
             raise InputError(f"{name} must have shape {shape} like {what}; got {array.shape}.")
-    for name, end in (("user", n_users), ("item", ranked.item_ids.size)):
+    if (ranked.cluster is None) != (ranked.cluster_ids is None):
+        raise InputError("cluster and cluster_ids go together.")
+    ends = {"user": n_users, "item": ranked.item_ids.size, "cluster": ranked.unit_ids.size}
+    for name, end in ends.items():
         codes = getattr(ranked, name)
+        if codes is None:
+            continue
         n_bad = int(((codes < 0) | (codes >= end)).sum())
         if n_bad:
             raise InputError(f"{name} must hold codes from 0 to {end - 1}; {n_bad:,} of {size:,} are not.")

@@ -54,6 +54,8 @@ def segment(
     if simultaneous is not None:
         check_choice("simultaneous", simultaneous, SIMULTANEOUS)
     first = next(iter(samples_of(evaluation).values())).ranked
+    if first.cluster is not None:
+        raise InputError("groups of queries of users have no errors yet; evaluate a part of the slates.")
     groups = resolve(by, first.user_ids, first.item_ids, counts or training_of(evaluation))
     return {one.name: _segments(evaluation, one, simultaneous, rng) for one in groups}
 

@@ -37,8 +37,6 @@ RESULTS = {
     "SlidingSplits", "Leakage",
     "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
     "Rewarded", "RewardedMetric", "FittedRewards", "ShownData",
-    "Segments", "SegmentCell", "Decomposition", "Groups", "Grouping", "Parts", "TrainingCounts", "ExposureCurve",
-    *("OnlineAgreement", "WindowEvaluation"),
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster
@@ -56,9 +54,8 @@ LEFT_OUT = {
         "UserSums.of",
         "notes",
         "estimate_of",
+        "independent_sums",
         "Moments.of",
-        "Moments.of_columns",
-        "Decomposition.of",
     ),
 }
 OBJECTS = (
@@ -71,6 +68,7 @@ OBJECTS = (
     "ranked",
     "world",
     "study",
+    "slates",
 )  # methods
 SECONDS = 20
 # A request for that much work is what it says.

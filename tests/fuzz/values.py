@@ -41,10 +41,36 @@ def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "Lists.source": lists,
         "read_lists.path": folder / "lists.csv",
         "Problem.what": "3 rows repeat",
-        "user_groups.source": dict.fromkeys(USERS, "web"),
-        "item_groups.source": dict.fromkeys(ITEMS, "old"),
-        "Evaluation.by.by": "activity",
         "read_attributes.source": frame.drop_duplicates("item")[["item", "value"]],
+    }
+
+
+def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    listed = frame.assign(query=frame["user"], label=(frame["value"] > 3).astype(int), score=frame["value"])
+    listed = listed.assign(position=listed.groupby("query").cumcount() + 1, propensity=0.5)
+    slates = ipseval.Slates.from_frame(listed)
+    texts = {"mind": "1\tu\tnow\t\tN1-1 N2-0\n", "qrels": "q 0 d 1\n", "run": "q Q0 d 1 2.5 tag\n"}
+    for name, text in {**texts, "triples": "a\tr\tb\t1\n"}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    names = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", "position", "propensity")
+    return {
+        **{f"Slates.{name}": getattr(slates, name) for name in names},
+        "slates": slates,
+        "Slates.from_frame.frame": listed,
+        "Slates.from_frame.query": "query",
+        "Slates.from_frame.item": "item",
+        "Slates.from_frame.label": "label",
+        "Slates.from_log.log": ipseval.ExposureLog.from_frame(
+            listed.assign(clicked=listed["label"]), query="query"
+        ),
+        "by_position": [1.0, 0.5, 0.4, 0.3, 0.2],
+        "rank_slates.scores": np.arange(len(listed), dtype=float),
+        "evaluate_slates.models": {"a": np.arange(len(listed), dtype=float)},
+        "read_mind.path": folder / "mind",
+        "read_trec.qrels": folder / "qrels",
+        "read_trec.runs": {"a": folder / "run"},
+        "read_triples.path": folder / "triples",
+        "of_positives.values": np.full(int(slates.is_positive.sum()), 0.5),
     }
 
 
@@ -90,7 +116,7 @@ def right(folder: Path) -> dict[str, Any]:
     frame.to_csv(folder / "log.csv", index=False)
     study_file.write_text(STUDY)
     return {
-        "correction": correction.correct_path(corrected), **read_values(frame, folder),
+        "correction": correction.correct_path(corrected), **read_values(frame, folder), **slate_values(frame, folder),
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
@@ -125,7 +151,7 @@ def right(folder: Path) -> dict[str, Any]:
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
         "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
-        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
+        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
         "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
         **{f"{room}.{name}": value for room in ("estimate", "claim") for name, value in {"metric": metric, "estimator": estimator}.items()},
         **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "tipping_factors", "diagnostics_by_estimator")
@@ -155,16 +181,14 @@ def right(folder: Path) -> dict[str, Any]:
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
-        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
+        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(),
     }  # fmt: skip
 
 
-def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
+def time_values() -> dict[str, Any]:
     """Return what is given to what is about time, tuning and traits."""
     names = list("abcd")
-    measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
-        "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
         "regress_on_traits.agreement": dict(zip(names, [0.1, 0.4, 0.2, 0.3], strict=True)),
         "regress_on_traits.traits": pd.DataFrame({"density": [0.1, 0.2, 0.3, 0.5]}, index=names),

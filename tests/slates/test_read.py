@@ -1,0 +1,135 @@
+"""Files of impressions, runs with judgements, and triples: layouts made here, read and evaluated."""
+
+from __future__ import annotations
+
+import gzip
+
+import pandas as pd
+import pytest
+
+from ipseval.errors import DataWarning, InputError
+from ipseval.slates import evaluate_slates, read_mind, read_trec, read_triples
+
+MIND = (
+    "1\tU87243\t11/10/2019 11:30:54 AM\tN8668 N39081\tN78206-0 N26368-1 N7578-0\n"
+    "2\tU598644\t11/12/2019 1:45:29 PM\t\tN47996-0 N82719-1\n"
+    "5\tU87243\t11/13/2019 9:29:08 AM\tN8668 N39081 N26368\tN1-1 N2-1\n"
+)
+QRELS = "q1 0 d1 1\nq1 0 d2 0\nq1 0 d3 2\nq2 0 d1 1\nq3 0 d9 1\nq2 0 d5 -2\n"
+RUN = (
+    "q1 Q0 d2 1 9.5 bm25\nq1 Q0 d1 2 8.0 bm25\nq1 Q0 d7 3 7.5 bm25\nq2 Q0 d1 1 3.0 bm25\nq4 Q0 d1 1 1 bm25\n"
+)
+MARCO = "q1\td1\t1\nq1\td3\t2\nq2\td4\t1\n"
+TRIPLES = (
+    "paris\tcapital of\tfrance\t1\t0.8\nparis\tcapital of\tspain\t-1\t0.9\nparis\tcapital of\titaly\t0\t0.1\n"
+    "rome\tcapital of\titaly\t1\t0.7\nrome\tcapital of\tspain\t-1\t0.2\n"
+)
+
+
+def test_impressions_in_the_layout_of_mind(tmp_path):
+    path = tmp_path / "behaviors.tsv"
+    path.write_text(MIND)
+    frame = read_mind(path)
+    assert list(frame.columns) == ["query", "user", "item", "label", "position", "time", "history"]
+    assert frame["query"].tolist() == ["1"] * 3 + ["2"] * 2 + ["5"] * 2
+    assert frame["item"].tolist()[:3] == ["N78206", "N26368", "N7578"]
+    assert frame["label"].tolist() == [0, 1, 0, 0, 1, 1, 1]
+    assert frame["position"].tolist() == [1, 2, 3, 1, 2, 1, 2]
+    assert frame["history"].tolist()[0] == "N8668 N39081"
+    found = evaluate_slates(
+        {"as shown": -frame["position"]}, frame, metrics=["rr", "auc"], estimators=["aoa"]
+    )
+    # Ranks 2 of 3, 2 of 2, and two positives alone, which have no auc.
+    assert found.estimate("as shown", "rr", "aoa").value == (1 / 2 + 1 / 2 + 1) / 3
+    assert found.estimate("as shown", "auc", "aoa").value == (1 / 2 + 0) / 2
+    assert found.estimate("as shown", "rr", "aoa").sums.n_users == 2
+    with gzip.open(tmp_path / "behaviors.tsv.gz", "wt") as stream:
+        stream.write(MIND)
+    pd.testing.assert_frame_equal(read_mind(tmp_path / "behaviors.tsv.gz"), frame)
+
+
+@pytest.mark.filterwarnings("ignore:every list of")
+def test_runs_and_judgements_in_the_layouts_of_trec_and_ms_marco(tmp_path):
+    for name, text in (("qrels", QRELS), ("bm25", RUN), ("marco", MARCO)):
+        (tmp_path / name).write_text(text)
+    with pytest.warns(DataWarning) as caught:
+        pool, scores = read_trec(tmp_path / "qrels", {name: tmp_path / name for name in ("bm25", "marco")})
+    assert [str(one.message) for one in caught] == [
+        "left out: 1 query that no run has ('q3').",
+        "left out: 1 query that nobody judged ('q4').",
+    ]
+    assert pool.to_numpy().tolist() == [
+        *(["q1", "d1", 1.0], ["q1", "d2", 0.0], ["q1", "d3", 2.0], ["q1", "d7", 0.0]),
+        *(["q2", "d1", 1.0], ["q2", "d4", 0.0], ["q2", "d5", 0.0]),
+    ]
+    assert scores["marco"].to_numpy().tolist() == [["q1", "d1", -1], ["q1", "d3", -2], ["q2", "d4", -1]]
+    options = {"unscored": "miss", "estimators": ["aoa"]}
+    found = evaluate_slates(scores, pool, metrics=["mrr@10", "recall@2", "recall@10"], **options)
+    values = found.frame.set_index(["metric", "model"])["estimate"]
+    assert values["rr@10", "bm25"] == (1 / 2 + 1) / 2
+    assert values["rr@10", "marco"] == (1 + 0) / 2  # q2: the only item retrieved is not relevant
+    assert values["recall@2", "bm25"] == (1 / 2 + 1) / 2
+    assert values["recall@10", "marco"] == (1 + 0) / 2
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    judged = {
+        q: {i: int(g) for i, g in zip(one["item"], one["label"], strict=True)}
+        for q, one in pool.groupby("query")
+    }
+    for name, run in scores.items():
+        lists = {q: dict(zip(one["item"], one["score"], strict=True)) for q, one in run.groupby("query")}
+        theirs = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank", "ndcg_cut_10"}).evaluate(lists)
+        for ours, measure in (("rr@10", "recip_rank"), ("ndcg(gain=linear)@10", "ndcg_cut_10")):
+            got = evaluate_slates({name: run}, pool, metrics=[ours], **options).per_user(name, ours, "aoa")
+            assert got.to_dict() == pytest.approx({q: one[measure] for q, one in theirs.items()}, abs=1e-12)
+
+
+def test_triples_with_given_negatives(tmp_path):
+    path = tmp_path / "test.txt"
+    path.write_text(TRIPLES)
+    frame = read_triples(path)
+    assert frame["query"].unique().tolist() == ["paris|capital of|?", "rome|capital of|?"]
+    assert frame["item"].tolist() == ["france", "spain", "italy", "italy", "spain"]
+    assert frame["label"].tolist() == [1, 0, 0, 1, 0]
+    found = evaluate_slates({"model": frame}, metrics=["mrr", "hits@1"])
+    assert found.frame["estimate"].tolist() == [0.75, 0.5]
+    heads = read_triples(path, predict="head")
+    assert heads["query"].tolist()[:2] == ["?|capital of|france", "?|capital of|spain"]
+    assert heads["item"].tolist() == ["paris"] * 3 + ["rome"] * 2
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "words"),
+    [
+        (read_mind, MIND.replace("N2-1", "N2"), r"line 3: 1 of 7 items have no label.*item-1 or item-0"),
+        (read_mind, "1\tU1\tnow\tN1-1\n", "has 4 columns; expected impression id, user, time"),
+        (read_mind, "", "cannot be read as a table"),
+        (read_triples, TRIPLES.replace("\t", ","), "has 1 column; expected head, relation, tail, label"),
+        (read_triples, TRIPLES.replace("-1", "2"), "2 of 5 labels are not 1, 0 or -1"),
+        (read_triples, TRIPLES.replace("0.8", "high"), r"line 1: 'high' is no score; 1 of 5 lines"),
+    ],
+)
+def test_files_of_another_layout_are_refused_in_words(read, text: str, words: str, tmp_path):
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words):
+        read(path)
+
+
+def test_runs_of_another_layout_are_refused_in_words(tmp_path):
+    for name, text in (("qrels", QRELS), ("run", RUN)):
+        (tmp_path / name).write_text(text)
+    cases = [
+        ("qrels", "q1 d1 1\n", "has 3 columns; expected query, iteration, item, relevance"),
+        ("qrels", "q1 0 d1 yes\n", "line 1: 'yes' is no relevance"),
+        ("qrels", "q9 0 d1 1\n", "no query of the runs is judged"),
+        ("run", "q1 d1\n", "has 2 columns; expected query, Q0, item, rank, score, tag"),
+        ("run", RUN + "q1 Q0 d2 4 1.0 bm25\n", "1 line repeat an item of a query.*line 6"),
+    ]
+    for name, text, words in cases:
+        other = tmp_path / f"other {name}"
+        other.write_text(text)
+        paths = {"qrels": tmp_path / "qrels", "run": tmp_path / "run"} | {name: other}
+        with pytest.raises(InputError, match=words):
+            read_trec(paths["qrels"], {"run": paths["run"]})
+    with pytest.raises(InputError, match="is no file"):
+        read_mind(tmp_path / "missing.tsv")
