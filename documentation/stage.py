@@ -41,7 +41,7 @@ def to_page(path: Path) -> Path:
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(source)
+            parts.append(source.replace("](../docs/", "](../"))  # notebooks stand inside docs/ then
             continue
         parts.append(f"```python\n{source}\n```")
         for output in cell["outputs"]:

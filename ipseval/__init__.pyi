@@ -10,6 +10,7 @@ from ipseval import errors as errors
 from ipseval import estimators as estimators
 from ipseval import inference as inference
 from ipseval import metrics as metrics
+from ipseval import online as online
 from ipseval import plots as plots
 from ipseval import propensity as propensity
 from ipseval import protocols as protocols
@@ -20,6 +21,7 @@ from ipseval import simulation as simulation
 from ipseval import slates as slates
 from ipseval import testing as testing
 from ipseval import validation as validation
+from ipseval import windows as windows
 from ipseval._compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
 from ipseval.agreement import order_agreement as order_agreement
@@ -38,6 +40,7 @@ from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks
 from ipseval.exposure_log import ExposureLog as ExposureLog
 from ipseval.interactions import Interactions as Interactions
+from ipseval.online import online_agreement as online_agreement
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
 from ipseval.propensity import DirectPropensity as DirectPropensity
 from ipseval.propensity import ExaminationModel as ExaminationModel
@@ -80,3 +83,4 @@ from ipseval.splits import split_random as split_random
 from ipseval.splits import split_sliding as split_sliding
 from ipseval.splits import split_temporal as split_temporal
 from ipseval.validation import validate as validate
+from ipseval.windows import evaluate_windows as evaluate_windows

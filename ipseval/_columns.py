@@ -69,7 +69,8 @@ def to_numbers(values: AnyArray, name: str) -> AnyArray:
     if values.dtype.kind == "M":
         numbers: AnyArray = values.astype("datetime64[ns]")
         coarse = values.dtype in ("datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]")
-        tried = values[[values.argmin(), values.argmax()]] if coarse and values.size else values
+        ticks = values.view(np.int64) if coarse else values  # several times faster to compare
+        tried = values[[ticks.argmin(), ticks.argmax()]] if coarse and values.size else values
         lost = tried.astype("datetime64[ns]").astype(values.dtype) != tried  # from 2262 on nanoseconds wrap
         lost = numbers.astype(values.dtype) != values if lost.any() else lost
         advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead"
@@ -86,4 +87,4 @@ def to_numbers(values: AnyArray, name: str) -> AnyArray:
             f"{int(lost.sum())} of {values.size} entries of {name} cannot be kept as they are "
             f"(first: {examples(values[lost][:1])}). {advice}."
         )
-    return numbers.astype(np.int64) if values.dtype.kind == "M" else numbers
+    return numbers.view(np.int64) if values.dtype.kind == "M" else numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,19 +75,20 @@ def dropout(train: Interactions, *, share: float) -> Scores:
 
 
 TUNED = {
-    "item-kNN": Tuned(item_knn, {"n_neighbors": [5, 10, 20, 50, 100, 300]}, budget=4),
-    "user-kNN": Tuned(user_knn, {"n_neighbors": [10, 20, 40, 80, 160, 320]}, budget=4),
-    "EASE": Tuned(ease, {"regularization": [5.0, 20.0, 80.0, 320.0, 1280.0, 5120.0]}, budget=4),
-    "PureSVD": Tuned(pure_svd, {"n_factors": [2, 4, 8, 16, 32, 64]}, budget=4),
-    "RP3beta": Tuned(walk, {"beta": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}, budget=4),
-    "DLAE": Tuned(dropout, {"share": [0.05, 0.15, 0.3, 0.5, 0.7, 0.9]}, budget=4),
+    "item-kNN": Tuned(item_knn, {"n_neighbors": [5, 15, 50, 100, 300]}, budget=3),
+    "user-kNN": Tuned(user_knn, {"n_neighbors": [10, 30, 80, 160, 320]}, budget=3),
+    "EASE": Tuned(ease, {"regularization": [5.0, 30.0, 200.0, 1000.0, 5000.0]}, budget=3),
+    "PureSVD": Tuned(pure_svd, {"n_factors": [2, 5, 12, 30, 64]}, budget=3),
+    "RP3beta": Tuned(walk, {"beta": [0.0, 0.25, 0.5, 0.75, 1.0]}, budget=3),
+    "DLAE": Tuned(dropout, {"share": [0.05, 0.2, 0.4, 0.65, 0.9]}, budget=3),
 }
-# What a library would do if nobody looked: middling values, the same on every log.
+# Middling values, the same on every log: what one would take without looking.
 DEFAULTS = {
     "item-kNN": {"n_neighbors": 100},
     "user-kNN": {"n_neighbors": 80},
-    "EASE": {"regularization": 320.0},
+    "EASE": {"regularization": 200.0},
     "PureSVD": {"n_factors": 64},
-    "RP3beta": {"beta": 0.6},
-    "DLAE": {"share": 0.3},
+    "RP3beta": {"beta": 0.5},
+    "DLAE": {"share": 0.4},
 }
+UNTUNED = {name: replace(one, default=DEFAULTS[name]).untuned for name, one in TUNED.items()}

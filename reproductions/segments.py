@@ -25,7 +25,7 @@ from ipseval.segments._build import build_segments
 from ipseval.segments._family import Simultaneous, family_level
 from ipseval.segments._sums import CellSums, SegmentSums, _of_items, power_sums
 
-SEED, N_USERS, N_ITEMS, N_DATA_SETS = 20261123, 20_000, 400, 4_000
+SEED, N_USERS, N_ITEMS, N_DATA_SETS = 20261124, 20_000, 400, 4_000
 SIZES = {2: 400, 5: 1_000, 20: 3_000}
 METRICS, ESTIMATORS = ("recall@10", "ndcg@10"), ("aoa", "snips-global")
 

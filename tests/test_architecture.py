@@ -47,11 +47,7 @@ LEVELS = {
     "adapters": 3,
     "estimators": 5,
     "simulation": 5,
-    "_requests": 6,
-    "inference": 6,
-    "_provenance": 6,
-    "_differences": 6,
-    "_frame": 6,
+    **dict.fromkeys(("_requests", "inference", "_provenance", "_differences", "_frame"), 6),
     "_logistic": 1,
     "_missing": 4,
     "_reduction": 6,
@@ -61,7 +57,7 @@ LEVELS = {
     "_evaluation": 7,
     "_results": 7,
     "evaluation": 7,
-    "ratings": 8,
+    **dict.fromkeys(("ratings", "online", "windows"), 8),
     "correction": 7,
     "sampled_metrics": 5,
     **dict.fromkeys(("slates", "validation", "protocols", "distributed", "testing", "demo"), 10),
@@ -119,7 +115,7 @@ THIRD_PARTY = {
     "reading._columns": {"pyarrow"},
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
-    "ranking._kernels_numba": {"numba"},
+    "ranking._compiled": {"numba"},
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
@@ -136,7 +132,7 @@ THIRD_PARTY = {
     "_evaluation": {"pandas"},
     "evaluation": {"tqdm"},
     "ratings": {"pandas"},
-    "correction": {"pandas", "scipy"},
+    **{name: {"pandas", "scipy"} for name in ("correction", "online", "windows")},
     "sampled_metrics": {"scipy"},
     "sampled_metrics._study": {"pandas"},
     "segments": {"pandas", "scipy"},
@@ -164,7 +160,7 @@ OPTIONAL = [
 ]
 # Files made of numba or matplotlib code, and the plugin that pytest loads: they may import it at the top, as
 # they are themselves imported only where it is used.
-KERNELS = {"ranking._kernels_numba", "plots", "pytest_plugin"}
+KERNELS = {"ranking._compiled", "plots", "pytest_plugin"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

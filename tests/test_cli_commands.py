@@ -111,6 +111,10 @@ SUCCESS = {
     ],
     "examination": ["fit", "examination", "impressions.parquet", "--out", "curve.csv"],
     "correction": ["fit", "correction", "log.csv", *FAST, "--format", "csv"],
+    "correction from all ratings": [
+        *("fit", "correction", "log.csv", "--threshold", "4", "--interactions", "log.csv", *FAST),
+    ],
+    "random exposure": ["evaluate", "log.csv", "--exposure", "shown.csv:threshold=4", *FAST],
     "plan": ["plan", "log.csv", "--positive-share", "0.1", "--n-users", "50", "--n-items", "5", *FAST],
     "metrics": ["metrics", "recall@5"],
     "doctor": ["doctor"],
@@ -253,6 +257,7 @@ OTHERWISE = {
     "evaluate": {
         "models": "--model", "split": "LOG, --split, --train, --test", "rng": "--seed",
         "progress": "--quiet", "compute": "--threads, --memory, --engine",
+        "rewards": "impressions of the test period and a reward model, made in Python",
     },
     "read": {
         "source": "LOG", "propensity": "--propensity-column", "missing": "--incomplete",

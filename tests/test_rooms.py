@@ -12,6 +12,7 @@ from tests.test_architecture import below_package, layer, own_imports, own_modul
 # private module of the top level, such as _checks or _requests, which every room above it may use.
 OUTER = {
     *("protocols", "sampled_metrics", "distributed", "simulation", "validation", "correction", "datasets"),
+    *("online", "windows"),
     *("adapters", "agreement", "testing", "plots", "report", "demo", "cli", "slates"),
 }
 

@@ -45,13 +45,13 @@ def test_a_notebook_becomes_a_page_with_code_outputs_and_pictures(tmp_path):
         {"output_type": "display_data", "data": {"image/png": "aGVsbG8=", "text/plain": ["<Figure>"]}},
     ]
     cells = [
-        {"cell_type": "markdown", "source": ["# 1 · Title"]},
+        {"cell_type": "markdown", "source": ["# 1 · Title, [more](../docs/a.md)"]},
         {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": outputs},
     ]
     (tmp_path / "01-a.ipynb").write_text(json.dumps({"cells": cells}))
     page = to_page(tmp_path / "01-a.ipynb").read_text()
     assert page == (
-        "# 1 · Title\n\n```python\nx = 1\nx\n```\n\n```text\nprinted\n```\n\n"
+        "# 1 · Title, [more](../a.md)\n\n```python\nx = 1\nx\n```\n\n```text\nprinted\n```\n\n"
         '<div class="output">\n<table>\n<tr><td>1</td></tr></table>\n</div>\n\n'
         "![a picture of what the cell above draws](01-a-1.png)\n"
     )

@@ -37,18 +37,19 @@ def _run(options: argparse.Namespace) -> int:
     for path in filter(None, (picture, options.html, options.log)):
         writable(path)
     demo = run_demo(rng=options.seed, progress=False if options.quiet else None)
-    say(demo)
-    sys.stdout.flush()
+    done = []
     if picture:
         plot_demo(demo, picture)
-        say(f"\nPicture: {picture}")
+        done.append(f"Picture: {picture}")
     if options.html:
         demo.to_html(options.html)
-        say(f"Page:    {options.html}")
+        done.append(f"Page:    {options.html}")
     if options.log:
         write_table(demo.log, options.log)
-        say(f"Log:     {options.log}")
-    say(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
+        done.append(f"Log:     {options.log}")
+    done.append(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
+    # At once, after all files: a reader that takes one line, such as head, leaves nothing undone.
+    say("\n".join((str(demo), "", *done)))
     return 0
 
 

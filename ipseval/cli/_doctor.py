@@ -25,6 +25,7 @@ EXTRAS = {
     "dask": ("dask", "dask", "evaluates on a cluster"),
     "duckdb": ("duckdb", "duckdb", "reads DuckDB relations"),
     "spark": ("pyspark", "pyspark", "evaluates on Spark"),
+    "rewards": ("sklearn", "scikit-learn", "fits reward models by boosting"),
     "completion": ("argcomplete", "argcomplete", "completes commands in the shell"),
 }
 

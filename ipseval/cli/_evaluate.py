@@ -10,6 +10,7 @@ from ipseval.cli._command import Command
 from ipseval.cli._inputs import (
     column_of,
     compute_options,
+    exposure_of,
     groups_of,
     labels,
     models_of,
@@ -44,6 +45,7 @@ def _run(options: argparse.Namespace) -> int:
         models_of(options, split),
         split,
         propensity=propensity_of(options, split, work.exposures),
+        exposure=exposure_of(options, split),
         metrics=labels(options.metrics) or [],
         estimators=labels(options.estimators),
         candidates=_candidates(options),

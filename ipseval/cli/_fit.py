@@ -12,10 +12,12 @@ from ipseval.cli._inputs import (
     compute_options,
     examination_of,
     exposure_of,
+    interactions_of,
     labels,
     models_of,
     propensity_of,
     read_log,
+    universe_of,
     work_of,
 )
 from ipseval.cli._output import TABLES, check_out, deliver, write_table
@@ -30,12 +32,19 @@ def _add(parser: argparse.ArgumentParser) -> None:
     )
     _options.add_log(parser)
     _options.add_propensity(parser)
+    add_interactions(parser)
     _options.add_split(parser)
     _options.add_models(parser)
     _options.add_metrics(parser, "recall@10,mean_dcg@10")
     _options.add_compute(parser)
     _options.add_output(parser)
     _options.add_config(parser)
+
+
+def add_interactions(parser: argparse.ArgumentParser) -> None:
+    """Add what a correction may read beside the positives."""
+    words = "of a correction: every pair of the log, liked or not, such as all ratings"
+    parser.add_argument("--interactions", metavar="FILE", help=words)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -47,7 +56,7 @@ def _propensity(options: argparse.Namespace) -> int:
     from ipseval.exposure_log import ExposureLog
 
     _check_tables(options)
-    read = read_log(options.log, options)
+    read = read_log(options.log, options, **universe_of(options))
     exposures = read if isinstance(read, ExposureLog) else None
     log = read.positives if isinstance(read, ExposureLog) else read
     model = propensity_of(options, log, exposures)
@@ -64,7 +73,7 @@ def _examination(options: argparse.Namespace) -> int:
     from ipseval.report import Table, Tables, to_text
 
     _check_tables(options)
-    log = read_log(options.log, options)
+    log = read_log(options.log, options, **universe_of(options))
     if not isinstance(log, ExposureLog):
         raise InputError("fit examination needs impressions: name the column of clicks by --clicked.")
     if options.examination is None:
@@ -120,6 +129,7 @@ def correction_of(options: argparse.Namespace) -> Any:
         models_of(options, split),
         split,
         exposure=exposure_of(options, split),
+        interactions=interactions_of(options, split),
         metrics=labels(options.metrics) or [],
         missing=options.missing,
         ties=options.ties,

@@ -52,8 +52,8 @@ def compute_options(options: argparse.Namespace) -> Any:
     return ComputeOptions(n_threads=options.threads, max_memory=options.memory, engine=options.engine)
 
 
-def read_log(entry: str, options: argparse.Namespace, *, universe: bool = True) -> Interactions | ExposureLog:
-    """Return the interactions or impressions of a file, read as the options say."""
+def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interactions | ExposureLog:
+    """Return the interactions or impressions of a file, read as the options say; `ids` are the universe."""
     from ipseval.reading import read
 
     spec = spec_of(entry, (*COLUMNS, *READ, *TEXT))
@@ -70,9 +70,7 @@ def read_log(entry: str, options: argparse.Namespace, *, universe: bool = True) 
         "units": options.units,
         **_of_text(options),
     }
-    given |= spec.typed()
-    if universe:
-        given |= {f"{role}s": universe_of(options, role) for role in ("user", "item")}
+    given |= spec.typed() | ids
     with spec.file() as path:
         return read(path, **given)
 
@@ -110,7 +108,7 @@ def work_of(options: argparse.Namespace) -> Work:
 
     train, test = getattr(options, "train", None), getattr(options, "test", None)
     if options.log is not None and train is None and test is None:
-        log = read_log(options.log, options)
+        log = read_log(options.log, options, **universe_of(options))
         if isinstance(log, ExposureLog):
             return Work(split_log(log.positives, options), log)
         return Work(split_log(log, options))
@@ -123,18 +121,20 @@ def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split
     from ipseval.exposure_log import ExposureLog
     from ipseval.splits import Split
 
-    logs = [read_log(entry, options, universe=False) for entry in (train, test)]
+    logs = [read_log(entry, options) for entry in (train, test)]
     parts = [log.positives if isinstance(log, ExposureLog) else log for log in logs]
     names = {
         role: role
         for role in ("value", "timestamp")
         if all(getattr(part, role) is not None for part in parts)
     }
+    frames = [part.to_frame()[["user", "item", *names]] for part in parts]
     split = Split.from_frames(
-        *(part.to_frame()[["user", "item", *names]] for part in parts),
-        **names,
-        users=universe_of(options, "user"),
-        items=universe_of(options, "item"),
+        frames[0],
+        frames[1],
+        value=names.get("value"),
+        timestamp=names.get("timestamp"),
+        **universe_of(options),
         duplicates="keep" if options.duplicates == "keep" else "raise",
         overlap=options.overlap,
         seen="include" if options.seen == "include" else "exclude",
@@ -197,6 +197,7 @@ def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) 
         return _named(options, exposures)
     if not powers:
         return None
+    fitted = (options.gamma, options.scale)
     return PowerLawPropensity(
         gamma=options.gamma,
         eta=options.eta,
@@ -204,7 +205,7 @@ def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) 
         unseen=options.unseen or "drop",
         recommendations=None if options.recommendations is None else table_of(options.recommendations),
         source=options.source,
-        exposure=exposure_of(options, log),
+        exposure=exposure_of(options, log) if "fit" in fitted or "calibrated" in fitted else None,
     )
 
 
@@ -256,10 +257,26 @@ def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
     return Exposure.from_frame(frame, ids)
 
 
-def universe_of(options: argparse.Namespace, role: str) -> Any:
-    """Return the ids of --users or --items, or None."""
-    entry = getattr(options, f"{role}s", None)
-    return None if entry is None else column_of(entry, role, options)
+def interactions_of(options: argparse.Namespace, split: Split) -> Interactions | None:
+    """Return every pair of --interactions, liked or not, in the ids of a split; None without it."""
+    from ipseval.interactions import Interactions
+
+    if options.interactions is None:
+        return None
+    whole = argparse.Namespace(**vars(options) | {"threshold": None, "unknown": "drop"})
+    log = read_log(options.interactions, whole, users=split.user_ids, items=split.item_ids)
+    if not isinstance(log, Interactions):
+        raise InputError("--interactions takes ratings or other pairs; an impression log is given as LOG.")
+    return log
+
+
+def universe_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return users= and items= of the files that --users and --items name; None where they are not given."""
+    entries = {role: getattr(options, f"{role}s") for role in ("user", "item")}
+    return {
+        f"{role}s": None if entry is None else column_of(entry, role, options)
+        for role, entry in entries.items()
+    }
 
 
 def column_of(entry: str, role: str, options: argparse.Namespace) -> Any:

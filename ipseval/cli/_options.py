@@ -192,7 +192,8 @@ def add_exposure(parser: Any) -> None:
     parser.add_argument(
         "--exposure",
         metavar="FILE",
-        help="pairs shown at random: user, item and positive (0 or 1), or FILE:value=rating,threshold=4",
+        help="pairs shown at random: user, item and positive (0 or 1), or FILE:value=rating,threshold=4; "
+        "joined with the log, and read by a fit of gamma or scale",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ipseval.cli import _options
 from ipseval.cli._advice import say
 from ipseval.cli._command import Command
-from ipseval.cli._fit import correction_of
+from ipseval.cli._fit import add_interactions, correction_of
 from ipseval.cli._output import write_table
 
 
@@ -26,6 +26,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--n-items", default="10,20,50", help="shown to each; default: %(default)s", **counts)  # type: ignore[arg-type]
     add("--power", type=float, default=0.8, metavar="X", help="chance to detect a difference; default: 0.8")
     _options.add_exposure(parser)
+    add_interactions(parser)
     _options.add_split(parser)
     _options.add_models(parser)
     _options.add_metrics(parser, "recall@10,mean_dcg@10")

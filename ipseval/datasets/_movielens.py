@@ -8,7 +8,7 @@ import pandas as pd
 
 from ipseval._checks import check_choice
 from ipseval.datasets._base import DataCard
-from ipseval.datasets._files import has_file, read_columns
+from ipseval.datasets._files import has_file, open_file, read_columns
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 
@@ -55,7 +55,8 @@ def load_movielens(path: str | Path, *, release: str | None = None) -> Interacti
     Parameters
     ----------
     path : folder or archive
-        Holds `u.data` (100K: tabs), `ratings.dat` (1M, 10M: "::") or `ratings.csv` (20M and later).
+        Holds `u.data` (100K: tabs; a line of names may come first), `ratings.dat` (1M, 10M: "::") or
+        `ratings.csv` (20M and later).
     release : {"100k", "1m", "10m", "20m", "25m", "32m"}, optional
         Check the number of ratings of this release. Default: no check of the size, as for the `latest`
         releases, which change.
@@ -89,6 +90,13 @@ def load_movielens(path: str | Path, *, release: str | None = None) -> Interacti
 
 def _read(path: str | Path) -> pd.DataFrame:
     if has_file(path, "u.data"):
+        with open_file(path, "u.data", CARD) as stream:
+            first = stream.readline().decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        if not first[0].isdigit() and len(first) == len(COLUMNS):  # a copy with a line of names
+            found = read_columns(
+                path, "u.data", CARD, dict(zip(first, COLUMNS.values(), strict=True)), sep="\t"
+            )
+            return found.set_axis(list(COLUMNS), axis=1)
         return read_columns(path, "u.data", CARD, COLUMNS, sep="\t", header=list(COLUMNS))
     if has_file(path, "ratings.dat"):
         # "::" read as ":" with empty columns between: the fast parser takes single characters only.

@@ -51,6 +51,30 @@ class Alike:
         _, first = np.unique(number, return_index=True)
         return cls(number, first[-largest.size :], size[largest])
 
+    def with_members(self, batch: Batch, row: IntArray, item: IntArray, k: int) -> tuple[IntArray, IntArray]:
+        """Return candidate pairs with those of the classes that may be among a user's k best.
+
+        Of each class the first k items that the user may be recommended: all have one score, and ties go to
+        the first.
+        """
+        n_users = batch.users.size
+        of_user = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))
+        rows, items = [row], [item]
+        for number in range(self.first.size):
+            members = np.flatnonzero(self.number == number)
+            hidden = self.number[batch.excluded] == number
+            n_hidden = np.bincount(of_user[hidden], minlength=n_users)
+            depth = min(members.size, k + int(n_hidden.max(initial=0)))
+            left = np.ones((n_users, depth), dtype=bool)
+            place = np.searchsorted(members, batch.excluded[hidden])
+            near = place < depth
+            left[of_user[hidden][near], place[near]] = False
+            left &= np.cumsum(left, axis=1) <= k
+            mine, column = np.nonzero(left)
+            rows.append(mine)
+            items.append(members[column])
+        return np.concatenate(rows), np.concatenate(items)
+
     def counts(
         self, factors: Factors, batch: Batch, exact: FloatArray, kernels: ModuleType
     ) -> tuple[IntArray, IntArray]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._checks import check_positive_int
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._types import IntArray
 from ipseval.adapters import adapt
@@ -17,6 +18,7 @@ from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
 from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._factors import Factors
+from ipseval.ranking._kept import TopK
 from ipseval.ranking._lists import SettledLists, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
@@ -38,6 +40,7 @@ def rank_positives(
     allowed_items: Any | None = None,
     progress: bool | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
+    top_k: int | None = None,
 ) -> RankedPositives:
     """Return the exact rank of every test positive among the catalogue minus the user's training items.
 
@@ -71,6 +74,9 @@ def rank_positives(
         Only these items compete. Test positives outside are left out, counted, and named in a warning.
     progress : bool, optional
         A bar after two seconds. Default: only on a terminal.
+    top_k : int, optional
+        Keep the first k candidates of every user with test positives as `top`, from the same pass; equal
+        scores stand in the order of `split.item_ids`. What is ranked already, or sampled, has no lists.
     compute : ComputeOptions
         Threads, memory, block size and engine; BLAS is held at one thread each while factors are ranked.
 
@@ -95,9 +101,10 @@ def rank_positives(
     """
     check_split(split)
     resources = Resources(check_compute(compute), progress, name)
+    k = 0 if top_k is None else check_positive_int("top_k", top_k)
     adapted = model if isinstance(model, (Lists, SettledLists)) else adapt(model, split, name=name)
     with _named(name):
-        return _ranked(adapted, split, candidates, allowed_items, resources)
+        return _ranked(adapted, split, candidates, allowed_items, resources, k)
 
 
 @contextmanager
@@ -112,19 +119,25 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _ranked(
-    model: Any, split: Split, candidates: Any, allowed_items: Any | None, resources: Resources
+    model: Any, split: Split, candidates: Any, allowed_items: Any | None, resources: Resources, k: int
 ) -> RankedPositives:
     name = resources.name
     everything = isinstance(candidates, str) and candidates == "all" and allowed_items is None
     if isinstance(model, RankedPositives):
         if not everything:
             raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
+        if k and (model.top is None or model.top.depth < k):
+            raise InputError(
+                f"{name} is already ranked, without its first {k} items; rank the model again with top_k={k}."
+            )
         return model
     targets = Targets.from_split(split)
     is_lists = isinstance(model, (Lists, SettledLists)) or is_list_frame(model)
     if isinstance(candidates, SampledCandidates):
         if allowed_items is not None or is_lists:
             raise InputError(f"{name}: sampled candidates need scores of all items, and no allowed_items.")
+        if k:
+            raise InputError(f"{name}: a sample of candidates has no lists of the first {k}; rank them all.")
         return rank_sampled(as_scorer(model, split, name), split, targets, candidates, resources)
     lists = as_candidate_lists(candidates, split, name)
     allowed = None if allowed_items is None else allowed_codes(allowed_items, split)
@@ -134,21 +147,32 @@ def _ranked(
         targets = listed(targets, lists)
     elif allowed is not None:
         targets = restricted(targets, allowed)
+    users = np.unique(targets.user)
+    top = TopK.empty(users.size, k) if k else None
     if is_lists:
-        return rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name)
+        ranked = rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name, top=top)
+        return ranked if top is None else replace(ranked, top=top.lists(users))
     scorer = as_scorer(model, split, name)
     kernels = kernels_for(resources.compute.engine, len(targets.user) * split.n_items)
     if lists is not None:
-        return targets.ranked(*rank_in_lists(scorer, targets, lists, kernels, resources))
-    return targets.ranked(*_rank_catalogue(scorer, targets, allowed, kernels, resources))
+        counts = rank_in_lists(scorer, targets, lists, kernels, resources, top)
+    else:
+        counts = _rank_catalogue(scorer, targets, allowed, kernels, resources, top)
+    return targets.ranked(*counts, top=None if top is None else top.lists(users))
 
 
 def _rank_catalogue(
-    scorer: Scorer, targets: Targets, allowed: IntArray | None, kernels: Any, resources: Resources
+    scorer: Scorer,
+    targets: Targets,
+    allowed: IntArray | None,
+    kernels: Any,
+    resources: Resources,
+    top: TopK | None,
 ) -> tuple[IntArray, IntArray]:
     """Return (n_above, n_tied) among all items, or among the allowed ones."""
     n_items = targets.item_ids.size
     batch = Batch.of(targets)
+    top = top and top.of_items(allowed)
     if allowed is not None:
         batch = replace(
             batch,
@@ -158,8 +182,8 @@ def _rank_catalogue(
     if isinstance(scorer, FactorScorer):
         factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
         factors = factors if allowed is None else factors.subset(allowed)
-        return rank_factors(factors, batch, kernels, resources)
+        return rank_factors(factors, batch, kernels, resources, top)
     if isinstance(scorer, DenseScorer) and scorer.scores.strides[0] == 0 and n_items:
         row = scorer.scores[0]  # a view of one row, as `baselines.popularity` gives
-        return rank_shared(row if allowed is None else row[allowed], batch, resources.name)
-    return rank_stored(scorer, batch, allowed, n_items, kernels, resources)
+        return rank_shared(row if allowed is None else row[allowed], batch, resources.name, top)
+    return rank_stored(scorer, batch, allowed, n_items, kernels, resources, top)

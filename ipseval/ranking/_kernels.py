@@ -8,6 +8,7 @@ import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
+from ipseval.ranking._kept import reached_by
 
 NAME = "numpy"
 BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches
@@ -41,13 +42,18 @@ def pair_scores(
 class Worker:
     """Counts for the blocks of one thread, tile by tile, in the same memory."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, top_k: int = 0) -> None:
         self._scores = np.empty(shape.n_users * shape.n_items, shape.dtype)
         self._counter = Counter()
+        self._k = top_k
 
-    def begin(self, block: Block) -> None:
-        """Take up a block of users; `count` adds to its counts."""
+    def begin(self, block: Block, slack: FloatArray) -> None:
+        """Take up a block of users; `count` adds to its counts.
+
+        `slack` (b,): how far below the k-th best product an item of the k best can be.
+        """
         self._block = block
+        self._best = Best(self._k, slack)
         self._counter.arrange(block.start, block.lo, block.hi)
         size = np.diff(block.start)
         self._row = np.repeat(np.arange(size.size), size)
@@ -70,10 +76,16 @@ class Worker:
         above, reach = self._counter.count(scores, hidden)
         block.n_above[:] += above
         own = (block.item >= first) & (block.item < first + width)
+        if self._k:
+            self._best.add(scores, first)
         close = np.flatnonzero(reach - above > own)
         for part in np.split(close, range(SETTLED, close.size, SETTLED)):
             self._settle(scores, part, catalogue, first)
         return int((reach - above < own).sum()), int((reach - above)[close].sum())
+
+    def candidates(self) -> tuple[IntArray, IntArray]:
+        """Return (row, item) of all items that may be among the k best of a user."""
+        return self._best.row, self._best.item
 
     def _settle(self, scores: AnyArray, part: IntArray, catalogue: Catalogue, first: int) -> None:
         """Decide by the exact score about the items whose product is too close to a positive's to call."""
@@ -111,6 +123,41 @@ class Worker:
         table[chosen] = score
         known: FloatArray = table[key]
         return known
+
+
+class Best:
+    """The items of some users that may be among their k best, by products that are off by at most a bound."""
+
+    def __init__(self, k: int, slack: FloatArray) -> None:
+        self._k, self._slack = k, slack
+        self._low = np.full(slack.size, -np.inf)
+        self.row = self.item = np.zeros(0, dtype=np.int64)
+        self._score = np.zeros(0)
+
+    def add(self, scores: AnyArray, first: int) -> None:
+        """Take up the products of a tile, NaN left out, whose first item is `first`."""
+        with np.errstate(invalid="ignore"):
+            low = np.maximum(self._low, reached_by(scores, self._k) - self._slack)
+        fast = low.astype(scores.dtype)
+        fast = np.where(fast > low, np.nextafter(fast, scores.dtype.type(-np.inf)), fast)
+        place = np.flatnonzero(scores >= fast[:, None])
+        row, column = np.divmod(place, scores.shape[1])
+        self.row = np.concatenate([self.row, row])
+        self.item = np.concatenate([self.item, column + first])
+        self._score = np.concatenate([self._score, scores.reshape(-1)[place]])
+        self._prune()
+
+    def _prune(self) -> None:
+        """Leave out what is farther below the k-th best product of its user than the slack."""
+        order = np.lexsort((-self._score, self.row))
+        self.row, self.item, self._score = self.row[order], self.item[order], self._score[order]
+        starts = np.flatnonzero(np.diff(self.row, prepend=-1))
+        rank = np.arange(self.row.size) - np.repeat(starts, np.diff(starts, append=self.row.size))
+        last = rank == self._k - 1
+        users = self.row[last]
+        self._low[users] = self._score[last] - self._slack[users]
+        keep = self._score >= self._low[self.row]
+        self.row, self.item, self._score = self.row[keep], self.item[keep], self._score[keep]
 
 
 def tile_width(shape: Shape) -> int:

@@ -6,15 +6,14 @@ two) and cached on disk: beside this file, or in the user's cache directory wher
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
+from ipseval.ranking._best_numba import Top, keep_best
+from ipseval.ranking._compiled import Function, compiled, dot
 
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together
@@ -30,47 +29,12 @@ GROUP = 64  # scores that are searched together for one too close to call
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _compile(function: Function, **options: Any) -> Function:
-    jit: Any = numba.njit
-    options = {"nogil": True, "error_model": "numpy", **options}
-    try:
-        compiled: Any = jit(function, cache=True, **options)
-    except RuntimeError:  # there is no directory to write a cache to
-        compiled = jit(function, **options)
-    else:
-        _forgive_damage(compiled._cache)  # Numba has no other way to what reads and writes its files
-    made: Function = compiled
-    return made
-
-
-def _forgive_damage(cache: Any) -> None:
-    """Let files that cannot be read count as missing: they are emptied, and the function compiled again."""
-    load, save = cache.load_overload, cache.save_overload
-
-    def load_or_empty(*arguments: Any) -> Any:
-        try:
-            return load(*arguments)
-        except Exception:  # half a pickle may raise anything
-            with suppress(OSError):
-                cache.flush()
-            return None
-
-    def save_if_possible(*arguments: Any) -> None:
-        with suppress(Exception):  # damaged, and not to be written: there is no cache then
-            save(*arguments)
-
-    cache.load_overload, cache.save_overload = load_or_empty, save_if_possible
-
-
 def _compile_fused(function: Function) -> Function:
     """Compile so that a product and the sum that it enters may be rounded once (FMA)."""
-    return _compile(function, fastmath={"contract"})
+    return compiled(function, fastmath={"contract"})
 
 
-@_compile
+@compiled
 def _count_two(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any, Any, Any]:
     """Count for positives j and j + 1 at once: every score that is loaded serves four comparisons."""
     above_0, reach_0, above_1, reach_1 = _i32(0), _i32(0), _i32(0), _i32(0)
@@ -84,7 +48,7 @@ def _count_two(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[An
     return above_0, reach_0, above_1, reach_1
 
 
-@_compile
+@compiled
 def _count_one(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any]:
     above, reach = _i32(0), _i32(0)
     lo_j, hi_j = lo[j], hi[j]
@@ -95,15 +59,7 @@ def _count_one(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[An
     return above, reach
 
 
-@_compile
-def _dot(u: AnyArray, v: AnyArray) -> float:
-    total = 0.0
-    for k in range(u.size):
-        total += np.float64(u[k]) * np.float64(v[k])
-    return total
-
-
-@_compile
+@compiled
 def pair_scores(
     user_factors: AnyArray,
     item_factors: AnyArray,
@@ -114,7 +70,7 @@ def pair_scores(
 ) -> None:
     """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
     for j in range(user.size):
-        out[j] = _dot(user_factors[user[j]], item_factors[item[j]])
+        out[j] = dot(user_factors[user[j]], item_factors[item[j]])
         if bias.size:
             out[j] += bias[item[j]]
 
@@ -152,7 +108,7 @@ def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: An
             s[i] = s[i] + s0 * a + s1 * b + s2 * c + s3 * d
 
 
-@_compile
+@compiled
 def _settle(
     scores: AnyArray,
     first: int,
@@ -187,7 +143,7 @@ def _settle(
                     continue
                 place = other - first
                 if known_of[place] != row:
-                    score = _dot(user, items.item[other])
+                    score = dot(user, items.item[other])
                     if bias.size:
                         score += bias[other]
                     known[place], known_of[place] = score, row
@@ -199,7 +155,7 @@ def _settle(
     return above, tied
 
 
-@_compile
+@compiled
 def _count_users(
     block: Block,
     items: Catalogue,
@@ -208,6 +164,7 @@ def _count_users(
     products: AnyArray,
     known: FloatArray,
     known_of: IntArray,
+    top: Top,
 ) -> tuple[int, int]:
     """Multiply and count for ROWS users at a time, whose products stay in the first-level cache."""
     start, item, lo, hi = block.start, block.item, block.lo, block.hi
@@ -229,6 +186,7 @@ def _count_users(
                 scores[excluded[k] - first] = np.nan
                 k += 1
             pointer[r] = k
+            keep_best(scores, first, top, r, block.user[r], items)
             for j in range(start[r], start[r + 1], 2):
                 above_1, reach_1 = _i32(0), _i32(0)
                 if j + 1 < start[r + 1]:
@@ -264,16 +222,21 @@ def _count_users(
 class Worker:
     """Counts for the blocks of one thread, tile by tile, in the same memory."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, top_k: int = 0) -> None:
         depth = _whole(shape.depth)
         self._user = np.zeros((_whole(shape.n_users), depth), shape.dtype)
         self._columns = _aligned(depth, shape)
         self._scores = _aligned(ROWS, shape)
         self._known = np.empty(shape.n_items), np.empty(shape.n_items, dtype=np.int64)
+        self._top = Top.empty(shape, top_k)
 
-    def begin(self, block: Block) -> None:
-        """Take up a block of users; `count` adds to its counts."""
+    def begin(self, block: Block, slack: FloatArray) -> None:
+        """Take up a block of users; `count` adds to its counts. `slack` is as in `_kernels`."""
         n_users, depth = block.fast_user.shape
+        self._top.size[:] = 0
+        self._top.low[:] = -np.inf
+        self._top.slack[:n_users] = slack
+        self._n_users = n_users
         self._user[:n_users, :depth] = block.fast_user
         self._block = block._replace(fast_user=self._user)
 
@@ -283,8 +246,13 @@ class Worker:
         for first in range(0, width, TRANSPOSED):
             piece = tile.fast_item[first : first + TRANSPOSED]
             np.copyto(self._columns[:depth, first : first + piece.shape[0]], piece.T)
-        lost, close = _count_users(self._block, catalogue, tile, self._columns, self._scores, *self._known)
+        memory = (self._columns, self._scores, *self._known, self._top)
+        lost, close = _count_users(self._block, catalogue, tile, *memory)
         return int(lost), int(close)
+
+    def candidates(self) -> tuple[IntArray, IntArray]:
+        """Return (row, item) of all items that may be among the k best of a user."""
+        return self._top.candidates(self._n_users)
 
 
 def tile_width(shape: Shape) -> int:
@@ -318,7 +286,7 @@ def _whole(size: int) -> int:
     return max(-(-size // ROWS), 1) * ROWS
 
 
-@_compile
+@compiled
 def count_stored(
     block: AnyArray,
     start: IntArray,

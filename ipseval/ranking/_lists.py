@@ -15,6 +15,7 @@ from ipseval._ids import places
 from ipseval._types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._candidates import CandidateLists
+from ipseval.ranking._kept import TopK
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._targets import Targets
@@ -154,6 +155,7 @@ def rank_lists(
     lists: CandidateLists | None = None,
     allowed: IntArray | None = None,
     name: str,
+    top: TopK | None = None,
 ) -> RankedPositives:
     """Return ranks of the test positives in top-K lists: `Lists`, settled lists, or a frame of them.
 
@@ -177,6 +179,11 @@ def rank_lists(
     above = np.full(wanted.size, length)
     tied = np.zeros(wanted.size, dtype=np.int64)
     above[found], tied[found] = n_above[row[found]], n_tied[row[found]]
+    if top is not None:  # what is in no split has no popularity; it keeps its place
+        users = np.unique(targets.user)
+        owner = np.minimum(np.searchsorted(users, entries.user), max(users.size - 1, 0))
+        kept = (users[owner] == entries.user) & (entries.item >= 0) & (n_above < top.k)
+        top.put(owner[kept], entries.item[kept], -entries.order[kept])
     said = {"list_length": size, "counted": entries.counted}
     proper = np.bincount(entries.user[(entries.item >= 0) & ~entries.seen], minlength=split.n_users)
     whole = (proper >= targets.candidates_by_user) & (proper == size)  # the list holds all candidates alone

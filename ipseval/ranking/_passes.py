@@ -15,6 +15,7 @@ from ipseval.ranking._alike import Alike
 from ipseval.ranking._batches import Batch, frozen
 from ipseval.ranking._candidates import CandidateLists
 from ipseval.ranking._factors import Factors
+from ipseval.ranking._kept import TopK
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._run import Resources, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
@@ -22,28 +23,32 @@ from ipseval.ranking._targets import Targets
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
+SLACK = 2.001  # two products are each off by at most the bound, and a little for their difference
 CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a time
 
 Counts = tuple[IntArray, IntArray]
 
 
-def rank_factors(factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources) -> Counts:
-    """Return (n_above, n_tied) of all positives of a factor model."""
+def rank_factors(
+    factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources, top: TopK | None = None
+) -> Counts:
+    """Return (n_above, n_tied) of all positives of a factor model; `top` keeps each user's best items."""
     vary = factors.user_norm[batch.users] * factors.item_norm > 0
     if vary.all():
-        return _rank_products(factors, batch, kernels, resources)
+        return _rank_products(factors, batch, kernels, resources, top)
     # Without a factor that is not 0 the score is the bias: the same order for all these users.
     bias = factors.bias if factors.bias.size else np.zeros(factors.n_items)
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
     same, rest = batch.choose(~vary)
-    n_above[same], n_tied[same] = rank_shared(bias, rest, resources.name)
+    n_above[same], n_tied[same] = rank_shared(bias, rest, resources.name, top and top.of_users(~vary))
     if vary.any():
         varying, rest = batch.choose(vary)
-        n_above[varying], n_tied[varying] = _rank_products(factors, rest, kernels, resources)
+        kept = top and top.of_users(vary)
+        n_above[varying], n_tied[varying] = _rank_products(factors, rest, kernels, resources, kept)
     return n_above, n_tied
 
 
-def rank_shared(scores: AnyArray, batch: Batch, name: str) -> Counts:
+def rank_shared(scores: AnyArray, batch: Batch, name: str, top: TopK | None = None) -> Counts:
     """Return (n_above, n_tied) of all positives when every user has the same `scores` (n_items,).
 
     The items are sorted once; of what stands above a positive, the user's excluded items are taken off.
@@ -62,13 +67,17 @@ def rank_shared(scores: AnyArray, batch: Batch, name: str) -> Counts:
     first, after = np.searchsorted(key, wanted), np.searchsorted(key, wanted + 1)
     n_above -= batch.excluded_start[batch.row + 1] - after
     n_tied -= after - first
+    if top is not None:
+        top.put_shared(scores, batch.excluded_start, batch.excluded)
     return n_above, n_tied
 
 
-def _rank_products(factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources) -> Counts:
+def _rank_products(
+    factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources, top: TopK | None
+) -> Counts:
     """Return (n_above, n_tied) of all positives from products, and from one score of items that are alike."""
     alike = Alike.of(factors)
-    rest, chosen = factors, batch
+    rest, chosen, kept = factors, batch, None
     if alike is not None:
         kept = np.flatnonzero(alike.number < 0)
         place = np.full(factors.n_items, -1)
@@ -89,14 +98,14 @@ def _rank_products(factors: Factors, batch: Batch, kernels: ModuleType, resource
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
 
     def make_worker() -> Callable[[int], Iterator[int]]:
-        worker = kernels.Worker(tile._replace(n_users=size))
+        worker = kernels.Worker(tile._replace(n_users=size), 0 if top is None else top.k)
 
         def handle(number: int) -> Iterator[int]:
             rows = number * size, min((number + 1) * size, n_users)
             part = batch.part(*rows)
             exact = factors.exact(part, kernels)
             block = rest.block(chosen.part(*rows), exact)
-            worker.begin(block)
+            worker.begin(block, SLACK * factors.error_bound(part.users))
             for _ in rest.count(worker, width):
                 yield 0
             n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
@@ -104,6 +113,14 @@ def _rank_products(factors: Factors, batch: Batch, kernels: ModuleType, resource
                 more = alike.counts(factors, part, exact, kernels)
                 n_above[part.positives] += more[0]
                 n_tied[part.positives] += more[1]
+            if top is not None:
+                row, item = worker.candidates()
+                item = item if kept is None else kept[item]
+                if alike is not None:
+                    row, item = alike.with_members(part, row, item, top.k)
+                score = np.empty(row.size)
+                kernels.pair_scores(factors.user, factors.item, factors.bias, part.users[row], item, score)
+                top.of_users(slice(*rows)).put(row, item, score)
             yield part.users.size
 
         return handle
@@ -120,6 +137,7 @@ def rank_stored(
     n_items: int,
     kernels: ModuleType,
     resources: Resources,
+    top: TopK | None = None,
 ) -> Counts:
     """Return (n_above, n_tied) of all positives from scores as they are; `columns`: only these compete."""
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
@@ -138,6 +156,10 @@ def rank_stored(
         part = batch.part(first, first + scores.shape[0])
         chosen = scores if columns is None else scores[:, columns]
         n_above[part.positives], n_tied[part.positives], n_nan[first] = count_block(part, chosen, kernels)
+        if top is not None and not n_nan[first]:
+            row = np.repeat(np.arange(part.users.size), np.diff(part.excluded_start))
+            mine = top.of_users(slice(first, first + part.users.size))
+            mine.put_stored(comparable(chosen), row, part.excluded)
 
     parallel = getattr(scorer, "parallel", False)
     per_user = 8 * n_items * (2 if columns is None else 3)
@@ -176,6 +198,7 @@ def rank_in_lists(
     lists: CandidateLists,
     kernels: ModuleType,
     resources: Resources,
+    top: TopK | None = None,
 ) -> Counts:
     """Return (n_above, n_tied) of all positives among their user's own candidates."""
     users, first = np.unique(targets.user, return_index=True)
@@ -200,6 +223,8 @@ def rank_in_lists(
             kernels.pair_scores(factors.user, factors.item, factors.bias, block[row], item, scores)
         n_nan, n_scores = n_nan + int((scores != scores).sum()), n_scores + scores.size
         above, tied = ranks_within_group(row, scores)
+        if top is not None and not n_nan:
+            top.of_users(slice(a, a + size)).put(row, item, scores)
         rows = slice(first[a], stop[a + block.size - 1])
         key = row * np.int64(n_items) + item
         wanted = (np.searchsorted(block, targets.user[rows]) * np.int64(n_items)) + targets.item[rows]

@@ -14,6 +14,7 @@ from ipseval._checks import check_finite, check_mask, check_positive_int
 from ipseval._counts import Count
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
+from ipseval.ranking._kept import TopLists
 from ipseval.ranking._order import counted_above
 from ipseval.ranking._parquet import read, write
 from ipseval.ranking._sampling import Sampling
@@ -58,6 +59,8 @@ class RankedPositives:
     list_length : (n_users,) int array or None
         With top-K lists: the length of each user's list, 0 for a user without one. Ranks up to it are exact;
         what follows is padded with misses. None: unknown, or no lists.
+    top : TopLists or None
+        The first k candidates of each user with positives, where `top_k` asked for them.
     left_out : (n_users,) bool array or None
         Users that are no part of the population, as they have no list by some model of the comparison.
     cluster : (n_users,) int array or None
@@ -90,6 +93,7 @@ class RankedPositives:
     sampling: Sampling | None = None
     list_length: IntArray | None = None
     left_out: BoolArray | None = None
+    top: TopLists | None = None
     counted: tuple[Count, ...] = ()
     cluster: IntArray | None = None
     cluster_ids: AnyArray | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -39,7 +40,7 @@ class Ids:
     codes: IntArray
     ids: AnyArray
 
-    @property
+    @cached_property
     def missing(self) -> BoolArray:
         """Rows without an id."""
         return self.codes < 0
@@ -94,17 +95,14 @@ def _of_arrow(column: Any, name: str) -> Ids | None:
     kind = column.type
     if types.is_dictionary(kind) or _is_text(types, kind):
         if not types.is_dictionary(kind):
-            column = compute.dictionary_encode(column)
-        if isinstance(column, pyarrow.ChunkedArray):
-            column = column.unify_dictionaries().combine_chunks()
-        if isinstance(column, pyarrow.ChunkedArray):  # none or several chunks remain
-            column = pyarrow.concat_arrays(column.chunks) if column.num_chunks else None
-        if column is None or not _is_text(types, column.dictionary.type):
+            column = compute.dictionary_encode(column)  # all its chunks share one dictionary
+        elif isinstance(column, pyarrow.ChunkedArray):
+            column = column.unify_dictionaries()
+        chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
+        if not chunks or not _is_text(types, chunks[0].dictionary.type):
             return None
-        indices = column.indices
-        if indices.null_count:
-            indices = indices.fill_null(-1)
-        return _sorted(_numpy(indices).astype(np.int64, copy=False), column.dictionary)
+        parts = [one.indices.fill_null(-1) if one.indices.null_count else one.indices for one in chunks]
+        return _sorted(np.concatenate([_numpy(one) for one in parts], dtype=np.int64), chunks[-1].dictionary)
     if types.is_integer(kind) and kind != pyarrow.uint64():
         missing = _numpy(column.is_null()) if column.null_count else None
         values = _numpy(column.fill_null(0) if column.null_count else column).astype(np.int64, copy=False)

@@ -125,9 +125,12 @@ class Draft:
             return
         own = self.ids[role]
         if universe is None:
+            lacking = [rows for rows in self._lacking().values() if rows.any()]
+            if not lacking:
+                return
             used = own.ids
             seen = np.zeros(used.size + 1, dtype=bool)
-            seen[own.codes[~np.logical_or.reduce(list(self._lacking().values()))]] = True
+            seen[own.codes[~np.logical_or.reduce(lacking)]] = True
             if not seen[:-1].all():  # only in rows that lack something else
                 rank = np.append(np.cumsum(seen[:-1]) - 1, -1)
                 self.ids[role] = Ids(np.where(seen[own.codes], rank[own.codes], -1), used[seen[:-1]])

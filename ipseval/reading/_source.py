@@ -16,6 +16,7 @@ import pandas as pd
 
 from ipseval._artefacts import reading
 from ipseval._checks import examples, refuse_masked
+from ipseval._compute import available_cores
 from ipseval.errors import InputError
 from ipseval.reading._text import Layout, layout_of, read_text
 
@@ -145,25 +146,17 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
 def _parquet(path: Path) -> Source:
     if find_spec("pyarrow") is None:
         return _parquet_of_polars(path)
-    from pyarrow import dataset, types
+    from pyarrow import dataset
 
     with reading(path):
         found = dataset.dataset(path, format="parquet", partitioning="hive")
-    schema = found.schema
 
-    def load(wanted: list[str], ids: list[str]) -> Any:
-        # Text that is stored as a dictionary is read as one: its rows are never made into text.
-        text = [
-            name
-            for name in ids
-            if types.is_string(schema.field(name).type) or types.is_large_string(schema.field(name).type)
-        ]
-        form = dataset.ParquetFileFormat(read_options={"dictionary_columns": text})
+    def load(wanted: list[str], _: list[str]) -> Any:
         with reading(path):
-            table = dataset.dataset(path, format=form, partitioning="hive").to_table(columns=wanted)
+            table = found.to_table(columns=wanted, use_threads=available_cores() > 1)
         return nw.from_native(table, eager_only=True)
 
-    return Source(path.name, tuple(schema.names), load)
+    return Source(path.name, tuple(found.schema.names), load)
 
 
 def _parquet_of_polars(path: Path) -> Source:

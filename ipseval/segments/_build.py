@@ -68,7 +68,9 @@ def _cell(
     members = [one for block in cell.blocks for one in block.members()]
     value = np.array([one.value() for one in members])[order].reshape(n_models, n_groups)
     covariance = block_diag(*(one.covariance() for one in cell.blocks))[order][:, order]
-    total, square, worth, volume = (one[order].reshape(n_models, n_groups) for one in _totals(cell.blocks))
+    total, square, worth, volume, n_users = (
+        one[order].reshape(n_models, n_groups) for one in _totals(cell.blocks)
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         effective = np.where(square > 0, total**2 / square, 0.0)
         share, part = np.full(value.shape, np.nan), np.full(value.shape, np.nan)
@@ -79,7 +81,7 @@ def _cell(
                 part[:] = np.nan
     powers = cell.powers[order].reshape(n_models, n_groups, -1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        tails = tails_of(powers, worth / total, effective)
+        tails = tails_of(powers, total, worth / total, n_users)
     flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)
     notes = tuple("; ".join(filter(None, [cell.note, _left_out(int(n))])) for n in cell.n_undefined)
     return SegmentCell(
@@ -98,8 +100,8 @@ def _cell(
     )
 
 
-def _totals(blocks: Sequence[Moments]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return ΣD, ΣD², ΣN of each member, and the mean volume over the users of all blocks."""
+def _totals(blocks: Sequence[Moments]) -> list[FloatArray]:
+    """Return ΣD, ΣD², ΣN of each member, the mean volume over the users of all blocks, and the users."""
     found = []
     users = sum(one.n for one in blocks)
     apart = len(blocks) > 1
@@ -108,9 +110,8 @@ def _totals(blocks: Sequence[Moments]) -> tuple[FloatArray, FloatArray, FloatArr
         worth, total = one.n * one.mean[0::WIDTH], one.n * one.mean[1::WIDTH]
         square = np.diag(one.scatter)[1::WIDTH] + one.n * one.mean[1::WIDTH] ** 2
         volume = one.mean[2::WIDTH] if shared is None else np.asarray(shared)
-        found.append((total, square, worth, volume))
-    total, square, worth, volume = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return total, square, worth, volume
+        found.append((total, square, worth, volume, np.full(total.size, float(one.n))))
+    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
 
 def _trust(

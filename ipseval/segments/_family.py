@@ -55,13 +55,13 @@ def family_level(
 def reach(
     error: FloatArray, effective: FloatArray, level: float, tails: FloatArray | None = None
 ) -> FloatArray:
-    """Return the half-width of intervals, for skewness too where `tails` (2, n_groups) is known.
+    """Return the half-width of intervals, for skewness too where `tails` (3, n_groups) is known.
 
     Student's t with one degree of freedom less than effective users, plus what the skewness γ and the excess
     kurtosis κ of the users' influences add to |t| at the same level, z[γ²(z⁴ + 2z² − 3)/18 − κ(z² − 3)/12]/n
-    where that is positive; `tails` holds γ²/n and κ/n. Small groups of users with few hits need it: at the
-    level of one of twenty groups z is 3. NaN where the standard error is 0 or unknown: users without
-    variation say nothing of the next ones.
+    where that is positive; `tails` holds γ²/n, κ/n, and the factor that uneven users put on the standard
+    error. Small groups of users with few hits need it: at the level of one of twenty groups z is 3. NaN where
+    the standard error is 0 or unknown: users without variation say nothing of the next ones.
 
     References
     ----------
@@ -71,21 +71,34 @@ def reach(
     if tails is not None:
         z = float(ndtri(1 - level / 2))
         more = z * (tails[0] * (z**4 + 2 * z**2 - 3) / 18 - tails[1] * (z**2 - 3) / 12)
-        wide = wide + np.maximum(np.nan_to_num(more), 0.0)
+        wide = (wide + np.maximum(np.nan_to_num(more), 0.0)) * np.fmax(tails[2], 1.0)
     return np.where(error > 0, wide * error, np.nan)
 
 
-def tails_of(powers: FloatArray, ratio: FloatArray, effective: FloatArray) -> FloatArray:
-    """Return γ²/n and κ/n of the users' N − R·D, (2, …), from Σ N^a D^b (…, 12) and R = ΣN/ΣD (…).
+def tails_of(powers: FloatArray, total: FloatArray, ratio: FloatArray, n: FloatArray) -> FloatArray:
+    """Return what `reach` reads of the users' e = N − R·D, (3, …).
 
-    Users without weight add 0 to every sum, so that it does not matter whether they are counted.
+    γ²/n and κ/n of e; and the root of 1/(1 − 2ΣD³/(ΣD ΣD²) + ΣD²/(ΣD)²) over n/(n − 1): residuals of users
+    with a large D are too small, as R follows these users, and the standard error allows for n/(n − 1) only.
+
+    Parameters
+    ----------
+    powers : (…, 12) array
+        Σ N^a D^b of `power_sums`. Users without weight add 0, so that it does not matter who is counted.
+    total, ratio : (…) arrays
+        ΣD and R = ΣN/ΣD.
+    n : (…) array
+        Users that the standard error counts.
     """
     p, r = np.moveaxis(powers, -1, 0), ratio
     with np.errstate(invalid="ignore", divide="ignore"):
         second = p[0] - 2 * r * p[1] + r**2 * p[2]
         third = p[3] - 3 * r * p[4] + 3 * r**2 * p[5] - r**3 * p[6]
         fourth = p[7] - 4 * r * p[8] + 6 * r**2 * p[9] - 4 * r**3 * p[10] + r**4 * p[11]
-        return np.array([third**2 / second**3, fourth / second**2 - 3 / effective])
+        even = p[2] / total**2
+        lost = 1 - 2 * p[6] / (total * p[2]) + even
+        uneven = np.sqrt((n - 1) / n / np.maximum(lost, 0.1))
+        return np.array([third**2 / second**3, fourth / second**2 - 3 * even, uneven])
 
 
 def t_test(difference: FloatArray, error: FloatArray, freedom: FloatArray) -> FloatArray:

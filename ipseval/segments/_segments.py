@@ -42,8 +42,8 @@ class SegmentCell:
     value, share, part, effective : (n_models, n_groups) float arrays
         The estimate in the group; the group's share of the weight; what it adds to the whole; the effective
         number of users, (ΣD)²/ΣD². NaN where undefined.
-    tails : (2, n_models, n_groups) float array
-        γ²/n and κ/n of the users' influences, which widen intervals.
+    tails : (3, n_models, n_groups) float array
+        What skewed and uneven users add to intervals.
     covariance : (n_models · n_groups, same) float array
         Of the estimates, groups of the first model first.
     n_users, n_positives : (n_groups,) int arrays

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ipseval._border import guard
+from ipseval.simulation._online import OnlineWorld
 from ipseval.simulation._world import World
 
-__all__ = ["World"]
+__all__ = ["OnlineWorld", "World"]
 
 guard(__name__)

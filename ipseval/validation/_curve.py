@@ -28,7 +28,8 @@ from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.report import Heading, Notes, Part, Reported, Table, Tables
 from ipseval.splits import Split, split_random
 
-POWER_LAW, DENSITY_RATIO = "power law", "density ratio"
+POWER_LAW = "power law"
+DENSITY_RATIO = "density ratio"
 WITH_INTERACTIONS = "correction-strength, all interactions"
 METRICS = ("atop", "recall@5", "mean_dcg@10")
 SIZES = (0, 25, 50, 100, 200)

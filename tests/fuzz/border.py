@@ -37,6 +37,8 @@ RESULTS = {
     "SlidingSplits", "Leakage",
     "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",
     "Rewarded", "RewardedMetric", "FittedRewards", "ShownData",
+    "Segments", "SegmentCell", "Decomposition", "Groups", "Grouping", "Parts", "TrainingCounts", "ExposureCurve",
+    *("OnlineAgreement", "WindowEvaluation"),
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster
@@ -56,6 +58,8 @@ LEFT_OUT = {
         "estimate_of",
         "independent_sums",
         "Moments.of",
+        "Moments.of_columns",
+        "Decomposition.of",
     ),
 }
 OBJECTS = (

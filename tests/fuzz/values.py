@@ -41,6 +41,9 @@ def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "Lists.source": lists,
         "read_lists.path": folder / "lists.csv",
         "Problem.what": "3 rows repeat",
+        "user_groups.source": dict.fromkeys(USERS, "web"),
+        "item_groups.source": dict.fromkeys(ITEMS, "old"),
+        "Evaluation.by.by": "activity",
         "read_attributes.source": frame.drop_duplicates("item")[["item", "value"]],
     }
 
@@ -151,7 +154,7 @@ def right(folder: Path) -> dict[str, Any]:
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
         "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
-        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
+        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
         "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
         **{f"{room}.{name}": value for room in ("estimate", "claim") for name, value in {"metric": metric, "estimator": estimator}.items()},
         **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "tipping_factors", "diagnostics_by_estimator")
@@ -181,14 +184,16 @@ def right(folder: Path) -> dict[str, Any]:
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
-        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(),
+        "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
     }  # fmt: skip
 
 
-def time_values() -> dict[str, Any]:
+def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
     """Return what is given to what is about time, tuning and traits."""
     names = list("abcd")
+    measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
+        "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
         "regress_on_traits.agreement": dict(zip(names, [0.1, 0.4, 0.2, 0.3], strict=True)),
         "regress_on_traits.traits": pd.DataFrame({"density": [0.1, 0.2, 0.3, 0.5]}, index=names),

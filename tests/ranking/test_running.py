@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ipseval import ComputeOptions, InputError, Split, rank_positives
 from ipseval._compute import one_blas_thread
-from ipseval.ranking import _factors, _kernels_numba, _run
+from ipseval.ranking import _compiled, _factors, _run
 from tests.ranking.worlds import ENGINES, world_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ def test_a_damaged_cache_of_numba_is_built_again(suffix, share, tmp_path, monkey
         spec = importlib.util.spec_from_file_location("kernel", source)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return _kernels_numba._compile(module.twice)
+        return _compiled.compiled(module.twice)
 
     assert fresh()(4) == 8
     files = list((tmp_path / "cache").rglob(f"*{suffix}"))

@@ -87,10 +87,6 @@ def folder_of_text(folder: Path) -> object:
     return ipseval.read(folder)
 
 
-class Unhashable(list):
-    pass
-
-
 BEYOND = np.array(["2500-01-01"] * 4, dtype="datetime64[s]")
 # Name -> (call, what the error says, in the order in which it says it).
 CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {

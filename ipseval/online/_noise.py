@@ -1,0 +1,142 @@
+"""The correlation of two differences that are both measured with noise of known size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+from scipy.stats import chi2, multivariate_normal
+
+from ipseval._types import FloatArray, IntArray
+
+LIMIT = 4.0  # tanh 4 = .9993: as good as 1
+NOTHING = 7.0  # a spread e⁻⁷ times that of the data is none
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """Measured differences (x, y), (n,) each, and the variances of their noises, (n,) each."""
+
+    x: FloatArray
+    y: FloatArray
+    var_x: FloatArray
+    var_y: FloatArray
+
+    def __len__(self) -> int:
+        return int(self.x.size)
+
+    def at(self, rows: IntArray) -> Noisy:
+        """Return some of the rows."""
+        return Noisy(self.x[rows], self.y[rows], self.var_x[rows], self.var_y[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class TrueSpread:
+    """Mean and covariance of the true differences: (ξ, η) ~ N(μ, Σ), x = ξ + noise, y = η + noise.
+
+    Fitted by restricted maximum likelihood: with V_i = Σ + diag(var_x_i, var_y_i) and μ̂ by generalised least
+    squares, −2 log L = Σ log|V_i| + Σ (z_i − μ̂)ᵀ V_i⁻¹ (z_i − μ̂) + log|Σ V_i⁻¹|.
+    """
+
+    data: Noisy
+    spread: Any  # (2,) standard deviations of ξ and η
+    rho: float
+    mean: FloatArray
+    deviance: float
+
+    @classmethod
+    def of(cls, data: Noisy) -> TrueSpread:
+        """Return the fit."""
+        guess = np.append(_start(data), np.arctanh(np.clip(1.2 * naive_pearson(data), -0.95, 0.95)))
+        bounds = [*_bounds(data), (-LIMIT, LIMIT)]
+        found = _least(lambda p: _deviance(data, p[0], p[1], np.tanh(p[2]))[0], guess, bounds)
+        spread, rho = np.exp(found.x[:2]), float(np.tanh(found.x[2]))
+        mean = _deviance(data, float(found.x[0]), float(found.x[1]), rho)[1]
+        return cls(data, spread, rho, mean, float(found.fun))
+
+    @cached_property
+    def sigma(self) -> FloatArray:
+        """Σ, (2, 2)."""
+        covariance = self.rho * self.spread[0] * self.spread[1]
+        return np.array([[self.spread[0] ** 2, covariance], [covariance, self.spread[1] ** 2]])
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the correlations whose profile deviance is below the χ² quantile; ±1: not bounded there."""
+        critical = float(chi2.ppf(level, 1))
+        centre = float(np.arctanh(np.clip(self.rho, -np.tanh(LIMIT), np.tanh(LIMIT))))
+        ends = []
+        for end in (-LIMIT, LIMIT):
+            if abs(centre - end) < 1e-6 or self._excess(end, critical) <= 0:
+                ends.append(float(np.sign(end)))
+            else:
+                ends.append(float(np.tanh(brentq(self._excess, centre, end, args=(critical,), xtol=1e-4))))
+        return ends[0], ends[1]
+
+    def _excess(self, z: float, critical: float) -> float:
+        """Return the deviance of the best spreads at correlation tanh z above the least, minus a limit."""
+        rho = float(np.tanh(z))
+        found = _least(
+            lambda p: _deviance(self.data, p[0], p[1], rho)[0], np.log(self.spread), _bounds(self.data)
+        )
+        return float(found.fun) - self.deviance - critical
+
+    def predicted(self, other: Noisy) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the measured online difference given the measured offline one."""
+        (xx, xy), (_, yy) = self.sigma
+        slope = xy / (xx + other.var_x)
+        mean = self.mean[1] + slope * (other.x - self.mean[0])
+        return mean, yy - slope * xy + other.var_y
+
+    def same_sign(self) -> float:
+        """Return the chance that both true differences of an experiment have the same sign."""
+        if not (self.spread > 1e-12 * (np.abs(self.mean) + self.spread.max())).all():
+            return float(np.prod(np.sign(self.mean)) > 0)
+        law = multivariate_normal(self.mean, self.sigma, allow_singular=True)
+        both_up = multivariate_normal(-self.mean, self.sigma, allow_singular=True).cdf(np.zeros(2))
+        return float(law.cdf(np.zeros(2)) + both_up)
+
+
+def _least(function: Callable[[Any], float], start: Any, bounds: Any) -> Any:
+    return minimize(function, start, method="L-BFGS-B", bounds=bounds)
+
+
+def naive_pearson(data: Noisy) -> float:
+    """Return the correlation of the measured differences, as if there were no noise."""
+    x, y = data.x - data.x.mean(), data.y - data.y.mean()
+    scale = np.sqrt((x**2).sum() * (y**2).sum())
+    return float((x * y).sum() / scale) if scale else 0.0
+
+
+def reliability(spread: float, noise: FloatArray) -> float:
+    """Return the share of the variance of measured differences that is true variance."""
+    total = spread**2 + noise.mean()
+    return float(spread**2 / total) if total else np.nan
+
+
+def _start(data: Noisy) -> FloatArray:
+    pairs = ((data.x, data.var_x), (data.y, data.var_y))
+    return np.array([0.5 * np.log(max(z.var() - v.mean(), 0.1 * z.var())) for z, v in pairs])
+
+
+def _bounds(data: Noisy) -> list[tuple[float, float]]:
+    scales = [0.5 * np.log(z.var()) for z in (data.x, data.y)]
+    return [(scale - NOTHING, scale + 2.0) for scale in scales]
+
+
+def _deviance(data: Noisy, log_x: float, log_y: float, rho: float) -> tuple[float, FloatArray]:
+    """Return −2 log L (restricted) and μ̂ for standard deviations e^log_x, e^log_y and a correlation."""
+    sd_x, sd_y = np.exp(log_x), np.exp(log_y)
+    a, b, c = sd_x**2 + data.var_x, sd_y**2 + data.var_y, rho * sd_x * sd_y
+    det = a * b - c * c
+    w_xx, w_yy, w_xy = b / det, a / det, -c / det
+    s_xx, s_yy, s_xy = w_xx.sum(), w_yy.sum(), w_xy.sum()
+    t_x, t_y = (w_xx * data.x + w_xy * data.y).sum(), (w_xy * data.x + w_yy * data.y).sum()
+    information = s_xx * s_yy - s_xy**2
+    mean = np.array([s_yy * t_x - s_xy * t_y, s_xx * t_y - s_xy * t_x]) / information
+    u, v = data.x - mean[0], data.y - mean[1]
+    squares = (w_xx * u * u + 2 * w_xy * u * v + w_yy * v * v).sum()
+    return float(np.log(det).sum() + squares + np.log(information)), mean

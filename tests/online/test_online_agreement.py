@@ -1,0 +1,232 @@
+"""Offline differences against A/B results: worked by hand, and truths recovered in simulated programmes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+
+import ipseval
+from ipseval.errors import InputError
+from ipseval.online import online_agreement
+from ipseval.online._noise import Noisy, TrueSpread, _deviance, naive_pearson
+from ipseval.simulation import OnlineWorld, World
+
+
+def frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:
+    rng = np.random.default_rng(seed)
+    true = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n)
+    measured = true + noise * rng.normal(size=(n, 2))
+    made = [
+        pd.DataFrame({"experiment": range(n), "difference": measured[:, side], "std_error": noise})
+        for side in (0, 1)
+    ]
+    return made[0], made[1]
+
+
+def test_the_deviance_is_the_restricted_likelihood_of_the_normal_model():
+    rng = np.random.default_rng(3)
+    data = Noisy(rng.normal(size=7), rng.normal(size=7), rng.random(7), rng.random(7))
+    sigma = np.array([[1.3**2, 0.4 * 1.3 * 0.6], [0.4 * 1.3 * 0.6, 0.6**2]])
+    covariances = [sigma + np.diag([a, b]) for a, b in zip(data.var_x, data.var_y, strict=True)]
+    points = np.stack([data.x, data.y], axis=1)
+    information = sum(np.linalg.inv(one) for one in covariances)
+    mean = np.linalg.solve(
+        information, sum(np.linalg.solve(v, z) for v, z in zip(covariances, points, strict=True))
+    )
+    plain = sum(
+        multivariate_normal(mean, v).logpdf(z) for v, z in zip(covariances, points, strict=True)
+    ) + 7 * np.log(2 * np.pi)
+    expected = -2 * plain + np.log(np.linalg.det(information))
+    found, centre = _deviance(data, np.log(1.3), np.log(0.6), 0.4)
+    assert found == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(centre, mean, rtol=1e-12)
+
+
+def test_without_noise_the_correlation_is_pearsons():
+    x = np.array([1.0, 2, 4, 3, 6, 5, 8, 7, 9])
+    y = np.array([2.0, 1, 3, 5, 4, 6, 9, 7, 8])
+    data = Noisy(x, y, np.zeros(9), np.zeros(9))
+    expected = np.corrcoef(x, y)[0, 1]
+    assert naive_pearson(data) == pytest.approx(expected)
+    assert TrueSpread.of(data).rho == pytest.approx(expected, abs=1e-4)
+
+
+def test_signs_are_counted_as_worked_by_hand():
+    # Signs agree in 6 of 10 experiments, one offline difference is 0: share .65.
+    offline = pd.DataFrame({"experiment": range(10), "difference": [1, 2, 3, -1, -2, -3, 1, 2, -1, 0]})
+    online = pd.DataFrame({"experiment": range(10), "difference": [1, 1, 2, -1, -1, -3, -1, -1, 2, 1]})
+    row = online_agreement(offline.assign(std_error=0.1), online.assign(std_error=0.1)).frame.iloc[0]
+    assert row["sign"] == pytest.approx(0.65)
+    # Wilson: (.65 + 1.96²/20)/(1 + 1.96²/10) ∓ 1.96 √(.65·.35/10 + 1.96²/400)/(1 + 1.96²/10)
+    assert row["sign_low"] == pytest.approx(0.3537, abs=2e-4)
+    assert row["sign_high"] == pytest.approx(0.8631, abs=2e-4)
+
+
+def test_the_chance_of_equal_signs_follows_from_the_correlation():
+    # Of centred normals it is ½ + arcsin ρ/π.
+    data = Noisy(*(np.zeros(2),) * 4)
+    for rho in (-0.5, 0.0, 0.8):
+        fit = TrueSpread(data, np.array([2.0, 0.5]), rho, np.zeros(2), 0.0)
+        assert fit.same_sign() == pytest.approx(0.5 + np.arcsin(rho) / np.pi, abs=1e-6)
+
+
+def test_versions_in_the_other_order_change_the_sign():
+    offline, online = frames(12)
+    names = [f"v{n}" for n in range(12)]
+    offline = offline.assign(model=names, reference="base").drop(columns="experiment")
+    online = online.assign(model=names, reference="base").drop(columns="experiment")
+    swapped = offline.rename(columns={"model": "reference", "reference": "model"})
+    swapped["difference"] *= -1
+    first, second = online_agreement(offline, online), online_agreement(swapped, online)
+    pd.testing.assert_frame_equal(first.frame, second.frame)
+
+
+def test_what_has_no_match_and_what_is_undefined_is_counted():
+    offline, online = frames(12)
+    offline = pd.concat([offline.assign(metric=name) for name in ("auc", "recall@10")], ignore_index=True)
+    offline.loc[3, "difference"] = np.nan
+    found = online_agreement(offline, online[online["experiment"] != 0])
+    assert found.n_experiments == 10
+    assert any("1 experiment of offline has no match" in note for note in found.notes)
+    assert any(
+        "1 experiment without a defined difference for every indicator" in note for note in found.notes
+    )
+    assert "10 online experiments, 2 offline indicators" in repr(found)
+
+
+def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
+    rng = np.random.default_rng(5)
+    offline, online = frames(80, seed=1, rho=0.9, noise=0.4)
+    useless = offline.assign(difference=rng.normal(size=80))
+    both = pd.concat([useless.assign(metric="auc"), offline.assign(metric="ndcg@10")])
+    found = online_agreement(both, online)
+    assert found.frame.loc[found.best, "metric"] == "ndcg@10"
+    assert found.chosen_share > 0.95
+    assert found.nested_gain == pytest.approx(found.frame["cv_gain"].max(), abs=0.1)
+    assert found.frame.loc[found.best, "behind"] == 0
+    other = found.frame.loc[1 - found.best]
+    assert other["n_to_tell"] < 80  # they are told apart with 80
+    assert len(found.select(metric="auc")) == 1
+
+
+def test_the_picture_shows_every_experiment_and_the_line():
+    found = online_agreement(*frames(30))
+    axes = found.plot()
+    assert sum(len(one.get_children()[0].get_xdata()) for one in axes.containers) == 30
+    assert axes.lines[-1].get_label() == "true differences"
+    with pytest.raises(InputError, match="must be a row of the frame"):
+        found.plot(3)
+
+
+BAD = {
+    "no frame": (lambda a, b: ([1, 2], b), "offline must be a DataFrame"),
+    "no error": (lambda a, b: (a.drop(columns="std_error"), b), "needs columns difference and std_error"),
+    "no experiment": (lambda a, b: (a.drop(columns="experiment"), b), "needs a column 'experiment'"),
+    "negative": (lambda a, b: (a.assign(std_error=-1.0), b), "have a std_error below 0"),
+    "text": (lambda a, b: (a.assign(difference="x"), b), "must hold numbers"),
+    "few": (lambda a, b: (a[:5], b), "at least 8 experiments"),
+    "twice online": (lambda a, b: (a, pd.concat([b, b])), "online has several rows"),
+    "twice offline": (lambda a, b: (pd.concat([a, a]), b), "offline has several rows"),
+    "all equal": (lambda a, b: (a.assign(difference=1.0), b), "differences are equal"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_frames_say_what_was_expected(name):
+    change, text = BAD[name]
+    with pytest.raises(InputError, match=text):
+        online_agreement(*change(*frames(12)))
+
+
+@pytest.mark.slow
+def test_the_true_correlation_is_covered_and_the_naive_one_is_too_low():
+    """600 programmes of 20–200 tests, ρ uniform in (0, .9), reliabilities .45–.75, unequal noise."""
+    rng = np.random.default_rng(2024)
+    covered, naive_covered, bias, naive_bias = 0, 0, [], []
+    for _ in range(600):
+        n = int(np.exp(rng.uniform(np.log(20), np.log(200))))
+        rho, noise = rng.uniform(0, 0.9), rng.uniform(0.5, 0.9, 2)
+        true = rng.multivariate_normal([0.2, 0.1], [[1, rho], [rho, 1]], n)
+        errors = noise * np.exp(0.4 * rng.normal(size=(n, 2)))
+        x, y = (true + errors * rng.normal(size=(n, 2))).T
+        data = Noisy(x, y, errors[:, 0] ** 2, errors[:, 1] ** 2)
+        fit = TrueSpread.of(data)
+        low, high = fit.interval(0.95)
+        covered += low <= rho <= high
+        bias.append(fit.rho - rho)
+        naive = naive_pearson(data)
+        naive_covered += abs(np.arctanh(naive) - np.arctanh(rho)) < 1.96 / np.sqrt(n - 3)
+        naive_bias.append(naive - rho)
+    assert 0.93 <= covered / 600 <= 0.97
+    assert naive_covered / 600 < 0.8
+    assert abs(np.mean(bias)) < 4 * np.std(bias) / np.sqrt(600)
+    assert np.mean(naive_bias) < -0.1
+
+
+def test_position_bias_is_in_the_value_of_a_list():
+    world = World(n_users=60, n_items=30, mean_relevant=5, rng=0)
+    split = world.split(rng=1)
+    flat = OnlineWorld(world, split, length=3, position_exponent=0.0, other_click=0.0, relevant_click=1.0)
+    perfect = np.zeros((60, 30))
+    perfect[world.relevant.user, world.relevant.item] = 1.0
+    perfect[split.train.user, split.train.item] = 0.0
+    left = np.bincount(world.relevant.user, minlength=60) - np.bincount(split.train.user, minlength=60)
+    assert flat.value(perfect) == pytest.approx(np.minimum(left, 3).mean())
+    steep = OnlineWorld(world, split, length=3, position_exponent=1.0, other_click=0.0, relevant_click=1.0)
+    harmonic = np.array([0.0, 1.0, 1.5, 1.5 + 1 / 3])
+    assert steep.value(perfect) == pytest.approx(harmonic[np.minimum(left, 3)].mean())
+
+
+def test_an_ab_test_estimates_the_true_difference_and_novelty_lifts_it():
+    world = World(n_users=2000, n_items=60, mean_relevant=8, rng=0)
+    split = world.split(rng=1)
+    models = world.example_models(split, rng=2)
+    plain = OnlineWorld(world, split, length=5)
+    results = pd.DataFrame(
+        [plain.test(models["taste"], models["popular"], n_users=500, rng=seed) for seed in range(40)]
+    )
+    z = (results["difference"] - results["true_difference"]) / results["std_error"]
+    assert abs(z.mean()) < 4 / np.sqrt(40)
+    assert 0.6 < z.std() < 1.4
+    fresh = OnlineWorld(world, split, length=5, novelty=0.5)
+    lifted = pd.DataFrame(
+        [fresh.test(models["taste"], models["popular"], n_users=500, rng=seed) for seed in range(40)]
+    )
+    gap = lifted["difference"] - lifted["true_difference"] - lifted["novelty_effect"]
+    assert abs((gap / lifted["std_error"]).mean()) < 4 / np.sqrt(40)
+    assert lifted["novelty_effect"].iloc[0] > 0
+    assert lifted["true_difference"].iloc[0] == results["true_difference"].iloc[0]
+
+
+def test_a_programme_of_tests_meets_offline_comparisons():
+    world = World(n_users=600, n_items=80, mean_relevant=10, rng=3)
+    split = world.split(rng=1)
+    rng = np.random.default_rng(0)
+    models = {"base": world.example_models(split, rng=2)["popular"]}
+    for number in range(10):
+        noise = (number + 1) / 5
+        users, items = (
+            one + noise * rng.normal(size=one.shape) for one in (world.user_factors, world.item_factors)
+        )
+        models[f"v{number}"] = (2 * users, items, world.appeal)
+    online = OnlineWorld(world, split, length=5).programme(models, reference="base", n_users=300, rng=0)
+    evaluation = ipseval.evaluate(models, split, metrics=["recall@5", "auc"])
+    found = online_agreement(evaluation.compare(reference="base"), online)
+    assert found.n_experiments == 10
+    assert found.frame[["metric", "estimator"]].to_numpy().tolist() == [["recall@5", "aoa"], ["auc", "aoa"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"length": 99}, "length must be at most"),
+        ({"relevant_click": 0.9, "novelty": 0.5}, "it is a probability"),
+        ({"novelty": -1}, "novelty must be a finite number"),
+    ],
+)
+def test_bad_online_worlds_say_what_was_expected(options, text):
+    world = World(n_users=40, n_items=20, mean_relevant=5, rng=0)
+    with pytest.raises(InputError, match=text):
+        OnlineWorld(world, world.split(rng=0), **options)

@@ -1,0 +1,131 @@
+"""Evaluation over windows: mean and trend by hand, users as clusters, against plain loops and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import baselines
+from ipseval.errors import InputError
+from ipseval.interactions import Interactions
+from ipseval.splits import split_sliding
+from ipseval.windows import evaluate_windows
+from ipseval.windows._evaluate import _over_windows
+
+
+def timed_log(n_users: int = 60, seed: int = 0) -> Interactions:
+    rng = np.random.default_rng(seed)
+    item = np.concatenate([rng.permutation(25)[:12] for _ in range(n_users)])
+    frame = pd.DataFrame({"user": np.repeat(range(n_users), 12), "item": item})
+    return Interactions.from_frame(frame.assign(time=rng.integers(0, 100, len(frame))), timestamp="time")
+
+
+MODELS = {"popular": baselines.popularity, "any": baselines.random}
+OPTIONS = {"metrics": ["recall@5"], "estimators": ["aoa"]}
+
+
+def test_windows_are_evaluated_one_by_one_and_averaged():
+    splits = split_sliding(timed_log(), start=40, test=20)
+    found = evaluate_windows(MODELS, splits, **OPTIONS)
+    each = []
+    for split in splits:
+        frame = ipseval.evaluate({n: fit(split.train) for n, fit in MODELS.items()}, split, **OPTIONS).frame
+        each.append(frame.set_index("model")["estimate"])
+    row = found.summary.set_index("model").loc["popular"]
+    values = np.array([one["popular"] for one in each])
+    assert found.frame.query("model == 'popular'")["estimate"].tolist() == values.tolist()
+    assert row["mean"] == pytest.approx(values.mean())
+    assert row["trend"] == pytest.approx((values[2] - values[0]) / 2)  # of three windows
+    assert row["std_windows"] == pytest.approx(values.std(ddof=1))
+    assert found.windows["n_test"].sum() == sum(len(split.test) for split in splits)
+    lead = found.compare("any").iloc[0]
+    assert lead["mean"] == pytest.approx(np.mean([one["popular"] - one["any"] for one in each]))
+
+
+def test_a_user_of_two_windows_is_one_cluster():
+    # Users 0, 1 in both windows, users 2, 3 in one each: ψ/n by window and user.
+    parts = np.array([[0.1, -0.2, 0.1, 0.0], [0.3, -0.2, 0.0, -0.1]])
+    entered = (parts != 0).astype(float)
+    found = _over_windows(np.array([0.4, 0.6]), parts, entered, [0, 1], 0.95)
+    sums = np.array([0.4, -0.4, 0.1, -0.1]) / 2
+    assert found["mean"] == pytest.approx(0.5)
+    assert found["std_error"] == pytest.approx(np.sqrt(4 / 3 * (sums**2).sum()))
+    assert found["trend"] == pytest.approx(0.2)
+    differences = np.array([0.2, 0.0, -0.1, -0.1])
+    assert found["trend_error"] == pytest.approx(np.sqrt(4 / 3 * (differences**2).sum()))
+    alone = (parts**2).sum() / 4
+    assert found["design_effect"] == pytest.approx((sums**2).sum() / alone)
+    assert (found["n_users"], found["n_returning"]) == (4, 2)
+
+
+def test_one_window_has_no_trend_and_its_own_error():
+    log = timed_log()
+    (split,) = splits = split_sliding(log, start=50, test=60)
+    found = evaluate_windows(MODELS, splits, **OPTIONS).summary.set_index("model").loc["popular"]
+    alone = ipseval.evaluate({"popular": baselines.popularity(split.train)}, split, **OPTIONS).frame
+    assert found["std_error"] == pytest.approx(alone.loc[0, "std_error"], rel=1e-9)
+    assert np.isnan(found["trend"])
+    assert np.isnan(found["trend_error"])
+
+
+def test_the_report_says_what_was_counted():
+    log = timed_log()
+    late = log.select((log.timestamp < 60) | (log.timestamp >= 80))
+    found = evaluate_windows(MODELS, split_sliding(late, start=40, test=20), **OPTIONS)
+    text = " ".join(repr(found).split())
+    assert "2 windows, tests from 40 to 80; 1 window without training or test rows" in text
+    assert "a user of several windows is one cluster" in text
+    axes = found.plot()
+    assert [line.get_xdata().tolist() for line in axes.lines[:1]] == [[1.0, 3.0]]
+
+
+def test_a_propensity_is_fitted_in_every_window():
+    splits = split_sliding(timed_log(), start=40, test=30)
+    found = evaluate_windows(
+        MODELS, splits, metrics=["recall@5"], estimators=["snips-global"], propensity="power-law:gamma=0"
+    )
+    for evaluation, split in zip(found.evaluations, splits, strict=True):
+        expected = ipseval.PowerLawPropensity(gamma=0).fit(split.train)
+        assert np.array_equal(evaluation.propensity.item, expected.item, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("models", "windows", "text"),
+    [
+        ({"a": np.eye(3)}, None, "cannot be called"),
+        (MODELS, [1, 2], "must be made by split_sliding"),
+        ({}, None, "models must be a non-empty mapping"),
+    ],
+)
+def test_bad_windows_and_models_say_what_was_expected(models, windows, text):
+    windows = split_sliding(timed_log(), start=40, test=30) if windows is None else windows
+    with pytest.raises(InputError, match=text):
+        evaluate_windows(models, windows)
+    with pytest.raises(InputError, match="Choices: any, popular"):
+        evaluate_windows(MODELS, split_sliding(timed_log(), start=40, test=30), **OPTIONS).compare("none")
+
+
+@pytest.mark.slow
+def test_intervals_of_mean_and_trend_cover_when_users_come_back_and_naive_ones_do_not():
+    """1,000 worlds: 80 users with an own level, each in some of 5 windows; truth .5 and slope .01."""
+    rng = np.random.default_rng(11)
+    n_users, slope, covered, naive = 80, 0.01, np.zeros(2), 0
+    truths = 0.5 + slope * np.arange(5)
+    for _ in range(1000):
+        level = 0.3 * rng.normal(size=n_users)
+        entered = (rng.random((5, n_users)) < 0.6).astype(float)
+        values = truths[:, None] + level + 0.1 * rng.normal(size=(5, n_users))
+        counts = entered.sum(axis=1)
+        means = (values * entered).sum(axis=1) / counts
+        parts = (values - means[:, None]) * entered / counts[:, None]
+        found = _over_windows(means, parts, entered, range(5), 0.95)
+        covered += [
+            found["ci_low"] <= 0.52 <= found["ci_high"],
+            found["trend_low"] <= slope <= found["trend_high"],
+        ]
+        alone = np.sqrt((parts**2).sum()) / 5
+        naive += abs(means.mean() - 0.52) <= 1.96 * alone
+    assert ((covered / 1000 >= 0.93) & (covered / 1000 <= 0.97)).all()
+    assert naive / 1000 < 0.85
