@@ -1,0 +1,105 @@
+"""The files that the situations of the cookbook begin with: small, made by a seed, like real ones."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+N_USERS, N_ITEMS, LENGTH = 120, 60, 20
+
+
+def write_files(folder: Path) -> None:
+    """Write all of them."""
+    write_ratings(folder)
+    write_production(folder)
+    write_small(folder)
+
+
+def write_ratings(folder: Path) -> None:
+    """Write a log of ratings as it is downloaded: tabs, a header, seconds since 1970."""
+    rng = np.random.default_rng(1)
+    weight = 1 / np.arange(1, N_ITEMS + 1) ** 0.7
+    rows = [
+        (user + 1, item + 1, int(rng.integers(1, 6)), int(874724710 + rng.integers(0, 10**7)))
+        for user in range(N_USERS)
+        for item in rng.choice(N_ITEMS, 20, replace=False, p=weight / weight.sum())
+    ]
+    frame = pd.DataFrame(rows, columns=["user-id", "item-id", "rating", "timestamp"])
+    frame.to_csv(folder / "u.data", sep="\t", index=False)
+
+
+def write_production(folder: Path) -> None:
+    """Write impressions with repeats, and top lists of two versions with users missing and items unknown."""
+    rng = np.random.default_rng(2)
+    users = [f"u_{code:04d}" for code in range(N_USERS)]
+    items = np.array([f"sku-{code:03d}" for code in range(N_ITEMS)])
+    popular = 1 / np.arange(1, N_ITEMS + 1)
+    popular /= popular.sum()
+    taste = rng.normal(size=(N_USERS, N_ITEMS))
+    start = pd.Timestamp("2026-03-01", tz="UTC")
+    rows = []
+    for user in range(N_USERS):
+        for _ in range(int(rng.integers(3, 9))):
+            time = start + pd.Timedelta(minutes=int(rng.integers(0, 60 * 24 * 60)))
+            slate = rng.choice(N_ITEMS, 10, replace=False, p=popular)
+            chance = 0.6 / (1 + np.exp(-taste[user, slate])) / np.arange(1, 11) ** 0.5
+            clicked = rng.random(10) < chance
+            rows += [
+                (users[user], items[item], time, place + 1, 10 * popular[item], bool(clicked[place]))
+                for place, item in enumerate(slate)
+            ]
+    names = ["user_id", "item_id", "ts", "position", "p_shown", "clicked"]
+    pd.DataFrame(rows, columns=names).to_parquet(folder / "impressions.parquet")
+    for name, scores in (("v1", np.log(popular) + 0.5 * taste), ("v2", 0.3 * np.log(popular) + taste)):
+        pd.concat(version(users, items, scores, rng)).to_parquet(folder / f"recs_{name}.parquet")
+
+
+def version(
+    users: list[str], items: np.ndarray, scores: np.ndarray, rng: np.random.Generator
+) -> Iterator[pd.DataFrame]:
+    """Yield the list of each user of a version but 5 % of them; one in ten holds an unknown item."""
+    for user in np.flatnonzero(rng.random(len(users)) < 0.95):
+        ids = items[np.argsort(-scores[user])[:LENGTH]].tolist()
+        if rng.random() < 0.1:
+            ids[int(rng.integers(LENGTH))] = f"sku-NEW{rng.integers(9)}"
+        yield pd.DataFrame({"user_id": users[user], "item_id": ids, "rank": np.arange(1, LENGTH + 1)})
+
+
+def write_small(folder: Path) -> None:
+    """Write what can be read at a glance."""
+    clicks = [
+        (user, item) for user in ("ann", "bob", "cat") for item in "vwxyz" if (user, item) != ("cat", "v")
+    ]
+    frame = pd.DataFrame([*clicks, clicks[0]], columns=["user", "item"])  # the first click twice
+    frame.to_csv(folder / "clicks.csv", index=False)
+    logged = frame[:-1].assign(
+        clicked=[1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1], chance=np.linspace(0.1, 1, 14)
+    )
+    logged.to_csv(folder / "logged.csv", index=False)
+    (folder / "test.qrels").write_text("q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\nq2 0 d3 1\n")
+    run = ["q1 Q0 d9 1 2.5 mine", "q1 Q0 d1 2 1.5 mine", "q2 Q0 d3 1 0.9 mine", "q2 Q0 d2 2 0.1 mine"]
+    (folder / "mine.run").write_text("\n".join(run) + "\n")
+    np.save(folder / "users.npy", ["ann", "bob", "cat"])
+    np.save(folder / "items.npy", list("vwxyz"))
+    np.save(folder / "scores.npy", np.arange(15.0).reshape(3, 5) % 7)
+    np.save(folder / "places.npy", [[0, 1, 2], [4, 3, 2], [1, 2, -1]])
+    np.save(folder / "place_scores.npy", [[3.0, 2, 1], [3, 2, 1], [2, 1, 0]])
+    weeks = [
+        (user, item, week) for week in range(4) for user in ("ann", "bob") for item in ("milk", "bread", week)
+    ]
+    purchases = pd.DataFrame(weeks, columns=["user", "product", "time"])
+    purchases.to_csv(folder / "purchases.csv", index=False)
+    (folder / "faults.csv").write_text(
+        "user_id,sku,ts\nann,x,2026-01-01\n,y,2026-01-02\nann,x,2026-01-03\nbob,,\n"
+    )
+    (folder / "items.csv").write_text("sku,genre\nv,noir\nw,noir\nx,drama\ny,drama\nz,crime\nq,crime\n")
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as connection:
+        orders = frame.set_axis(["customer_id", "sku"], axis=1).assign(
+            ts=[f"2026-01-{day:02d}" for day in range(1, 16)]
+        )
+        orders.to_sql("orders", connection, index=False)
