@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ipseval._registry import matching
 from ipseval._types import AnyArray, BoolArray, FloatArray, RngLike
 from ipseval.errors import InputError, UnknownNameError
 
@@ -45,6 +46,15 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     known = tuple(choices)
     if not isinstance(value, str) or value not in known:
         raise UnknownNameError(f"value for {name}:", value, known)
+
+
+def chosen(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return the choice that a label stands for, in any case; raise `UnknownNameError` for another."""
+    known = tuple(choices)
+    found = matching(value, known)
+    if found is None:
+        raise UnknownNameError(name, value, known)
+    return found
 
 
 def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:

@@ -20,7 +20,7 @@ from ipseval._explained import explained_tables
 from ipseval._frame import Key, tidy_frame
 from ipseval._page import PageData, page_parts
 from ipseval._provenance import data_hash, headline, json_text, short_headline, versions
-from ipseval._questions import Questions
+from ipseval._questions import Questions, metric_label
 from ipseval._tables import evaluation_tables, with_correction
 from ipseval._types import AnyArray, RngLike
 from ipseval._verdict import Reach, Verdict, reaches, verdicts
@@ -295,7 +295,9 @@ class Evaluation(Segmented, Questions):
         """Return axes with the estimates of one metric (default: the first) and their intervals."""
         from ipseval.plots import plot_estimates
 
-        return plot_estimates(self._frame, metric=metric or self.metrics[0], ax=ax)
+        return plot_estimates(
+            self._frame, metric=metric_label(metric, self.estimates) if metric else self.metrics[0], ax=ax
+        )
 
     def __getitem__(self, model: str) -> ModelResult:
         """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""

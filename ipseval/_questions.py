@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,10 @@ import pandas as pd
 
 from ipseval._checks import as_float_vector
 from ipseval._frame import Key
+from ipseval._registry import matching
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.estimators import Estimate, Estimator, Sample, resolve_estimator
 from ipseval.inference import (
     Correction,
     Family,
@@ -24,9 +25,31 @@ from ipseval.inference import (
     tipping_factors,
 )
 from ipseval.inference._trust import with_trust
-from ipseval.metrics import Metric
+from ipseval.metrics import Metric, metric
 from ipseval.propensity import Propensity
 from ipseval.report import Reported
+
+
+def metric_label(label: str, held: Iterable[Key]) -> str:
+    """Return the label of the metric among keys that `label` stands for, in any case; else `label`."""
+    found = matching(label, dict.fromkeys(key[1] for key in held))
+    if found is not None:
+        return found
+    try:
+        return metric(label).label  # another name of it
+    except InputError:
+        return label
+
+
+def estimator_label(label: str, held: Iterable[Key]) -> str:
+    """Return the label of the estimator among keys that `label` stands for, in any case; else `label`."""
+    found = matching(label, dict.fromkeys(key[2] for key in held))
+    if found is not None:
+        return found
+    try:
+        return resolve_estimator(label).label
+    except InputError:
+        return label
 
 
 class Questions(Reported):
@@ -47,8 +70,9 @@ class Questions(Reported):
         InputError
             When the evaluation does not hold it.
         """
+        key = model, metric_label(metric, self.estimates), estimator_label(estimator, self.estimates)
         try:
-            return self.estimates[model, metric, estimator]
+            return self.estimates[key]
         except KeyError:
             raise InputError(
                 f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {_named(self.estimates, 0)}; "

@@ -100,20 +100,23 @@ class PropensityError(InputError):
 
 
 class UnknownNameError(InputError):
-    """A name that is not registered; the text lists the choices and suggests the nearest."""
+    """A name that is not registered; the text lists the choices and suggests the nearest, or `advice`."""
 
-    def __init__(self, what: str, name: object, choices: Iterable[str]) -> None:
+    def __init__(self, what: str, name: object, choices: Iterable[str], advice: str = "") -> None:
         known = sorted(choices)
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"unknown {what} {name!r}.{hint} Choices: {', '.join(known)}.")
+        by_case = {one.casefold(): one for one in known}
+        near = [] if advice else difflib.get_close_matches(str(name).casefold(), by_case, n=1)
+        hint = f" Did you mean {by_case[near[0]]!r}?" if near else f" {advice}" if advice else ""
+        listed = ", ".join(known) if known else "none"
+        super().__init__(f"unknown {what} {name!r}.{hint} Choices: {listed}.")
         self.what = what
         self.name = name
         self.choices = tuple(known)
+        self.advice = advice
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are rebuilt from their text alone; a pool of processes hangs on one that cannot be.
-        return type(self), (self.what, self.name, self.choices)
+        return type(self), (self.what, self.name, self.choices, self.advice)
 
 
 class DataWarning(UserWarning):

@@ -85,7 +85,7 @@ SAME_LEVEL = {
     "_rewarding": {"_requests"},
     "_results": {"_evaluation"},
     "evaluation": {"_evaluation", "_results", "correction"},
-    "_checks": {"errors", "_types"},
+    "_checks": {"errors", "_types", "_registry"},
     "_ids": {"errors", "_types", "_checks"},
     "_columns": {"errors", "_types", "_checks"},
     "_registry": {"errors"},

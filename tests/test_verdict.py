@@ -170,3 +170,14 @@ def test_a_metric_that_would_take_long_is_left_out_with_a_reason(evaluation, mon
         {name: one.ranked for name, one in evaluation.samples.items()}, propensity=evaluation.propensity
     )
     assert "ask for .tipping_points()" in repr(again)
+
+
+def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):
+    found = evaluation.estimate("popular", "recall@10", "snips-global")
+    assert evaluation.estimate("popular", "Recall@10", "SNIPS_Global") is found
+    assert evaluation.estimate("popular", "R@10", "snips global") is found
+    assert evaluation.per_user("popular", "NDCG@10", "naive").size == 200
+    with pytest.raises(ipseval.InputError, match="no estimate"):
+        evaluation.estimate("popular", "recal@10", "snips")
+    with pytest.raises(ipseval.UnknownNameError, match="Did you mean 'popular'"):
+        evaluation["Popular"]

@@ -38,13 +38,16 @@ ESTIMATORS: dict[str, Estimator] = {
     "snips-shown": SnipsShown(),
 }
 
+# Names that the literature uses for the same.
+ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLED}
+
 _LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
 
 
 def resolve_estimator(name: str | Estimator) -> Estimator:
     """Return the estimator that a label names; an estimator object is returned as it is.
 
-    Labels are `name` or `name(parameter)`, in any case.
+    Labels are `name` or `name(parameter)`; case, spaces, hyphens and underscores do not count.
 
     Raises
     ------
@@ -59,6 +62,8 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     0.5
     >>> resolve_estimator("Stratified(10)").label
     'stratified(10)'
+    >>> resolve_estimator("SNIPS_global").label
+    'snips-global'
     """
     if isinstance(name, Estimator):
         return name
@@ -67,7 +72,8 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     match = _LABEL.fullmatch(name.strip().lower())
     if match is None:
         raise InputError(f"estimator {name!r} does not parse; expected a name or name(parameter).")
-    found = lookup(ESTIMATORS, match["name"].strip(), "estimator")
+    name = match["name"].strip()
+    found = lookup(ESTIMATORS, ALIASES.get(name, name), "estimator")
     return found if match["parameter"] is None else found.with_parameter(match["parameter"].strip())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ipseval._checks import counted
 from ipseval._registry import lookup
 from ipseval.errors import InputError
 from ipseval.metrics._atop import Atop
@@ -12,6 +13,7 @@ from ipseval.metrics._auc import Auc
 from ipseval.metrics._average_precision import AveragePrecision
 from ipseval.metrics._base import Metric
 from ipseval.metrics._compat import compat_metric
+from ipseval.metrics._conventions import differences
 from ipseval.metrics._dcg import Dcg
 from ipseval.metrics._hit import Hit
 from ipseval.metrics._hits import Hits
@@ -37,8 +39,18 @@ METRICS: dict[str, type[Metric]] = {
     "hits": Hits,
 }
 
+# Names that other libraries know, and what to ask for here.
+_RATINGS = "It compares ratings: use ipseval.evaluate_ratings."
+_LISTS = "It describes lists, not test positives: use evaluate(…, beyond=…)."
+ELSEWHERE = {
+    "f1": "It mixes two metrics: ask for precision@k and recall@k.",
+    "arhr": "It is the reciprocal rank of the first positive: rr@k.",
+    **dict.fromkeys(("rmse", "mse", "mae"), _RATINGS),
+    **dict.fromkeys(("coverage", "novelty", "diversity", "gini", "serendipity", "popularity"), _LISTS),
+}
+
 _LABEL = re.compile(
-    r"^\s*(?P<name>[a-z][a-z0-9_]*)\s*(?:\((?P<args>[^()]*)\))?\s*(?:@(?P<k>[^@()\[\]]*))?\s*"
+    r"^\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:\((?P<args>[^()]*)\))?\s*(?:@(?P<k>[^@()\[\]]*))?\s*"
     r"(?:\[(?P<library>[^\[\]]*)\])?\s*$"
 )
 
@@ -67,6 +79,8 @@ def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any)
     given.update({key: str(value) for key, value in parameters.items()})
     values = {}
     for key, text in given.items():
+        if not found.parameters:
+            raise InputError(f"metric {label!r}: {_without_parameters(found)}")
         parameter = lookup(found.parameters, key, f"parameter of {found.name}:")
         try:
             values[key] = parameter.parse(text)
@@ -82,7 +96,7 @@ def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any)
 def _find(name: str) -> type[Metric]:
     """Return the class that a name or another name of it stands for."""
     aliases = {alias: one for one in METRICS.values() for alias in one.aliases}
-    return lookup(METRICS | aliases, name, "metric")
+    return lookup(METRICS | aliases, name, "metric", ELSEWHERE)
 
 
 def _as_metric(value: Any, compat: str | None, parameters: dict[str, Any]) -> Metric:
@@ -102,12 +116,25 @@ def _arguments(label: str, text: str | None, found: type[Metric]) -> dict[str, s
         key, equals, value = part.partition("=")
         if not equals:
             if position >= len(found.parameters):
-                raise InputError(f"metric {label!r} takes {len(found.parameters)} parameters.")
+                takes = counted(len(found.parameters), "parameter")
+                fault = f"{found.name} takes {takes}." if found.parameters else _without_parameters(found)
+                raise InputError(f"metric {label!r}: {fault}")
             key, value = list(found.parameters)[position], key
         if key.strip() in arguments:
             raise InputError(f"metric {label!r} gives {key.strip()} twice.")
         arguments[key.strip()] = value.strip()
     return arguments
+
+
+def _without_parameters(found: type[Metric]) -> str:
+    """Return that a metric takes no parameter, and what other libraries define in its place."""
+    text = f"{found.name} takes no parameter."
+    others = [one for one in differences(found.name) if "divide" in one]
+    if not others:
+        return text
+    library = others[0].partition(" (")[0]
+    says = others[0].partition(": ")[2]
+    return f"{text} {found.name}@k[{library}] is that of {library}, which {says}."
 
 
 def _cutoff(label: str, text: str | None, found: type[Metric]) -> int | None:

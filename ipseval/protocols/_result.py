@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._artefacts import write_text
-from ipseval._checks import check_choice, counted
+from ipseval._checks import check_choice, chosen, counted
 from ipseval.agreement import Blocks, blocks
 from ipseval.errors import InputError
 from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
@@ -101,7 +101,7 @@ class ProtocolStudy(Reported):
         """
         levels = self.levels(factor)
         if metric is not None:
-            check_choice("metric", metric, self.metrics)
+            metric = chosen("metric", metric, self.metrics)
         if reference is not None:
             check_choice("reference", reference, levels)
         if factor not in self._compared:
@@ -221,7 +221,7 @@ class ProtocolStudy(Reported):
         in some repeat; margin, its mean lead over the runner-up; n_repeats.
         """
         if metric is not None:
-            check_choice("metric", metric, self.metrics)
+            metric = chosen("metric", metric, self.metrics)
         return winners([one for one in self.results if metric in (None, one.metric)], self.models)
 
     def trait_effects(

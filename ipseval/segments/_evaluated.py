@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ipseval._checks import check_choice
+from ipseval._checks import check_choice, chosen
 from ipseval._types import AnyArray, RngLike
 from ipseval.errors import InputError
 from ipseval.estimators import (
@@ -174,7 +174,7 @@ class Segmented:
             raise InputError(f"by= holds {len(groups)} groupings; a decomposition takes one.")
         known = {one.label: one for one in definitions[0]}
         if metric is not None:
-            check_choice("metric", metric, known)
+            metric = chosen("metric", metric, known)
         found = [one for one in definitions[1] if one.weighted]
         if weighted is None and not found:
             raise InputError(
@@ -183,5 +183,5 @@ class Segmented:
             )
         heavy = found[0] if weighted is None else resolve_estimator(weighted)
         light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
-        chosen = definitions[0][0] if metric is None else known[metric]
-        return Decomposition.of(groups[0], samples, chosen, light, heavy)
+        one = definitions[0][0] if metric is None else known[metric]
+        return Decomposition.of(groups[0], samples, one, light, heavy)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ipseval._checks import check_choice
+from ipseval._questions import estimator_label, metric_label
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import resolve_estimator
 from ipseval.inference import normal_interval
@@ -109,6 +110,8 @@ def compare_results(
     if not (np.isfinite(margin) and margin >= 0):
         raise InputError(f"margin must be a finite number >= 0, the loss that is tolerated; got {margin!r}.")
     pairs = _pairs(new.models if models is None else models)
+    metric = metric_label(metric, new.entries)
+    estimator = None if estimator is None else estimator_label(estimator, new.entries)
     estimators = [estimator] if estimator is not None else _shared_estimators(new, old, metric)
     found = []
     for label in estimators:

@@ -7,8 +7,9 @@ import pickle
 import pytest
 
 import ipseval
-from ipseval.estimators import card
-from ipseval.metrics import CONVENTIONS
+from ipseval.errors import InputError
+from ipseval.estimators import card, resolve_estimator
+from ipseval.metrics import CONVENTIONS, metric
 
 LABELS = [
     "recall@10",
@@ -52,7 +53,7 @@ def test_rbp_keeps_every_digit_of_its_parameter():
         (("recall",), {}, "needs a cutoff"),
         (("auc@5",), {}, "takes no cutoff"),
         (("rbp(p=0.5,p=0.6)",), {}, "twice"),
-        (("rbp(0.5,0.6)",), {}, "takes 1 parameters"),
+        (("rbp(0.5,0.6)",), {}, "takes 1 parameter"),
         (("rbp(0.5)",), {"p": 0.6}, "in the label and as an argument"),
         (("rbp(2)",), {}, r"not in \(0, 1\)"),
         (("ndcg(gain=cubic)@5",), {}, "not one of binary, linear, exponential"),
@@ -97,3 +98,57 @@ def test_cards_name_the_libraries_that_compute_something_else():
 def test_labels_are_read_in_any_case_and_printed_in_lower_case():
     assert ipseval.metric("nDCG@5").label == "ndcg@5"
     assert ipseval.metric("DCG(gain=Exponential)@3") == ipseval.metric("dcg(gain=exponential)@3")
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [
+        ("Recall@10", "recall@10"),
+        ("MAP@5", "ap@5"),
+        ("mrr", "rr"),
+        ("HR@3", "hit@3"),
+        ("Hit-Rate@3", "hit@3"),
+        ("hitrate@3", "hit@3"),
+        ("P@5", "precision@5"),
+        ("ROC-AUC", "auc"),
+        ("NDCG(gain=linear)@5", "ndcg(gain=linear)@5"),
+    ],
+)
+def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
+    assert metric(label).label == meant
+
+
+@pytest.mark.parametrize(
+    ("label", "advice"),
+    [
+        ("f1@3", "ask for precision@k and recall@k"),
+        ("rmse", "use ipseval.evaluate_ratings"),
+        ("Coverage@10", "beyond="),
+        ("ndgc@10", "Did you mean 'ndcg'?"),
+        ("RECAL@10", "Did you mean 'recall'?"),
+        (
+            "recall(denominator=min)@10",
+            r"recall@k\[lenskit\] is that of lenskit, which divides by min\(s, k\)",
+        ),
+        ("recall(min)@10", "recall takes no parameter"),
+    ],
+)
+def test_a_label_that_is_none_gets_an_answer(label, advice):
+    with pytest.raises(InputError, match=advice):
+        metric(label)
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [
+        ("SNIPS", "snips"),
+        ("Snips_Global", "snips-global"),
+        ("snips pooled", "snips-pooled"),
+        ("IPW", "ips"),
+        ("naive", "aoa"),
+        ("Hajek", "snips-pooled"),
+        ("SNIPS_Shrunk(.5)", "snips-shrunk(0.5)"),
+    ],
+)
+def test_case_and_other_names_of_an_estimator_do_not_matter(label, meant):
+    assert resolve_estimator(label).label == meant

@@ -46,7 +46,7 @@ def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
 
 
 BAD = {
-    "powerlaw:gamma=0": "Did you mean 'power-law'",
+    "powerlow:gamma=0": "Did you mean 'power-law'",
     "power-law:gama=0": "Did you mean 'gamma'",
     "power-law:gamma=0,gamma=1": "is given once",
     "power-law:gamma": "is given once",
@@ -98,4 +98,4 @@ def test_partitions_of_users_read_a_label_too():
     fitted = _fitted("power-law:gamma=0", np.array([1, 4, 9]))
     assert fitted.item == pytest.approx([1, 2, 3])
     with pytest.raises(UnknownNameError, match="Did you mean 'power-law'"):
-        _fitted("powerlaw", np.array([1, 4, 9]))
+        _fitted("powerlow", np.array([1, 4, 9]))
