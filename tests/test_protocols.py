@@ -354,7 +354,14 @@ def test_bad_protocols_say_what_was_expected(name: str) -> None:
         call()
 
 
-def test_a_study_prints_as_one_line(tmp_path: Path) -> None:
-    shown = repr(study(tmp_path, models={"popular": popular, "rare": rare}, metrics=["recall@5"]))
-    assert shown.startswith("ProtocolStudy(2 recommenders on 1 log, ")
-    assert shown.endswith("; metrics recall@5)")
+def test_a_study_prints_what_each_choice_changes(tmp_path: Path) -> None:
+    grid = ipseval.protocols.grid(order=["random"])
+    found = ipseval.protocols.study(MODELS, {"shop": make_log()}, grid, path=tmp_path, **FEW)
+    shown, between = repr(found), found.between("split")
+    assert shown.startswith(f"{len(MODELS)} recommenders · 1 log · ")
+    n_changed, n_clear = int((between["ipc"] > 0).sum()), int((between["n_beyond"] > 0).sum())
+    said = " ".join(shown.split())
+    assert f"Other splits change the order of recommenders in {n_changed} of {len(between)} compar" in said
+    assert f"in {n_clear} of them beyond its uncertainty." in said
+    assert shown.endswith("More: .explain()")
+    assert "What to know" in repr(found.explain())

@@ -288,8 +288,9 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
 
 def test_text_page_and_plot_show_the_summary(study, tmp_path):
     result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
-    text = " ".join(repr(result).split())
     assert max(map(len, repr(result).splitlines())) <= 100
+    assert "2 recommenders · 1 split · 300 users" in repr(result)
+    text = " ".join(repr(result.explain()).split())
     assert "2 recommenders, 1 split, 300 users" in text
     assert "over the 300 users with random exposure" in text
     assert f"over {result.n_compared:.0f} of them, with held-out and random positives" in text

@@ -18,9 +18,20 @@ from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, lev
 from ipseval.protocols._evaluate import Result
 from ipseval.protocols._protocol import LEGEND
 from ipseval.protocols._traits import regress_on_traits
-from ipseval.protocols._verdict import verdict_section
+from ipseval.protocols._verdict import conclusions, verdict_section
 from ipseval.protocols._winners import winners
-from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, csv_text
+from ipseval.report import (
+    Explanation,
+    Heading,
+    Notes,
+    Part,
+    Remark,
+    Reported,
+    Table,
+    Tables,
+    csv_text,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,10 +76,23 @@ class ProtocolStudy(Reported):
     _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        counts = (len(self.models), "recommender"), (len(self.levels("log")), "log")
-        size = " on ".join(counted(*one) for one in counts)
-        settings = counted(len({result.setting for result in self.results}), "setting")
-        return f"ProtocolStudy({size}, {settings}; metrics {', '.join(self.metrics)})"
+        return to_text(Tables(self._headline(), (), verdict=self._remarks(), hint="More: .explain()"))
+
+    def explain(self, *, digits: int = 2) -> Explanation:
+        """Return the whole report: agreement by factor, which swaps are clear of their uncertainty, notes."""
+        return Explanation(self.tables(digits=digits))
+
+    def _headline(self) -> tuple[str, ...]:
+        counts = (
+            (len(self.models), "recommender"),
+            (len(self.levels("log")), "log"),
+            (len({result.setting for result in self.results}), "setting"),
+        )
+        return (" · ".join([*(counted(*one) for one in counts), f"metrics {', '.join(self.metrics)}"]),)
+
+    def _remarks(self) -> tuple[Remark, ...]:
+        found = {NAMES[factor]: self.comparisons(factor) for factor in FACTORS}
+        return conclusions(found, self.notes, 1 - self.confidence_level)
 
     @property
     def metrics(self) -> list[str]:
@@ -290,7 +314,9 @@ def _tables(study: ProtocolStudy, digits: int) -> Tables:
         parts += _table_section(study, factor, digits) if factor != "log" else _matrix_section(study, digits)
     verdict = verdict_section(compared, NAMES, _first_levels(study), 1 - study.confidence_level)
     parts += [*verdict, Heading("What to know"), Notes(_notes(study))]
-    return Tables(_summary(study), tuple(parts), title="Protocol study")
+    return Tables(
+        (*study._headline(), *study._remarks()[0].lines), (*_summary(study), *parts), title="Protocol study"
+    )
 
 
 def _summary(study: ProtocolStudy) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from ipseval._checks import counted
 from ipseval.protocols._compare import ProtocolComparison
-from ipseval.report import Heading, Notes, Part, Table
+from ipseval.report import Heading, Notes, Part, Remark, Table
 
 MAX_EXAMPLES = 12
 
@@ -79,3 +80,21 @@ def _examples(
     if len(clear) > len(chosen):
         lines.append(f"and {len(clear) - len(chosen)} other comparisons: agreement_{factor}.csv.")
     return tuple(lines)
+
+
+def conclusions(
+    compared: Mapping[str, Sequence[ProtocolComparison]], notes: Sequence[str], alpha: float
+) -> tuple[Remark, ...]:
+    """Return how often each choice changes the order of recommenders, and how often clear of noise."""
+    lines = []
+    for name, comparisons in compared.items():
+        known = [one for one in comparisons if one.agreement is not None]
+        if known:
+            changed = sum(bool(one.inversions) for one in known)
+            clear = sum(bool(one.beyond_uncertainty(alpha)) for one in known)
+            lines.append(
+                f"Other {name} change the order of recommenders in {changed:,} of "
+                f"{counted(len(known), 'comparison')}, in {clear:,} of them beyond its uncertainty."
+            )
+    verdict = Remark("Verdict", tuple(lines) or ("There is one setting, so there is nothing to compare.",))
+    return (verdict, Remark("Data", tuple(notes))) if notes else (verdict,)

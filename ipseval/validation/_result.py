@@ -12,9 +12,10 @@ import pandas as pd
 from ipseval._checks import counted
 from ipseval._types import FloatArray
 from ipseval.inference import normal_interval
-from ipseval.report import Heading, Notes, Part, Reported, Table, Tables
+from ipseval.report import Explanation, Heading, Notes, Reported, Table, Tables
 from ipseval.validation._criteria import CRITERIA
-from ipseval.validation._verdict import conclusions, verdicts
+from ipseval.validation._verdict import verdicts
+from ipseval.validation._words import remarks
 
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
@@ -185,41 +186,73 @@ class Validation(Reported):
         return verdicts(self.balance, self.frame, self.per_item)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: errors of level and order, then what random exposure says of the weights."""
-        keys, form = ["propensity", "estimator"], f".{digits}f"
-        errors = [*keys, "mae", "mae_aoa", "reduction", "reduction_low", "reduction_high", "if_unbiased"]
-        checks = [*keys, "popularity_smd", "factor_beyond_noise", "verdict"]
-        parts: list[Part] = [
+        """Return the report: what each weighting removes of the plain average's error, and the verdict."""
+        names = {
+            "mae": "error",
+            "mae_aoa": "of aoa",
+            "reduction": "removed",
+            "reduction_low": "removed_low",
+            "reduction_high": "removed_high",
+            "if_unbiased": "if unbiased",
+            "tau_b": "order (tau)",
+            "tau_b_aoa": "of aoa's",
+        }
+        formats = dict.fromkeys(("error", "of aoa"), ".4f") | dict.fromkeys(("removed", "if unbiased"), ".0%")
+        formats |= dict.fromkeys(("order (tau)", "of aoa's"), f".{digits}f")
+        parts = [
             Table.of(
-                part[[*errors, "tau_b", "tau_b_aoa"]],
+                part.sort_values("reduction", ascending=False)[["propensity", "estimator", *names]].rename(
+                    columns=names
+                ),
                 str(metric),
-                formats=dict.fromkeys([*errors, "tau_b", "tau_b_aoa"], form)
-                | {"mae": ".4f", "mae_aoa": ".4f"},
+                formats=formats,
                 n_keys=2,
             )
             for metric, part in self.summary.groupby("metric", sort=False)
         ]
-        parts += [
-            Heading("What random exposure says of the weights"),
-            Notes(tuple(conclusions(self.balance, self.gammas))),
-            Table.of(self.diagnostics[checks], formats=form, n_keys=2),
-        ]
+        counts = ((self.n_models, "recommender"), (self.n_splits, "split"), (self.n_users, "user"))
+        level = f"{self.confidence_level * 100:g} % intervals in brackets"
+        dropped = counted(round(self.n_random_dropped), "random-exposure positive")
+        return Tables(
+            (" · ".join([*(counted(*one) for one in counts), level]),),
+            tuple(parts),
+            title=f"Validation on {self.name}",
+            warnings=self.notes,
+            verdict=remarks(
+                self.summary,
+                self.diagnostics,
+                self.balance,
+                self.gammas,
+                f"Left out as training pairs: {dropped}.",
+            ),
+            hint="More: .explain()",
+            appendix=(*self._whole(digits).parts, *self._frames()) if page else (),
+        )
+
+    def explain(self, *, digits: int = 2) -> Explanation:
+        """Return everything that the validation holds: how it was made, every criterion, check, estimate."""
+        return Explanation(self._whole(digits))
+
+    def _whole(self, digits: int) -> Tables:
+        keys = ["propensity", "estimator"]
+        checks = [*keys, "popularity_smd", "factor_beyond_noise", "verdict"]
+        return Tables(
+            (),
+            (
+                Heading("How it was made"),
+                Notes(self._headline()),
+                Heading("What random exposure says of the weights"),
+                Table.of(self.diagnostics[checks], formats=f".{digits}f", n_keys=2),
+            ),
+        )
+
+    def _frames(self) -> list[Table]:
         whole = {
             "Every criterion": self.summary,
             "Every check": self.diagnostics,
             "Every estimate": self.frame,
         }
-        return Tables(
-            self._headline(),
-            tuple(parts),
-            title=f"Validation on {self.name}",
-            warnings=self.notes,
-            appendix=tuple(
-                Table.of(frame, name, intervals=False, folded=True) for name, frame in whole.items()
-            )
-            if page
-            else (),
-        )
+        return [Table.of(frame, name, intervals=False, folded=True) for name, frame in whole.items()]
 
     def _headline(self) -> tuple[str, ...]:
         counts = ((self.n_models, "recommender"), (self.n_splits, "split"), (self.n_users, "user"))
@@ -228,9 +261,12 @@ class Validation(Reported):
             f"Pooled averages are over the {counted(self.n_exposed, 'user')} with random exposure. Averages "
             f"over users are over {self.n_compared:,.0f} of them, with held-out and random positives.",
             f"{self.n_random_dropped:,.0f} random-exposure positives are training pairs and left out.",
-            "reduction is the share of the plain average's error that is gone, with its "
-            f"{self.confidence_level:.0%} interval ({self.n_resamples:,} resamples of users). tau_b is the "
-            "order against random exposure.",
+            "Error is the mean distance of the recommenders' estimates from random exposure. Removed is the "
+            f"share of the plain average's error that is gone, with its {self.confidence_level:.0%} interval "
+            f"({self.n_resamples:,} resamples of users).",
+            "If unbiased: the share that an unbiased estimate of the same noise would remove. Order (tau): "
+            "Kendall's tau-b of the recommenders against random exposure.",
+            "random-sample is the plain average over random positives of other users, to compare with.",
         )
 
     def plot(self, *, ax: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Twelve situations in which a result is printed: small worlds whose numbers are sums of a few whole numbers.
+"""Fifteen situations in which a result is printed: small worlds of whole numbers.
 
 `python -m tests.golden.situations` writes what is printed now beside this file, to be read before it is kept.
 """
@@ -14,6 +14,9 @@ import numpy as np
 import pandas as pd
 
 import ipseval
+from ipseval import baselines
+from ipseval.simulation import World
+from tests.test_distributed import example, in_partitions
 
 FOLDER = Path(__file__).parent / "printed"
 N_USERS, N_ITEMS = 240, 40
@@ -155,6 +158,43 @@ def plain_only() -> ipseval.Evaluation:
     return evaluate(propensity=None)
 
 
+def distributed() -> ipseval.Evaluation:
+    """Users in four partitions: moments are merged, and the ranked positives stay where they are."""
+    frames = example(4)
+    models = {"first": frames["first"], "second": frames["second"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return in_partitions(
+            frames,
+            models,
+            4,
+            metrics=RECALL,
+            estimators=("aoa", "snips-global"),
+            propensity=ipseval.PowerLawPropensity(gamma=0.5),
+        )
+
+
+def validation() -> ipseval.validation.Validation:
+    """Weights judged by random exposure: right ones, equal ones, and too strong ones."""
+    study = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, gamma=0.0, rng=0).study(
+        1, n_per_user=20
+    )
+    rng = np.random.default_rng(0)
+    models = {
+        "popular": baselines.popularity,
+        "random": lambda train: rng.integers(0, 1000, (300, 80)),
+        "rare": lambda train: -np.tile(train.popularity, (300, 1)),
+    }
+    powers = {
+        f"γ = {gamma}": ipseval.PowerLawPropensity(gamma=gamma, unseen="smooth") for gamma in (-1, 0, 1)
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ipseval.validate(
+            models, study, propensities=powers, metrics=RECALL, n_resamples=200, n_splits=1, rng=0
+        )
+
+
 SITUATIONS: dict[str, Callable[[], object]] = {
     one.__name__: one
     for one in (
@@ -171,6 +211,8 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         saved_and_loaded,
         known_propensity,
         plain_only,
+        distributed,
+        validation,
     )
 }
 

@@ -1,4 +1,4 @@
-"""What is printed in twelve situations stands in text files, each read as a stranger would.
+"""What is printed in fifteen situations stands in text files, each read as a stranger would.
 
 After a change of words: `python -m tests.golden.situations`, and read what it prints.
 """
