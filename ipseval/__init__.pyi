@@ -12,6 +12,7 @@ from ipseval import inference as inference
 from ipseval import metrics as metrics
 from ipseval import online as online
 from ipseval import plots as plots
+from ipseval import policies as policies
 from ipseval import propensity as propensity
 from ipseval import protocols as protocols
 from ipseval import rewards as rewards

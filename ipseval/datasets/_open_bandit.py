@@ -14,6 +14,7 @@ from ipseval._types import AnyArray, FloatArray, IntArray, freeze
 from ipseval.datasets._base import DataCard
 from ipseval.datasets._files import read_columns
 from ipseval.errors import InputError
+from ipseval.exposure_log import ExposureLog
 from ipseval.interactions import check_codes
 
 N_ITEMS = {"all": 80, "men": 34, "women": 46}
@@ -96,6 +97,19 @@ class BanditLog:
 
     def __len__(self) -> int:
         return int(self.item.size)
+
+    def exposure_log(self) -> ExposureLog:
+        """Return the impressions as an exposure log, each of a user of its own: the data have no user ids."""
+        return ExposureLog(
+            np.arange(len(self)),
+            self.item,
+            np.arange(len(self)),
+            np.arange(self.n_items),
+            self.click,
+            self.timestamp,
+            self.position,
+            self.propensity,
+        )
 
     def __repr__(self) -> str:
         size = f"{len(self):,} impressions of {self.n_items} items, {self.click.sum():,} clicks"

@@ -15,6 +15,8 @@ from ipseval.estimators._ips import Ips
 from ipseval.estimators._labels import (
     AOA,
     AOA_POOLED,
+    DM,
+    DR,
     ESTIMATORS,
     IPS,
     SNIPS,
@@ -37,6 +39,8 @@ from ipseval.estimators._sums import UserSums
 __all__ = [
     "AOA",
     "AOA_POOLED",
+    "DM",
+    "DR",
     "ESTIMATORS",
     "ESTIMATORS_SHOWN",
     "IPS",

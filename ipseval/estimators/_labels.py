@@ -22,6 +22,8 @@ IPS: Final = "ips"
 SNIPS: Final = "snips"
 SNIPS_GLOBAL: Final = "snips-global"
 SNIPS_POOLED: Final = "snips-pooled"
+DM: Final = "dm"
+DR: Final = "dr"
 
 ESTIMATORS: dict[str, Estimator] = {
     AOA: Average(AOA, "equal", "one"),
@@ -32,8 +34,8 @@ ESTIMATORS: dict[str, Estimator] = {
     SNIPS_POOLED: Average(SNIPS_POOLED, "inverse", "total"),
     "snips-shrunk": ShrunkSnips(),
     "stratified": Stratified(),
-    "dm": DirectMethod(),
-    "dr": DoublyRobust(),
+    DM: DirectMethod(),
+    DR: DoublyRobust(),
     "switch": DoublyRobust("switch", "switch"),
     "snips-shown": SnipsShown(),
 }

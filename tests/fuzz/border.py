@@ -39,6 +39,7 @@ RESULTS = {
     "Rewarded", "RewardedMetric", "FittedRewards", "ShownData",
     "Segments", "SegmentCell", "Decomposition", "Groups", "Grouping", "Parts", "TrainingCounts", "ExposureCurve",
     *("OnlineAgreement", "WindowEvaluation"),
+    "PolicyEvaluation",
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster

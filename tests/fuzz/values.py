@@ -208,6 +208,8 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
     exposures = ipseval.ExposureLog.from_frame(placed, position="position", propensity="p")
     shown = ipseval.rewards.ShownData(log.user, log.item, log.value / 5.0, np.ones(len(log)), log)
     return {
+        "evaluate_policies.log": exposures, "evaluate_policies.estimators": ["ips"],
+        "evaluate_policies.policies": {"new": np.full((N_ITEMS, 3), 1 / N_ITEMS)},
         "Rewards.log": exposures, "data": shown, "ShownData.clicked": shown.clicked, "examined": shown.examined,
         "ShownData.train": log, "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
         **{f"{name}.train": exposures for name in ("ImpressionPropensity.fit", "LoggedPropensity.fit")},

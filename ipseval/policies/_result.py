@@ -1,0 +1,146 @@
+"""The result of an evaluation of policies: values, differences, and what the weights allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from ipseval._types import FloatArray
+from ipseval.errors import UnknownNameError
+from ipseval.estimators import DM, DR, IPS, SNIPS
+
+COVERED = "given the logged chances, where they cover the policy"
+EITHER = "consistent given the logged chances or a right reward model"
+CLAIMS = {
+    IPS: f"exactly unbiased {COVERED}",
+    "ips-cv": f"consistent {COVERED}",
+    SNIPS: f"consistent {COVERED}",
+    DM: "consistent given a right reward model",
+    DR: EITHER,
+    "dr-sn": EITHER,
+    "dcg": f"exactly unbiased {COVERED}, for items that can stand at every place",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One value with the influence of each unit, (n_units,), of mean 0."""
+
+    value: float
+    influence: FloatArray
+
+    @property
+    def standard_error(self) -> float:
+        """√(Σψ²/(n(n − 1)))."""
+        n = self.influence.size
+        return float(np.sqrt((self.influence**2).sum() / (n * (n - 1.0)))) if n > 1 else float("nan")
+
+
+def mean_of(values: FloatArray, mass: FloatArray) -> Value:
+    """Return Σ values / Σ mass over units."""
+    ratio = float(values.sum() / mass.sum()) if mass.sum() else float("nan")
+    return Value(ratio, (values - ratio * mass) / mass.mean())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PolicyEvaluation:
+    """Values of policies, per impression, with intervals and the state of the weights.
+
+    Attributes
+    ----------
+    values : dict
+        (policy, estimator) -> value with influences.
+    gains, weights : dict
+        Policy -> Σ w y and Σ w of each unit, for differences.
+    rows : (n_units,) float array
+        Impressions of each unit.
+    overlap : DataFrame
+        policy, ess (of the impressions' weights), max_weight, max_weight_share, mean_weight (1 in
+        expectation), share_unmatched: the share of impressions whose item the policy never shows there.
+    confidence_level : float
+    """
+
+    values: dict[tuple[str, str], Value]
+    gains: dict[str, FloatArray]
+    weights: dict[str, FloatArray]
+    rows: FloatArray
+    overlap: pd.DataFrame
+    confidence_level: float = 0.95
+
+    def __repr__(self) -> str:
+        return str(self.frame.round(5).to_string(index=False))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per policy and estimator: estimate, std_error, ci_low, ci_high, ess, claim."""
+        ess = self.overlap.set_index("policy")["ess"]
+        rows = [
+            (name, one, *self._interval(value), float(ess[name]), CLAIMS[one])
+            for (name, one), value in self.values.items()
+        ]
+        columns = ["policy", "estimator", "estimate", "std_error", "ci_low", "ci_high", "ess", "claim"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def compare(self, reference: str | None = None) -> pd.DataFrame:
+        """Return differences of policies with a control variate, and of their other estimates.
+
+        `delta-ips` is mean (w_a − w_b)(y − β) with the β of the smallest variance, which costs no bias in
+        expectation, as w_a − w_b has mean 0 where both policies are covered. Other rows subtract estimates,
+        paired by unit.
+
+        Parameters
+        ----------
+        reference : str, optional
+            Compare all others with this policy; default: all pairs.
+
+        References
+        ----------
+        Jeunen & Ustimenko, Δ-OPE: off-policy estimation with pairs of policies, RecSys 2024,
+        doi 10.1145/3640457.3688162.
+        """
+        names = list(self.weights)
+        if reference is not None and reference not in names:
+            raise UnknownNameError("policy", reference, names)
+        pairs = list(combinations(names, 2))
+        if reference is not None:
+            pairs = [(name, reference) for name in names if name != reference]
+        rows = []
+        for a, b in pairs:
+            found = {"delta-ips": self._difference(a, b)}
+            for estimator in dict.fromkeys(one for _, one in self.values):
+                one, other = self.values[a, estimator], self.values[b, estimator]
+                found[estimator] = Value(one.value - other.value, one.influence - other.influence)
+            for estimator, value in found.items():
+                z = abs(value.value) / value.standard_error if value.standard_error > 0 else float("nan")
+                rows.append((a, b, estimator, *self._interval(value), float(2 * norm.sf(z))))
+        columns = [
+            "policy",
+            "reference",
+            "estimator",
+            "difference",
+            "std_error",
+            "ci_low",
+            "ci_high",
+            "p_value",
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+    def _difference(self, a: str, b: str) -> Value:
+        gain, weight = self.gains[a] - self.gains[b], self.weights[a] - self.weights[b]
+        return controlled(gain, weight, self.rows, 0.0)
+
+    def _interval(self, value: Value) -> tuple[float, float, float, float]:
+        half = float(norm.ppf((1 + self.confidence_level) / 2)) * value.standard_error
+        return value.value, value.standard_error, value.value - half, value.value + half
+
+
+def controlled(gain: FloatArray, weight: FloatArray, rows: FloatArray, expected: float) -> Value:
+    """Return Σ gain/Σ rows − β(Σ weight/Σ rows − expected) with the β of the smallest variance."""
+    plain, normal = mean_of(gain, rows), mean_of(weight, rows)
+    spread = float(normal.influence @ normal.influence)
+    beta = float(plain.influence @ normal.influence) / spread if spread > 0 else 0.0
+    return Value(plain.value - beta * (normal.value - expected), plain.influence - beta * normal.influence)

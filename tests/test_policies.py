@@ -1,0 +1,187 @@
+"""Values of other policies: every outcome of a small world, OBP's formulas, and the Open Bandit sample."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import ExposureLog, InputError, PropensityError, UnknownNameError
+from ipseval.datasets import load_open_bandit
+from ipseval.policies import evaluate_policies
+from ipseval.propensity import ExaminationCurve
+
+# Three items at two places; every user sees one place. Chances of the log, of a new policy, and of a click.
+LOGGED = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
+NEW = np.array([[0.1, 0.6], [0.2, 0.3], [0.7, 0.1]])
+OTHER = np.array([[0.4, 0.4], [0.4, 0.2], [0.2, 0.4]])
+CLICK = np.array([[0.9, 0.4], [0.5, 0.1], [0.3, 0.2]])
+
+
+def log_of(items, places, clicks):
+    items, places = np.asarray(items), np.asarray(places)
+    users = np.arange(items.size)
+    return ExposureLog(
+        users, items, users, np.arange(3), np.asarray(clicks, dtype=bool), position=places + 1,
+        propensity=LOGGED[items, places],
+    )  # fmt: skip
+
+
+def expectation(label):
+    """Return E of the estimate of NEW over all logs of two users, one at each place."""
+    total = 0.0
+    for items in itertools.product(range(3), repeat=2):
+        for clicks in itertools.product((0, 1), repeat=2):
+            chance = np.prod(
+                [
+                    LOGGED[i, p] * (CLICK[i, p] if y else 1 - CLICK[i, p])
+                    for i, p, y in zip(items, range(2), clicks, strict=True)
+                ]
+            )
+            log = log_of(items, [0, 1], clicks)
+            found = evaluate_policies(log, {"new": NEW}, estimators=[label], n_folds=2)
+            total += chance * found.frame["estimate"][0]
+    return total
+
+
+VALUE = (NEW * CLICK).sum() / 2
+
+
+@pytest.mark.parametrize("label", ["ips", "dr"])
+def test_expectations_over_all_logs_are_the_value_of_the_policy(label):
+    # dr has whatever reward model the other user gives: its chances are right.
+    assert expectation(label) == pytest.approx(VALUE, abs=1e-12)
+
+
+def test_dcg_is_the_discounted_liking_of_a_ranking():
+    # Liking (.9, .5, .3), places examined with (1, .5); the list puts item 2 first and item 0 second.
+    theta, liking = np.array([1, 0.5]), np.array([0.9, 0.5, 0.3])
+    lists = pd.DataFrame({"user": [0, 0, 1, 1], "item": [2, 0, 2, 0], "position": [1, 2, 1, 2]})
+    total = 0.0
+    for items in itertools.product(range(3), repeat=2):
+        for clicks in itertools.product((0, 1), repeat=2):
+            p = theta * liking[list(items)]
+            chance = np.prod(np.where(clicks, p, 1 - p)) * LOGGED[items[0], 0] * LOGGED[items[1], 1]
+            found = evaluate_policies(
+                log_of(items, [0, 1], clicks),
+                {"list": lists},
+                estimators=["dcg"],
+                n_folds=2,
+                examination=ExaminationCurve.known(theta),
+            )
+            total += chance * found.frame["estimate"][0]
+    assert total == pytest.approx(0.3 + 0.9 / np.log2(3), abs=1e-12)
+
+
+def drawn(rng, n):
+    places = rng.integers(0, 2, n)
+    items = (rng.random((n, 1)) > LOGGED[:, places].cumsum(axis=0).T).sum(axis=1)
+    return log_of(items, places, rng.random(n) < CLICK[items, places])
+
+
+def obp(log, action_dist, estimated):
+    """Return the estimates of OBP (IPW, SNIPW, DM, DR, SNDR), as its source has them."""
+    rows, place = np.arange(len(log)), log.position - 1
+    w = action_dist[log.item, place] / log.propensity
+    base = (action_dist[:, place] * estimated[:, rows]).sum(axis=0)
+    q = estimated[log.item, rows]
+    return {
+        "ips": np.mean(log.clicked * w),
+        "snips": np.mean(log.clicked * w) / np.mean(w),
+        "dm": np.mean(base),
+        "dr": np.mean(base + w * (log.clicked - q)),
+        "dr-sn": np.mean(base + w * (log.clicked - q) / np.mean(w)),
+    }
+
+
+def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
+    log = drawn(np.random.default_rng(0), 400)
+    labels = ["ips", "snips", "dm", "dr", "dr-sn"]
+    found = evaluate_policies(log, {"new": NEW}, estimators=labels, n_folds=2, shrinkage=3.0, rng=1)
+    # The reward model written out: two halves of the users, click rates shrunk to those of the place.
+    fold = np.random.default_rng(1).permutation(400) % 2
+    estimated = np.zeros((3, 400))
+    for row in range(400):
+        other, place = fold != fold[row], log.position == log.position[row]
+        level = log.clicked[other & place].mean()
+        for item in range(3):
+            here = other & place & (log.item == item)
+            estimated[item, row] = (log.clicked[here].sum() + 3 * level) / (here.sum() + 3)
+    expected = obp(log, NEW, estimated)
+    assert dict(zip(found.frame["estimator"], found.frame["estimate"], strict=True)) == pytest.approx(
+        {one: expected[one] for one in labels}, rel=1e-12
+    )
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_value_and_control_variates_do_not_widen_them():
+    rng, labels = np.random.default_rng(4), ["ips", "ips-cv", "snips", "dr", "dr-sn"]
+    covered, widths, delta = dict.fromkeys(labels, 0), dict.fromkeys(labels, 0.0), 0
+    truth = ((NEW - OTHER) * CLICK).sum() / 2
+    n = 400
+    for _ in range(n):
+        found = evaluate_policies(drawn(rng, 500), {"new": NEW, "other": OTHER}, estimators=labels)
+        frame = found.frame[found.frame["policy"] == "new"].set_index("estimator")
+        for one in labels:
+            covered[one] += frame.loc[one, "ci_low"] <= VALUE <= frame.loc[one, "ci_high"]
+            widths[one] += frame.loc[one, "std_error"]
+        row = found.compare().iloc[0]
+        assert row["estimator"] == "delta-ips"
+        delta += row["ci_low"] <= truth <= row["ci_high"]
+    four_sigma = 4 * np.sqrt(0.05 * 0.95 * n)
+    for one, count in {**covered, "delta-ips": delta}.items():
+        assert abs(count - 0.95 * n) < four_sigma, one
+    assert max(widths["ips-cv"], widths["dr"]) < widths["ips"]
+
+
+def test_differences_with_a_control_variate_are_never_wider():
+    found = evaluate_policies(
+        drawn(np.random.default_rng(2), 300), {"new": NEW, "other": OTHER, "log": LOGGED}
+    )
+    table = found.compare(reference="log").set_index(["policy", "estimator"])
+    for policy in ("new", "other"):
+        assert table.loc[(policy, "delta-ips"), "std_error"] <= table.loc[(policy, "ips"), "std_error"]
+    assert len(found.compare()) == 3 * 4
+    overlap = found.overlap.set_index("policy")
+    assert overlap.loc["log", ["ess", "max_weight", "mean_weight"]].tolist() == pytest.approx([300, 1, 1])
+    assert overlap.loc["new", "ess"] < 300
+    with pytest.raises(UnknownNameError, match="unknown policy 'none'"):
+        found.compare("none")
+
+
+def test_the_logged_policy_has_its_observed_click_rate():
+    log = drawn(np.random.default_rng(3), 200)
+    found = evaluate_policies(log, {"log": LOGGED}, estimators=["ips", "snips", "ips-cv"])
+    assert found.frame["estimate"].tolist() == pytest.approx([log.clicked.mean()] * 3, rel=1e-12)
+
+
+def test_what_cannot_be_evaluated_is_refused():
+    log = drawn(np.random.default_rng(3), 20)
+    plain = ExposureLog.from_frame(log.to_frame()[["user", "item", "clicked"]])
+    with pytest.raises(PropensityError, match="the log has no propensities"):
+        evaluate_policies(plain, {"new": NEW})
+    for bad, text in (
+        (NEW[:2], r"must be numbers of shape \(3, 2\); got shape \(2, 2\)"),
+        (NEW * 2, "sum to 1; the largest gap is 1"),
+        ("new", "must be an array of chances"),
+        (pd.DataFrame({"user": [0, 0], "item": [1, 2], "position": [1, 1]}), "one item at each position"),
+        (pd.DataFrame({"user": [0, 0], "item": [1, 1], "position": [1, 2]}), "lists an item twice"),
+    ):
+        with pytest.raises(InputError, match=text):
+            evaluate_policies(log, {"new": bad})
+    with pytest.raises(UnknownNameError, match="estimators"):
+        evaluate_policies(log, {"new": NEW}, estimators=["dros"])
+
+
+@pytest.mark.parametrize("campaign", ["men", "women"])
+def test_open_bandit_from_loading_to_intervals(campaign, shared_data):
+    study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
+    n_items = study.random.n_items
+    uniform = np.full((n_items, 3), 1 / n_items)
+    found = evaluate_policies(study.bts.exposure_log(), {"random": uniform}, estimators=["snips", "dr"])
+    assert found.overlap["ess"][0] < 10_000
+    observed = study.random.click.mean()
+    assert (found.frame["ci_low"] < observed).all()
+    assert (observed < found.frame["ci_high"]).all()
