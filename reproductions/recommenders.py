@@ -17,7 +17,8 @@ N_FACTORS = 50
 SEED = 0
 
 
-def _matrix(train: Interactions) -> Any:
+def sparse(train: Interactions) -> Any:
+    """Return the users × items matrix of ones."""
     ones = np.ones(len(train), dtype=np.float32)
     return sp.csr_matrix((ones, (train.user, train.item)), shape=(train.n_users, train.n_items))
 
@@ -30,7 +31,7 @@ def implicit_bpr(train: Interactions) -> Any:
         factors=N_FACTORS, learning_rate=0.01, regularization=0.1, iterations=300, num_threads=1,
         random_state=SEED,
     )  # fmt: skip
-    model.fit(_matrix(train), show_progress=False)
+    model.fit(sparse(train), show_progress=False)
     return model.user_factors, model.item_factors
 
 
@@ -41,7 +42,7 @@ def implicit_als(train: Interactions) -> Any:
     model = AlternatingLeastSquares(
         factors=N_FACTORS, regularization=50.0, alpha=20.0, iterations=20, num_threads=1, random_state=SEED
     )
-    model.fit(_matrix(train), show_progress=False)
+    model.fit(sparse(train), show_progress=False)
     return model.user_factors, model.item_factors
 
 

@@ -135,7 +135,7 @@ THIRD_PARTY = {
     "ratings": {"pandas"},
     **{name: {"pandas", "scipy"} for name in ("correction", "online", "windows")},
     "sampled_metrics": {"scipy"},
-    "sampled_metrics._study": {"pandas"},
+    **{f"sampled_metrics.{name}": {"pandas"} for name in ("_study", "_curves")},
     "segments": {"pandas", "scipy"},
     "report": {"pandas"},
     **{name: {"pandas"} for name in ("_verdict", "_questions", "_explained", "_tables", "_page")},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipseval._border import guard
-from ipseval.datasets import _amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _yahoo
+from ipseval.datasets import _amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _tradesy, _yahoo
 from ipseval.datasets._amazon import load_amazon_reviews
 from ipseval.datasets._base import DataCard, RandomExposureStudy, StudyPositives
 from ipseval.datasets._citeulike import load_citeulike_a
@@ -14,11 +14,12 @@ from ipseval.datasets._download import fetch_all
 from ipseval.datasets._kuairec import load_kuairec
 from ipseval.datasets._movielens import load_movielens
 from ipseval.datasets._open_bandit import BanditLog, BanditStudy, load_open_bandit
+from ipseval.datasets._tradesy import load_tradesy
 from ipseval.datasets._yahoo import load_yahoo_r3
 
 CARDS = {
     module.CARD.name: module.CARD
-    for module in (_amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _yahoo)
+    for module in (_amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _tradesy, _yahoo)
 }
 STUDIES = {"coat": load_coat, "yahoo-r3": load_yahoo_r3, "kuairec": load_kuairec}
 
@@ -66,6 +67,7 @@ __all__ = [
     "load_kuairec",
     "load_movielens",
     "load_open_bandit",
+    "load_tradesy",
     "load_yahoo_r3",
 ]
 

@@ -37,7 +37,7 @@ JSON_KEYS = {
 }
 
 
-def load_amazon_reviews(path: str | Path, *, release: str) -> Interactions:
+def load_amazon_reviews(path: str | Path, *, release: str, five_core: bool = False) -> Interactions:
     """Return one category of Amazon reviews: value = stars (1–5), timestamp as in the file.
 
     A user who reviewed a product again counts once, with the first row of the file; the others are counted in
@@ -48,9 +48,13 @@ def load_amazon_reviews(path: str | Path, *, release: str) -> Interactions:
     path : file
         `ratings_*.csv` (2014: user, item, rating, time without header; 2018: item, user, rating, time without
         header; 2023: header user_id, parent_asin, rating, timestamp), or reviews in JSON lines (`.json`,
-        `.jsonl`); each may end in `.gz`.
+        `.jsonl`); each may end in `.gz`. The 5-core files have the same layouts: `reviews_*_5.json.gz`
+        (2014), `*_5.json.gz` (2018), and `*.csv.gz` below `benchmark/5core/rating_only` (2023).
     release : {"2014", "2018", "2023"}
         Which layout: it cannot be told from the ids.
+    five_core : bool
+        Check that it is a 5-core file: every user and every product has at least five rows. (Where a user
+        reviewed a product twice, fewer pairs may be left; `k_core(log, 5)` of the result has none.)
 
     Raises
     ------
@@ -76,7 +80,20 @@ def load_amazon_reviews(path: str | Path, *, release: str) -> Interactions:
             f"amazon-reviews: stars must be in 1–5; {int(bad.sum())} of {len(frame):,} are not "
             f"(e.g. {frame['rating'][bad].iloc[0]:g}). Is release={release!r} right?"
         )
+    if five_core:
+        _check_five_core(frame)
     return Interactions.from_frame(frame, value="rating", timestamp="timestamp", duplicates="drop")
+
+
+def _check_five_core(frame: pd.DataFrame) -> None:
+    for name, noun in (("user", "users"), ("item", "products")):
+        counts = frame[name].value_counts()
+        n_few = int((counts < 5).sum())
+        if n_few:
+            raise InputError(
+                f"amazon-reviews: {n_few:,} of {counts.size:,} {noun} have fewer than five rows, so this is "
+                "no 5-core file. Get that one, or use five_core=False and k_core(log, 5)."
+            )
 
 
 def _read_csv(file: Path, name: str, release: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice
+from ipseval._checks import check_choice, check_positive_int
 from ipseval._types import FloatArray, IntArray, TieChoice, TieRule, readonly
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
@@ -212,6 +212,26 @@ class Metric(ABC):
         """
         value = self._curve(rank, np.asarray(n_candidates, dtype=np.float64))
         return value if self.cutoff is None else np.where(rank <= self.cutoff, value, 0.0)
+
+    def curve(self, n_candidates: int) -> FloatArray:
+        """Return the value for one relevant item at every rank 1 … n, (n_candidates,).
+
+        This is what the metric thinks of a rank; `ipseval.sampled_metrics.rank_curves` sets beside it what
+        ranking among sampled candidates makes of it.
+
+        Raises
+        ------
+        InputError
+            For n < 2, and for a metric that is not a function of the rank of one relevant item.
+
+        Examples
+        --------
+        >>> from ipseval.metrics import metric
+        >>> metric("rr@3").curve(5)
+        array([1.        , 0.5       , 0.33333333, 0.        , 0.        ])
+        """
+        n = check_positive_int("n_candidates", n_candidates, minimum=2)
+        return self.at_rank(np.arange(1.0, n + 1), float(n))
 
     @abstractmethod
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:

@@ -13,7 +13,7 @@ from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weig
 from ipseval.plots._examination import plot_examination
 from ipseval.plots._exposure import plot_exposure_curve, plot_plan
 from ipseval.plots._online import plot_online
-from ipseval.plots._orders import plot_agreement, plot_sampled
+from ipseval.plots._orders import plot_agreement, plot_rank_curves, plot_sampled
 from ipseval.plots._popularity import plot_frequency, plot_popularity
 from ipseval.plots._segments import plot_decomposition, plot_segments
 from ipseval.plots._truth import plot_bias, plot_validation
@@ -33,6 +33,7 @@ __all__ = [
     "plot_plan",
     "plot_online",
     "plot_popularity",
+    "plot_rank_curves",
     "plot_sampled",
     "plot_segments",
     "plot_sensitivity",

@@ -86,3 +86,26 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
     ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)
     add_legend(ax)
     return ax
+
+
+def plot_rank_curves(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+    """Return axes with a metric against the exact rank of one relevant item; dashed: sampled candidates.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        metric, n_sampled (0: all candidates), rank, value: `sampled_metrics.rank_curves`.
+    metric : str, optional
+        Which, where the frame holds several.
+    """
+    part = only(table(frame, "frame", "metric", "n_sampled", "rank", "value"), "metric", metric)
+    ax = axes_or_new(ax)
+    for number, (m, rows) in enumerate(part.groupby("n_sampled", sort=True)):
+        label = "all candidates" if m == 0 else f"{m:,} sampled, expected"
+        style = "-" if m == 0 else "--"
+        ax.plot(rows["rank"], rows["value"], style, color=COLOURS[number % 8], label=label, linewidth=1.3)
+    ax.set_xscale("log")
+    ax.set_xlabel("exact rank of the relevant item")
+    ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)
+    add_legend(ax)
+    return ax

@@ -40,6 +40,7 @@ RESULTS = {
     "Segments", "SegmentCell", "Decomposition", "Groups", "Grouping", "Parts", "TrainingCounts", "ExposureCurve",
     *("OnlineAgreement", "WindowEvaluation"),
     "PolicyEvaluation",
+    *("OnlineAgreement", "WindowEvaluation", "AdaptiveEstimate"),
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster
