@@ -17,6 +17,7 @@ def write_files(folder: Path) -> None:
     """Write all of them."""
     write_ratings(folder)
     write_production(folder)
+    write_queries(folder)
     write_small(folder)
 
 
@@ -68,6 +69,23 @@ def version(
         if rng.random() < 0.1:
             ids[int(rng.integers(LENGTH))] = f"sku-NEW{rng.integers(9)}"
         yield pd.DataFrame({"user_id": users[user], "item_id": ids, "rank": np.arange(1, LENGTH + 1)})
+
+
+def write_queries(folder: Path) -> None:
+    """Write candidates of queries with scores of two versions, and scored triples with negatives."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(30), 6), "item": np.tile(np.arange(6), 30)})
+    frame["user"] = frame["query"] // 3
+    frame["label"] = (rng.random(len(frame)) < 0.3).astype(int)
+    for name in ("v1", "v2"):
+        frame[f"score_{name}"] = (frame["label"] + rng.normal(size=len(frame))).round(3)
+    frame.to_csv(folder / "candidates.csv", index=False)
+    lines = [
+        f"h{head}\tmade\tt{tail}\t{int(tail == 0)}\t{(head + tail) % 3}"
+        for head in range(4)
+        for tail in range(3)
+    ]
+    (folder / "triples.tsv").write_text("\n".join(lines) + "\n")
 
 
 def write_small(folder: Path) -> None:

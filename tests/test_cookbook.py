@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 
 import pandas as pd
 import pytest
 
+from ipseval.cli import main
 from tests.conftest import ROOT, shared_data
 from tests.cookbook_files import write_files
 
@@ -94,6 +96,23 @@ def test_two_versions_need_five_statements_and_count_every_fault_of_the_files(fi
         assert found[name, "users with test positives and no list, counted as misses"] == n_missing
     assert set(evaluation.frame["model"]) == {"v1", "v2"}
     assert len(evaluation.estimators) > 1  # plain and weighted
+
+
+def test_both_begin_in_one_command_as_well(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    commands = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(commands) == 2
+    for command in commands:
+        _, *arguments = shlex.split(command.replace("\\\n", " "))
+        assert main(arguments) == 0
+    captured = capsys.readouterr()
+    printed = " ".join(captured.out.split())
+    assert "rows with a value below 4, left out" in printed
+    assert "clicks on a pair clicked before, left out" in printed
+    for name in ("v1", "v2"):
+        assert re.search(rf"{name}: \d+ of [\d,]+ entries with items unknown to the split, left out", printed)
+        assert re.search(rf"{name}: \d+ of [\d,]+ entries that are training items", printed)
+        assert re.search(rf"'{name}' lacks \d+", captured.err)  # users without a list
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
