@@ -96,8 +96,8 @@ class Demo(Reported):
         plain, weighted = errors[AOA], errors[SNIPS_GLOBAL]
         removed = 1 - weighted / plain
         return [
-            f"Verdict   On {metric}, plain averages are {plain[metric]:.3f} from the truth and weighted ones "
-            f"{weighted[metric]:.4f} (mean of five).",
+            f"Verdict   On {metric}, plain averages are {plain[metric]:.3f} from the truth, weighted ones "
+            f"{weighted[metric]:.4f}.",
             f"          On every metric the weights remove {removed.min():.0%} to {removed.max():.0%} of it.",
             "          They use the true propensity, which a real log does not show.",
         ]

@@ -66,7 +66,7 @@ def say(text: object) -> None:
     """Print to standard output; what could steer a terminal is shown as a code."""
     from ipseval.report import visible
 
-    print(visible(text, keep="\n"))
+    sys.stdout.write(f"{visible(text, keep=chr(10))}\n")  # in one piece, also where output is not buffered
 
 
 def complain(text: str) -> None:
