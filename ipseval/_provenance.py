@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import counted
+from ipseval._types import AnyArray
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Extent, Sample
@@ -92,7 +93,7 @@ def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
     """Return hashes of positives, users, graded relevance and propensities; null for what there is not."""
     # Nine digits: the last bits of a power depend on the machine.
     columns = {
-        "users_sha256": map(str, sample.ranked.user_ids),
+        "users_sha256": map(str, [*sample.ranked.user_ids, *_owners(sample)]),
         "gains_sha256": None if sample.ranked.gain is None else map("{:.9g}".format, sample.ranked.gain),
         "n_relevant_sha256": None if sample.n_relevant is None else map("{:.9g}".format, sample.n_relevant),
         "propensity_sha256": None if sample.propensity is None else map("{:.9g}".format, sample.propensity),
@@ -101,6 +102,12 @@ def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
     for name, values in columns.items():
         hashes[name] = None if values is None else sha256("\x1f".join(values))
     return hashes
+
+
+def _owners(sample: Sample) -> AnyArray | tuple[()]:
+    """Return the id of whose query each is; nothing where users are not queries."""
+    ranked = sample.ranked
+    return () if ranked.cluster is None else ranked.unit_ids[ranked.cluster]
 
 
 def sha256(*texts: str) -> str:

@@ -153,9 +153,10 @@ class Questions(Reported):
         """
         sums = self.estimate(model, metric, estimator).user_sums
         if sums.volume is not None or not (sums.denominator == 1).all():
+            needed = "an average of users' own values: aoa or snips"
             raise InputError(
-                f"{estimator} is a ratio of sums over users; a confidence sequence needs an average of "
-                "users' own values: aoa or snips."
+                f"{estimator} is a ratio of sums over users; a confidence sequence needs "
+                f"{needed if sums.size is None else 'one query of each user'}."
             )
         low, high = confidence_sequence(sums.numerator, bounds=bounds, confidence_level=self.confidence_level)
         n = np.arange(1, low.size + 1)

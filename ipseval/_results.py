@@ -22,7 +22,7 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     `user_ids`: ids of the population; None: those of the reduction.
     """
     extent, weights = reduction.extent, reduction.weights
-    check_lists(reduction.given_counts, request.missing, extent.n_left_out)
+    check_lists(reduction.given_counts, request.missing, extent.n_left_out, extent.unit_plural)
     if not extent.n_positives:
         raise PropensityError(NOBODY) if extent.n_without_propensity else InputError(NO_POSITIVE)
     warn_about_few_positives(extent, request.estimators)
@@ -60,7 +60,7 @@ def _counted(reduction: Reduction, depth: int) -> tuple[Count, ...]:
         for name in reduction.models
         for count in (
             *(one for one in reduction.counted if one.subject == name),
-            *(one.about(name) for one in list_count(lists[name], depth)),
+            *(one.about(name) for one in list_count(lists[name], depth, extent.unit_plural)),
         )
     ]
     n_left_out, n_without = extent.n_left_out, extent.n_without_propensity
@@ -84,7 +84,12 @@ def _estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, s
     for number, model in enumerate(reduction.models):
         counts = reduction.list_counts[model]
         for metric in request.metrics:
-            of_lists = list_notes(counts, metric.cutoff, n_left_out=reduction.extent.n_left_out)
+            of_lists = list_notes(
+                counts,
+                metric.cutoff,
+                n_left_out=reduction.extent.n_left_out,
+                units=reduction.extent.unit_plural,
+            )
             for one in request.estimators:
                 found[model, metric.label, one.label] = estimate_of(
                     members[metric.label, one.label][number],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -260,7 +262,7 @@ def test_a_model_that_scores_a_part_is_a_list_that_ends():
     part = SHOWN[["query", "item", "score"]].iloc[[0, 1, 5]]
     with pytest.raises(InputError, match=r"no score for 4 of 7 listed items \(first: .* 1, 'z'\)"):
         evaluate_slates({"m": part}, BINARY)
-    with pytest.warns(DataWarning, match="missing for some of the 3"):
+    with pytest.warns(DataWarning, match="missing for some of the 3 queries with test positives"):
         found = evaluate_slates({"m": part}, SHOWN, unscored="miss", metrics=["recall@2"], estimators=["aoa"])
     # Query 1: y of two positives is second; query 2 has no list; query 3: y is first.
     assert value(found, "recall@2") == (0.5 + 0 + 1) / 3
@@ -299,6 +301,12 @@ def test_evaluations_of_slates_are_saved_and_ranks_stored(tmp_path):
     one = ipseval.evaluate_ranks({"m": stored}, metrics=["rr"]).estimate("m", "rr", "aoa")
     assert one.standard_error == found.estimate("m", "rr", "aoa").standard_error
     assert "rr" in found.to_html(tmp_path / "page.html")
+    other = evaluate_slates({"m": BINARY.assign(user=["cid"] * 5 + ["ben"] * 2)}, metrics=["rr", "dcg"])
+    hashes = [json.loads(one.to_json())["data"] for one in (found, other)]
+    assert hashes[0]["positives_sha256"] == hashes[1]["positives_sha256"]
+    assert hashes[0]["users_sha256"] != hashes[1]["users_sha256"]
+    with pytest.raises(InputError, match="needs one query of each user"):
+        found.confidence_sequence("m", "rr", "aoa")
 
 
 @pytest.mark.parametrize(
