@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 PAGES = (
-    *("index", "tutorial", "command-line", "correction", "glossary"),
+    *("index", "tutorial", "command-line", "cookbook", "glossary"),
     *("which-estimator", "propensity", "how-we-test", "api/evaluation", "notebooks/01-first-evaluation"),
 )
 WIDTHS = (1280, 400)

@@ -82,7 +82,7 @@ CASES = {
         "Did you mean 'gamma'",
     ),
     "neither label nor file": (
-        ["--model", "als={files}/als.npy", "--propensity", "powerlaw:gamma=0"],
+        ["--model", "als={files}/als.npy", "--propensity", "powrlaw:gamma=0"],
         "Did you mean 'power-law'",
     ),
     "scale beside a label": (
