@@ -24,6 +24,7 @@ from ipseval import testing as testing
 from ipseval import validation as validation
 from ipseval import windows as windows
 from ipseval._compute import ComputeOptions as ComputeOptions
+from ipseval._leaderboard import report_of as report_of
 from ipseval._version import __version__ as __version__
 from ipseval.agreement import order_agreement as order_agreement
 from ipseval.correction import correct as correct

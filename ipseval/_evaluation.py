@@ -20,7 +20,7 @@ from ipseval._explained import explained_tables
 from ipseval._frame import Key, tidy_frame
 from ipseval._page import PageData, page_parts
 from ipseval._provenance import data_hash, headline, json_text, short_headline, versions
-from ipseval._questions import Questions, metric_label
+from ipseval._shown import Shown
 from ipseval._tables import evaluation_tables, with_correction
 from ipseval._types import AnyArray, RngLike
 from ipseval._verdict import Reach, Verdict, reaches, verdicts
@@ -50,7 +50,7 @@ NOTHING = Extent(np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Segmented, Questions):
+class Evaluation(Segmented, Shown):
     """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
 
     Attributes
@@ -290,14 +290,6 @@ class Evaluation(Segmented, Questions):
         if not isinstance(found, cls):
             raise InputError(f"{path} holds no evaluation.")
         return found
-
-    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
-        """Return axes with the estimates of one metric (default: the first) and their intervals."""
-        from ipseval.plots import plot_estimates
-
-        return plot_estimates(
-            self._frame, metric=metric_label(metric, self.estimates) if metric else self.metrics[0], ax=ax
-        )
 
     def __getitem__(self, model: str) -> ModelResult:
         """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""

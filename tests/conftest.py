@@ -34,7 +34,7 @@ LAYERS = {
             f"tests/test_{name}.py"
             for name in ("cli", "cli_files", "cli_commands", "testing", "gates", "artefacts", "kills")
         ),
-        *(f"tests/test_{name}.py" for name in ("protocols_resume", "saved_evaluations")),
+        *(f"tests/test_{name}.py" for name in ("protocols_resume", "saved_evaluations", "diff")),
         *("tests/ranking/test_running.py", "tests/ranking/test_parquet.py"),
     ],
     # Values from elsewhere: oracles, other libraries, enumeration, worlds of known truth, printed examples.

@@ -25,6 +25,7 @@ import ipseval
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "ipseval"
 
+PAGES = ("_drawn", "_page", "_diff", "_loggers", "_shown")
 LEVELS = {
     **dict.fromkeys(("errors", "_types", "_checks", "_counts", "_ids", "_columns", "_border"), 0),
     **dict.fromkeys(("_registry", "_version", "_compute", "_quadrature"), 0),
@@ -51,7 +52,9 @@ LEVELS = {
     "_logistic": 1,
     "_missing": 4,
     "_reduction": 6,
-    **dict.fromkeys(("_verdict", "_words", "_questions", "_explained", "_tables", "_drawn", "_page"), 6),
+    **dict.fromkeys(("_verdict", "_words", "_questions", "_explained", "_tables"), 6),
+    **dict.fromkeys(PAGES, 6),
+    "_leaderboard": 8,
     "segments": 6,
     **dict.fromkeys(("_rewarding", "policies"), 6),
     "_evaluation": 7,
@@ -73,8 +76,7 @@ SAME_LEVEL = {
     "_differences": {"inference"},
     "_frame": {"inference"},
     "_verdict": {"inference"},
-    "_drawn": {"_verdict", "inference"},
-    "_page": {"_verdict", "_words", "_drawn"},
+    **{name: {"_verdict", "_words", "_questions", "_frame", "inference", *PAGES} for name in PAGES},
     "_questions": {"inference", "_frame"},
     "_explained": {"_verdict"},
     "_words": {"_verdict"},
@@ -138,7 +140,10 @@ THIRD_PARTY = {
     **{f"sampled_metrics.{name}": {"pandas"} for name in ("_study", "_curves")},
     "segments": {"pandas", "scipy"},
     "report": {"pandas"},
-    **{name: {"pandas"} for name in ("_verdict", "_questions", "_explained", "_tables", "_page")},
+    **{
+        name: {"pandas"}
+        for name in ("_verdict", "_questions", "_explained", "_tables", *PAGES, "_leaderboard")
+    },
     "_provenance": {"pandas"},
     "plots": {"pandas", "matplotlib"},
     "validation": {"pandas", "scipy", "tqdm"},

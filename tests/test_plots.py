@@ -287,3 +287,105 @@ def test_an_examination_curve_is_drawn_with_its_intervals():
     ((marks, bars),) = error_bars(curve.plot())
     assert marks == pytest.approx(np.column_stack([curve.position, curve.theta]))
     assert bars[1][:, 1] == pytest.approx(curve.theta[1] + 1.96 * curve.std_error[1] * np.array([-1, 1]))
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(
+        np.argwhere(rng.random((60, 30)) < np.linspace(0.7, 0.1, 30)), columns=["user", "item"]
+    )
+    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    models = {name: rng.normal(size=(60, 30)) for name in ("b", "a", "c")}
+    models["a"][split.test.user, split.test.item] += 1
+    return ipseval.evaluate(
+        models,
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0),
+        metrics=["recall@5", "auc"],
+        estimators=["aoa", "snips-global"],
+        on_low_ess="ignore",
+    )
+
+
+def test_differences_are_to_the_highest_whichever_way_the_pair_stands_in_the_frame(evaluation):
+    """a is highest. The frame holds b − a and a − c: a − c is turned round."""
+    ax = evaluation.plot("differences")
+    frame = evaluation.compare().query("metric == 'recall@5'").set_index(["estimator", "model", "reference"])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "c"]
+    for (marks, bars), estimator in zip(error_bars(ax), ("aoa", "snips-global"), strict=True):
+        first, second = frame.loc[(estimator, "b", "a")], frame.loc[(estimator, "a", "c")]
+        assert marks[:, 0] == pytest.approx([first["difference"], -second["difference"]])
+        assert bars[1][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
+    assert list(ax.lines[-1].get_xdata()) == [0, 0]
+    with pytest.raises(ipseval.InputError, match="reference must be one of 'b', 'a', 'c'; got 'x'"):
+        plots.plot_differences(evaluation, metric="auc", reference="x")
+
+
+def test_an_evaluation_is_drawn_over_gamma_with_the_places_where_two_swap(evaluation):
+    ax = evaluation.plot("sensitivity", metric="auc")
+    expected = evaluation.sensitivity().frame.query("metric == 'auc' and estimator == 'snips-global'")
+    for line, (model, rows) in zip(ax.lines, expected.groupby("model", sort=False), strict=False):
+        assert line.get_label() == model
+        np.testing.assert_array_equal(line.get_ydata(), rows["estimate"])
+    points = (
+        evaluation.sensitivity().tipping_points().query("metric == 'auc' and estimator == 'snips-global'")
+    )
+    assert sorted(line.get_xdata()[0] for line in ax.lines[3:]) == sorted(
+        point for row in points["tipping_points"] for point in row
+    )
+
+
+def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
+    ax = evaluation.plot("popularity")
+    frame = evaluation.popularity
+    heights = [[bar.get_height() for bar in box] for box in ax.containers]
+    assert heights[0] == pytest.approx((100 * frame["share"]).tolist())
+    assert heights[1] == pytest.approx((100 * frame["weight_share"]).tolist())
+    assert sum(heights[1]) == pytest.approx(100)
+    # The rarest items weigh more than their share, the most popular ones less.
+    assert heights[1][0] > heights[0][0]
+    assert heights[1][-1] < heights[0][-1]
+
+
+def test_calibration_draws_estimates_against_a_truth_that_is_given(evaluation):
+    ax = evaluation.plot("calibration", truth={"a": 0.4, "b": 0.2})
+    (aoa, _), _ = error_bars(ax)
+    own = evaluation.frame.query("metric == 'recall@5' and estimator == 'aoa'").set_index("model")["estimate"]
+    assert aoa.tolist() == [[0.2, own["b"]], [0.4, own["a"]]]
+    with pytest.raises(ipseval.InputError, match=r"calibration needs truth=.*recommenders are b, a, c"):
+        evaluation.plot("calibration")
+
+
+def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
+    for kind in (
+        "estimates",
+        "differences",
+        "sensitivity",
+        "weights",
+        "popularity",
+        "segments",
+        "decomposition",
+    ):
+        assert labels_inside(evaluation.plot(kind))
+    with pytest.raises(ipseval.UnknownNameError, match="kind"):
+        evaluation.plot("estimate")
+    with pytest.raises(ipseval.InputError, match=r'plot\("estimates", metric=\'auc\'\)'):
+        evaluation.plot("auc")
+
+
+def test_the_picture_of_weights_says_what_the_text_says(evaluation):
+    """The effective sample size that is printed is the length of the bar."""
+    widths = [bar.get_width() for bar in evaluation.plot("weights").patches]
+    texts = [cell.plain for row in _weights_of(evaluation).rows for cell in row]
+    assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
+    assert f"{widths[-1]:,.0f} ({evaluation.diagnostics['ess_equal'].iloc[-1]:,.0f} with equal" in " ".join(
+        line for one in evaluation.tables().verdict for line in one.lines
+    )
+
+
+def _weights_of(evaluation):
+    from ipseval.report import Table
+
+    parts = [one for one in evaluation.tables(page=True).appendix if isinstance(one, Table)]
+    return next(one for one in parts if one.title == "Weights of each estimator")

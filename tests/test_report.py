@@ -188,7 +188,7 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
 
 def test_plot_draws_the_chosen_metric(evaluation):
     pytest.importorskip("matplotlib")
-    assert evaluation.plot("auc").get_xlabel().startswith("auc")
+    assert evaluation.plot(metric="auc").get_xlabel().startswith("auc")
 
 
 def by_hand(values, errors, told_apart=(), flags=("", "")):

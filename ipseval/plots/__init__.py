@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.plots._base import COLOURS, LINES, MARKS
+from ipseval.plots._differences import plot_differences, plot_weight_shares
 from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
 from ipseval.plots._examination import plot_examination
 from ipseval.plots._exposure import plot_exposure_curve, plot_plan
@@ -26,6 +27,7 @@ __all__ = [
     "plot_agreement",
     "plot_bias",
     "plot_decomposition",
+    "plot_differences",
     "plot_estimates",
     "plot_examination",
     "plot_exposure_curve",
@@ -38,6 +40,7 @@ __all__ = [
     "plot_segments",
     "plot_sensitivity",
     "plot_validation",
+    "plot_weight_shares",
     "plot_weights",
     "plot_windows",
 ]

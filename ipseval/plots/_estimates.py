@@ -49,15 +49,19 @@ def plot_sensitivity(
 
     Parameters
     ----------
-    frame : Sensitivity or DataFrame
-        `Evaluation.sensitivity(…)`, or its `frame`: model, metric, estimator, gamma, estimate, ci_low,
-        ci_high.
+    frame : Evaluation, Sensitivity or DataFrame
+        An evaluation, whose tipping points are drawn too; `Evaluation.sensitivity(…)`, or its `frame`:
+        model, metric, estimator, gamma, estimate, ci_low, ci_high.
     metric, estimator : str, optional
         Which; needed when the frame holds several.
     tipping : DataFrame, optional
         `Evaluation.tipping_points()`: metric, estimator, tipping_points, the γ at which two recommenders
         change places; those of this metric and estimator are drawn as vertical lines.
     """
+    swept = getattr(frame, "sensitivity", None)
+    if callable(swept) and not isinstance(frame, pd.DataFrame):
+        frame = swept()
+        tipping = frame.tipping_points() if tipping is None else tipping
     frame = table(frame, "frame", "model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high")
     part = only(only(frame, "metric", metric), "estimator", estimator)
     places = tipping_gammas(tipping, part["metric"].iloc[0], part["estimator"].iloc[0])

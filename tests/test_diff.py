@@ -1,0 +1,192 @@
+"""Evaluation.diff, report_of and log: what changed, who leads where, and what a tracker is given."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval._loggers import metric_names
+from ipseval.errors import InputError, UnknownNameError
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def split(seed: int = 0, n_users: int = 80) -> ipseval.Split:
+    rng = np.random.default_rng(seed)
+    pairs = pd.DataFrame(np.argwhere(rng.random((n_users, 40)) < 0.3), columns=["user", "item"])
+    return ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+
+
+def scores(one: ipseval.Split, strength: float, seed: int = 1) -> np.ndarray:
+    found = np.random.default_rng(seed).normal(size=(one.n_users, one.n_items))
+    found[one.test.user, one.test.item] += strength
+    return found
+
+
+def evaluated(
+    strengths: dict[str, float], one: ipseval.Split | None = None, **options: Any
+) -> ipseval.Evaluation:
+    one = split() if one is None else one
+    models = {
+        name: scores(one, strength, number) for number, (name, strength) in enumerate(strengths.items())
+    }
+    given = {"metrics": ["recall@5"], "propensity": ipseval.PowerLawPropensity(gamma=0.0), **options}
+    return ipseval.evaluate(models, one, **given)
+
+
+@pytest.fixture(scope="module")
+def old() -> ipseval.Evaluation:
+    return evaluated({"als": 0.5, "ease": 1.0, "gone": 0.2})
+
+
+@pytest.fixture(scope="module")
+def new() -> ipseval.Evaluation:
+    return evaluated({"als": 1.5, "ease": 1.0, "fresh": 0.2}, confidence_level=0.9)
+
+
+def test_a_difference_is_new_minus_old_with_the_error_of_the_paired_users(old, new):
+    """Of aoa: a mean of the users' own differences, with their standard deviation over √n."""
+    found = new.diff(old)
+    row = found.frame.set_index(["model", "estimator"]).loc[("als", "aoa")]
+    users = new.per_user("als", "recall@5", "aoa") - old.per_user("als", "recall@5", "aoa")
+    assert row["difference"] == pytest.approx(users.mean(), abs=1e-14)
+    assert row["std_error"] == pytest.approx(users.std(ddof=1) / np.sqrt(users.size), rel=1e-12)
+    assert row["new"] - row["old"] == pytest.approx(row["difference"], abs=1e-14)
+    assert row["paired"]
+    same = found.frame[found.frame["model"] == "ease"]
+    assert (same["difference"] == 0).all()
+    assert (same["p_adjusted"] == 1).all()
+
+
+def test_the_diff_says_what_is_clear_and_what_else_changed(old, new):
+    text = repr(new.diff(old))
+    assert "2 of 4 estimates are higher beyond chance: als (recall@5 by aoa)" in text
+    assert "Only in the new evaluation: fresh." in text
+    assert "Only in the old evaluation: gone." in text
+    assert re.search(r"confidence_level +0.95 +0.9", text)
+    assert repr(old.diff(old)).count("Nothing changed: every estimate is the same.") == 1
+    turned = repr(old.diff(new))
+    assert "2 of 4 estimates are lower beyond chance" in turned
+
+
+def test_adjusted_p_values_are_holms_over_all_rows(old, new):
+    frame = new.diff(old).frame
+    order = np.argsort(frame["p_value"].to_numpy(), kind="stable")
+    stepped = np.maximum.accumulate(frame["p_value"].to_numpy()[order] * np.arange(len(frame), 0, -1))
+    assert frame["p_adjusted"].to_numpy()[order] == pytest.approx(np.minimum(stepped, 1))
+
+
+def test_renamed_recommenders_are_paired_by_the_names_that_are_given(old, new):
+    found = new.diff(old, models={"fresh": "gone"})
+    assert set(found.frame["model"]) == {"fresh"}
+    with pytest.raises(InputError, match="no recommender 'als2'; the new evaluation has als, ease, fresh"):
+        new.diff(old, models={"als2": "als"})
+
+
+def test_other_users_are_not_paired_and_the_page_says_so(new):
+    other = evaluated({"als": 1.3}, split(seed=7, n_users=60))
+    found = new.diff(other)
+    row = found.frame.iloc[0]
+    assert not row["paired"]
+    mine, theirs = (one.frame.iloc[0] for one in (new, other))
+    assert row["std_error"] == pytest.approx(np.hypot(mine["std_error"], theirs["std_error"]), rel=1e-12)
+    z = abs(row["difference"]) / row["std_error"]
+    assert 0.01 < z < 6
+    assert row["p_value"] == pytest.approx(2 * NormalDist().cdf(-z), rel=1e-9)
+    page = found.to_html()
+    assert "The users are not the same" in page
+    assert "The held-out positives are not the same" in page
+
+
+def test_a_flagged_estimate_is_never_clear(old, new):
+    flagged = {key: replace(one, flag="few effective positives") for key, one in new.estimates.items()}
+    found = replace(new, estimates=flagged).diff(old)
+    assert "No estimate changed beyond chance" in repr(found)
+    assert "Unreliable: als" in repr(found)
+
+
+def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
+    new.save(tmp_path / "new.npz")
+    again = ipseval.Evaluation.load(tmp_path / "new.npz")
+    assert again.diff(old).to_html() == new.diff(old).to_html()
+    with pytest.raises(InputError, match="diff takes an evaluation; got str"):
+        new.diff("old.npz")
+
+
+def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader():
+    one = evaluated({"als": 1.5, "ease": 0.2, "bpr": 0.1})
+    two = evaluated({"als": 1.4, "ease": 0.3}, split(seed=3))
+    board = ipseval.report_of({"first": one, "second": two})
+    frame = board.frame.set_index(["data", "model"])
+    for name, evaluation in (("first", one), ("second", two)):
+        leaders = evaluation.verdicts[0].leaders
+        for model in evaluation.models:
+            assert frame.loc[(name, model), "leads"] == (model in leaders)
+    text = repr(board)
+    assert "als leads most often: highest, or not told apart from it, on both data sets." in text
+    assert "not evaluated" in text
+    assert next(line.split()[0] for line in text.splitlines() if line.endswith(("of 2", "of 1"))) == "als"
+    assert "<h2" in board.to_html()
+    assert board.to_latex().count(r"\begin{tabular}") == 1
+
+
+def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared():
+    one, two = evaluated({"als": 1.0, "ease": 0.5}), evaluated({"als": 1.0}, metrics=["auc"])
+    assert list(ipseval.report_of([one, one]).evaluations) == ["1", "2"]
+    with pytest.raises(InputError, match="share no metric"):
+        ipseval.report_of([one, two])
+    with pytest.raises(InputError, match=r"report_of takes evaluations.*got str"):
+        ipseval.report_of({"a": "b"})
+    with pytest.raises(UnknownNameError, match="estimator"):
+        ipseval.report_of([one], estimator="snips-pooled")
+
+
+class Recorder:
+    """An object with the functions of MLflow that are used."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Any] = {}
+
+    def log_metrics(self, metrics: dict[str, float]) -> None:
+        self.given["metrics"] = metrics
+
+    def set_tags(self, tags: dict[str, str]) -> None:
+        self.given["tags"] = tags
+
+    def log_text(self, text: str, name: str) -> None:
+        self.given[name] = text
+
+
+def test_a_tracker_is_given_metrics_table_page_and_hash(new):
+    tracker = Recorder()
+    new.log(tracker)
+    found = tracker.given
+    frame = new.frame.set_index(["metric", "estimator", "model"])
+    assert (
+        found["metrics"]["recall_at_5/snips-global/als"]
+        == frame.loc[("recall@5", "snips-global", "als"), "estimate"]
+    )
+    assert len(found["metrics"]) == len(frame)
+    assert found["tags"]["ipseval.data_sha256"] == new.data_hash
+    assert "leads" in found["tags"]["ipseval.verdict"]
+    assert found["ipseval/report.html"] == new.to_html()
+    assert found["ipseval/estimates.csv"] == new.to_csv()
+
+
+def test_names_that_would_become_one_are_refused_and_undefined_estimates_are_left_out():
+    frame = pd.DataFrame({"metric": "m", "estimator": "e", "model": ["a:b", "a?b"], "estimate": [1.0, 2.0]})
+    assert metric_names(frame.iloc[:1]) == {"m/e/a_b": 1.0}
+    with pytest.raises(InputError, match="two estimates would be logged as 'm/e/a_b'"):
+        metric_names(frame)
+
+
+def test_what_is_no_tracker_is_refused(new):
+    with pytest.raises(InputError, match=r"log takes mlflow, wandb, .*got dict"):
+        new.log({})
