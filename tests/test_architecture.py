@@ -25,7 +25,7 @@ import ipseval
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "ipseval"
 
-PAGES = ("_drawn", "_page", "_diff", "_loggers", "_shown")
+PAGES = ("_verdict", "_words", "_questions", "_drawn", "_page", "_diff", "_loggers", "_shown")
 LEVELS = {
     **dict.fromkeys(("errors", "_types", "_checks", "_counts", "_ids", "_columns", "_border"), 0),
     **dict.fromkeys(("_registry", "_version", "_compute", "_quadrature"), 0),
@@ -52,9 +52,7 @@ LEVELS = {
     "_logistic": 1,
     "_missing": 4,
     "_reduction": 6,
-    **dict.fromkeys(("_verdict", "_words", "_questions", "_explained", "_tables"), 6),
-    **dict.fromkeys(PAGES, 6),
-    "_leaderboard": 8,
+    **dict.fromkeys((*PAGES, "_explained", "_tables"), 6),
     "segments": 6,
     **dict.fromkeys(("_rewarding", "policies"), 6),
     "_evaluation": 7,
@@ -75,11 +73,8 @@ SAME_LEVEL = {
     "_requests": {"inference"},
     "_differences": {"inference"},
     "_frame": {"inference"},
-    "_verdict": {"inference"},
-    **{name: {"_verdict", "_words", "_questions", "_frame", "inference", *PAGES} for name in PAGES},
-    "_questions": {"inference", "_frame"},
+    **{name: {"_frame", "inference", *PAGES} for name in PAGES},
     "_explained": {"_verdict"},
-    "_words": {"_verdict"},
     "_tables": {"_verdict", "_words", "_explained"},
     "segments": {"inference"},
     "_reduction": {"_requests", "inference"},
@@ -140,10 +135,7 @@ THIRD_PARTY = {
     **{f"sampled_metrics.{name}": {"pandas"} for name in ("_study", "_curves")},
     "segments": {"pandas", "scipy"},
     "report": {"pandas"},
-    **{
-        name: {"pandas"}
-        for name in ("_verdict", "_questions", "_explained", "_tables", *PAGES, "_leaderboard")
-    },
+    **{name: {"pandas"} for name in (*PAGES, "_explained", "_tables", "_leaderboard")},
     "_provenance": {"pandas"},
     "plots": {"pandas", "matplotlib"},
     "validation": {"pandas", "scipy", "tqdm"},
