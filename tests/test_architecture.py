@@ -58,7 +58,7 @@ LEVELS = {
     "_evaluation": 7,
     "_results": 7,
     "evaluation": 7,
-    **dict.fromkeys(("ratings", "online", "windows"), 8),
+    **dict.fromkeys(("ratings", "online", "windows", "_leaderboard"), 8),
     "correction": 7,
     "sampled_metrics": 5,
     **dict.fromkeys(("slates", "validation", "protocols", "distributed", "testing", "demo"), 10),

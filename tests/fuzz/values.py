@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,8 @@ def right(folder: Path) -> dict[str, Any]:
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
         "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
+        "report_of.evaluations": {"toy": evaluation}, "Evaluation.diff.other": evaluation,
+        "Evaluation.log.tracker": SimpleNamespace(log_metrics=len, set_tags=len, log_text=lambda text, name: None),
     }  # fmt: skip
 
 
@@ -250,7 +253,7 @@ def plotted(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     return {
         "estimates": evaluation, "sensitivity": evaluation.sensitivity(gamma=[0.0, 1]).frame, "weights": evaluation,
         "agreement": square, "sampled": pd.DataFrame(sampled), "popularity": pd.DataFrame(levels), "frequency": pd.DataFrame(levels),
-        "bias": pd.DataFrame(bias), "validation": pd.DataFrame(reduced),
+        "bias": pd.DataFrame(bias), "validation": pd.DataFrame(reduced), "differences": evaluation.compare(reference="a"), "weight_shares": evaluation,
     }  # fmt: skip
 
 
