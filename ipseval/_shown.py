@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval._checks import check_choice
 from ipseval._diff import EvaluationDiff, Side
 from ipseval._loggers import Logged, log_to, metric_names
-from ipseval._questions import Questions
+from ipseval._questions import Questions, estimator_label, metric_label
 from ipseval._verdict import Verdict
 from ipseval._words import verdict_lines
 from ipseval.errors import InputError
@@ -90,15 +90,15 @@ class Shown(Questions):
         from ipseval import plots
 
         labels = [one.metric for one in self.verdicts]
-        if kind in labels:
+        if metric_label(kind, self.estimates) in labels:
             raise InputError(
                 f'the first argument is the kind of picture: plot("estimates", metric={kind!r}).'
             )
         check_choice("kind", kind, KINDS)
-        chosen = labels[0] if metric is None else metric
+        chosen = labels[0] if metric is None else metric_label(metric, self.estimates)
         check_choice("metric", chosen, labels)
         verdict = self.verdicts[labels.index(chosen)]
-        label = verdict.estimator if estimator is None else estimator
+        label = verdict.estimator if estimator is None else estimator_label(estimator, self.estimates)
         check_choice("estimator", label, list(verdict.standings))
         if kind == "estimates":
             return plots.plot_estimates(self, metric=chosen, ax=ax)

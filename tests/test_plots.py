@@ -368,6 +368,9 @@ def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
         "decomposition",
     ):
         assert labels_inside(evaluation.plot(kind))
+    assert (
+        evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")
+    )
     with pytest.raises(ipseval.UnknownNameError, match="kind"):
         evaluation.plot("estimate")
     with pytest.raises(ipseval.InputError, match=r'plot\("estimates", metric=\'auc\'\)'):
