@@ -209,7 +209,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "ips without the number of relevant items": (
         lambda: run(propensity=known(np.ones(3)), estimators=["ips"]),
-        r"ips of recall@2 divides by s_u.*n_relevant='estimated'",
+        r"ips of recall@2 divides by the number of relevant items.*n_relevant='estimated'",
     ),
     "n_relevant below what was observed": (
         lambda: run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=0),

@@ -1,4 +1,4 @@
-"""Printed sentences are plain English: the nouns of the field, no riddles, at most 25 words."""
+"""What is printed, documented or said of a function is plain English: no riddles, at most 25 words."""
 
 from __future__ import annotations
 
@@ -10,13 +10,26 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "ipseval"
+PAGES = [
+    *sorted((PACKAGE.parent / "docs").rglob("*.md")),
+    *(PACKAGE.parent / name for name in ("README.md", "CONTRIBUTING.md")),
+]
+GENERATED = ("command-line.md",)
 BANNED = (
     r"\bread off\b",
-    r"\bheld? (.* )?against\b",
-    r"\bworth .*\bof\b",
+    r"\b(held|holds?) (\w+ ){0,2}against\b",
+    r"\bworth [\dX].*\bof\b",
     r"\bnot to be trusted\b",
     r"\bwhat .* weighs\b",
+    r"\b1/P alone\b",
+    r"\bwhere nothing is said\b",
+    r"\bstands? for about\b",
+    r"\bchange places\b.*\bof\b",
+    r"\bwithheld\b",
+    r"\bholds while no weight\b",
 )
+# Letters of a formula: fine where a formula stands, a riddle in an error or a note.
+LETTERS = (r"S\*_u", r"\bs_u\b", r"\be₂")
 MOST_WORDS = 25
 
 
@@ -43,15 +56,55 @@ def printed() -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(PACKAGE.parent)}:{line}", text
 
 
-def faults(text: str) -> list[str]:
-    found = [f"banned: {word}" for word in BANNED if re.search(word, text, flags=re.IGNORECASE)]
-    counts = [len(sentence.split()) for sentence in sentences(text)]
+def faults(text: str, banned: tuple[str, ...] = BANNED) -> list[str]:
+    found = [f"banned: {word}" for word in banned if re.search(word, text, flags=re.IGNORECASE)]
+    counts = [sum(any(map(str.isalnum, word)) for word in sentence.split()) for sentence in sentences(text)]
     return found + [f"{count} words in a sentence" for count in counts if count > MOST_WORDS]
 
 
+def first_lines() -> Iterator[tuple[str, str]]:
+    """Yield where a docstring stands and its first paragraph."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
+                text = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
+                yield f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}", text
+
+
+def prose() -> Iterator[tuple[str, str]]:
+    """Yield the paragraphs and items of the pages: no code, tables, headings or formulas."""
+    for page in PAGES:
+        if page.name in GENERATED:
+            continue
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for block in re.split(r"\n\s*\n", text):
+            if any(re.match(r"\s*(\||#|:::|!!!|<|\$\$)|    ", line) for line in block.split("\n")):
+                continue
+            for item in re.split(r"\n(?=\s*(?:[-*]|\d+\.)\s)", block):
+                plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(item.split()))
+                yield page.name, re.sub(r"`[^`]*`", "X", plain).replace("*", "")
+
+
+def wrong(texts: Iterator[tuple[str, str]], banned: tuple[str, ...] = BANNED) -> str:
+    found = ((place, text, faults(text, banned)) for place, text in texts)
+    return "\n".join(f"{place}: {', '.join(fault)}: {text}" for place, text, fault in found if fault)
+
+
 def test_no_printed_sentence_is_a_riddle_or_longer_than_25_words():
-    wrong = [f"{place}: {', '.join(found)}: {text}" for place, text in printed() if (found := faults(text))]
-    assert not wrong, "\n".join(wrong)
+    assert not wrong(printed())
+
+
+def test_no_error_or_note_uses_letters_of_a_formula():
+    """Definitions, cards and the glossary have formulas; what is raised, warned or noted has none."""
+    assert not wrong(((place, text) for place, text in printed() if not re.search("[Σ=≤√]", text)), LETTERS)
+
+
+def test_no_first_line_of_a_docstring_is_a_riddle_or_longer_than_25_words():
+    assert not wrong(first_lines())
+
+
+def test_no_sentence_of_a_page_is_a_riddle_or_longer_than_25_words():
+    assert not wrong(prose())
 
 
 def test_the_collection_sees_errors_warnings_and_notes():
@@ -59,6 +112,8 @@ def test_the_collection_sees_errors_warnings_and_notes():
     assert "effective sample size" in everything
     assert "rank all recommenders on one split" in everything
     assert "recommenders may change places" in everything
+    assert "What is claimed of an estimate, with its condition." in {text for _, text in first_lines()}
+    assert len(list(prose())) > 300
 
 
 @pytest.mark.parametrize(

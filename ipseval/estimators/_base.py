@@ -58,7 +58,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def positive_weights(self, sample: Sample) -> FloatArray:
-        """Return what each positive weighs in the estimates, up to a factor, (n_pos,)."""
+        """Return the weight of each positive in the estimates, up to a factor, (n_pos,)."""
 
     def with_parameter(self, text: str) -> Estimator:
         """Return the member that a label with a parameter in parentheses names.

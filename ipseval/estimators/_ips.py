@@ -26,7 +26,7 @@ class Ips(Estimator):
     """
 
     label: str = "ips"
-    weighting = "1/P over s_u, where it is given"
+    weighting = "1/P over the number of relevant items, where that is given"
     counts_all_users: ClassVar[bool] = True
     takes_root: ClassVar[bool] = True
 
@@ -50,7 +50,7 @@ class Ips(Estimator):
             )
         if metric.needs_n_relevant and n_relevant == "absent":
             raise InputError(
-                f"{self.label} of {metric.label} divides by s_u, the number of relevant items of each user. "
+                f"{self.label} of {metric.label} divides by the number of relevant items of each user. "
                 "Pass n_relevant= an int or one number per user, n_relevant='estimated' (Σ1/P, then said "
                 "so), or use snips-global or a sum metric such as dcg or precision@k."
             )

@@ -1,4 +1,4 @@
-"""Which estimates are not to be trusted, and which are not shown: the flag travels with the estimate."""
+"""Which estimates are unreliable, and which are suppressed: the flag travels with the estimate."""
 
 from __future__ import annotations
 

@@ -181,7 +181,9 @@ class Metric(ABC):
         """
         rule = self._unbiased_rule(ranked, ties)
         if self.needs_n_relevant and n_relevant is None:
-            raise InputError(f"the unbiased {self.label} divides by s_u; pass n_relevant.")
+            raise InputError(
+                f"the unbiased {self.label} divides by the number of relevant items; pass n_relevant."
+            )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             values = self._unbiased(ranked, inverse, n_relevant, rule)
         return check_representable(self, values) if self.needs_independence else values

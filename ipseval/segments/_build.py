@@ -1,4 +1,4 @@
-"""From the sums of groups to segments: values, covariances, shares, and what is not to be trusted."""
+"""From the sums of groups to segments: values, covariances, shares, and which of them are unreliable."""
 
 from __future__ import annotations
 
