@@ -16,6 +16,7 @@ LAYERS = {
     # One engine or library each, where it is installed: `make engines`, not `python -m pytest`.
     "engines": [
         "tests/test_distributed_engines.py",
+        *("tests/test_latex.py", "tests/test_trackers.py"),  # compilers and trackers of experiments
         *(
             f"tests/adapters/test_{name}.py"
             for name in ("cornac", "implicit", "lenskit", "lightfm", "recbole")
