@@ -101,22 +101,17 @@ def test_bad_calls_say_what_was_expected(options, text):
 
 @pytest.mark.slow
 def test_adaptive_sampling_sees_the_head_that_as_many_fixed_candidates_do_not():
-    """recall@1 and recall@3 of 400 items: error of 12 draws against a fixed number of as many candidates."""
-    split, model = small(400, 400, seed=3)
+    """AP among 2,000 items: root mean square error of 6 draws, at the same mean number of candidates."""
+    split, model = small(1500, 2000, seed=3)
     full = ipseval.rank_positives(model, split)
+    exact = float((1 / (full.n_above + 1)).mean())
     errors = {"adaptive": [], "fixed": []}
-    for k in (1, 3):
-        exact = float((full.n_above < k).mean())
-        for seed in range(6):
-            found = adaptive_sampled(
-                model, split, f"recall@{k}", n_initial=20, n_max=640, n_resamples=0, rng=seed
-            )
-            m = round(found.n_sampled.mean())
-            scheme = ipseval.SampledCandidates(m, per="positive", replacement=True, rng=seed)
-            ranked = ipseval.rank_positives(model, split, candidates=scheme)
-            fixed = correct_sampled(ranked.n_above + 1, 400, m, f"recall@{k}", "mle").estimate
-            errors["adaptive"].append(found.estimate - exact)
-            errors["fixed"].append(fixed - exact)
+    for seed in range(6):
+        found = adaptive_sampled(model, split, "ap", n_initial=20, n_max=1280, n_resamples=0, rng=seed)
+        m = round(found.n_sampled.mean())
+        scheme = ipseval.SampledCandidates(m, per="positive", replacement=True, rng=seed)
+        ranked = ipseval.rank_positives(model, split, candidates=scheme)
+        errors["adaptive"].append(found.estimate - exact)
+        errors["fixed"].append(correct_sampled(ranked, metric="ap", method="mle").estimate - exact)
     rms = {name: float(np.sqrt(np.mean(np.square(values)))) for name, values in errors.items()}
-    assert rms["adaptive"] < rms["fixed"]
-    assert rms["adaptive"] < 0.01
+    assert rms["adaptive"] < 0.7 * rms["fixed"]
