@@ -1,10 +1,9 @@
-"""Reading tables, scores and propensities from files; nothing is ever unpickled."""
+"""Reading tables and arrays from files; nothing is ever unpickled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,21 +49,6 @@ def read_array(path: str | Path) -> AnyArray:
     with reading(path):
         array: AnyArray = np.lib.format.open_memmap(path, mode="r")
         return array
-
-
-def read_scores(path: str | Path, columns: Mapping[str, str] | None = None) -> Any:
-    """Return a score array (.npy, .npz) or a table of top-K lists (user, item, rank or score)."""
-    path = Path(path)
-    if path.suffix in ARRAYS:
-        return read_array(path)
-    frame = read_table(path, columns)
-    if not ({"user", "item"} <= set(frame.columns) and {"rank", "score"} & set(frame.columns)):
-        raise InputError(
-            f"{path}: top-K lists need columns user, item and rank or score; it has "
-            f"{', '.join(map(str, frame.columns))}. Other names of users and items: --user-column and "
-            "--item-column."
-        )
-    return frame
 
 
 def _existing(path: str | Path) -> Path:

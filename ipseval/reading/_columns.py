@@ -94,7 +94,8 @@ def _of_arrow(column: Any, name: str) -> Ids | None:
 
     kind = column.type
     if types.is_dictionary(kind) or _is_text(types, kind):
-        if not types.is_dictionary(kind):
+        own = not types.is_dictionary(kind)
+        if own:
             column = compute.dictionary_encode(column)  # all its chunks share one dictionary
         elif isinstance(column, pyarrow.ChunkedArray):
             column = column.unify_dictionaries()
@@ -102,7 +103,9 @@ def _of_arrow(column: Any, name: str) -> Ids | None:
         if not chunks or not _is_text(types, chunks[0].dictionary.type):
             return None
         parts = [one.indices.fill_null(-1) if one.indices.null_count else one.indices for one in chunks]
-        return _sorted(np.concatenate([_numpy(one) for one in parts], dtype=np.int64), chunks[-1].dictionary)
+        codes = np.concatenate([_numpy(one) for one in parts], dtype=np.int64)
+        texts = chunks[-1].dictionary
+        return _sorted(codes, texts) if own else _sorted(*_used(codes, texts))
     if types.is_integer(kind) and kind != pyarrow.uint64():
         missing = _numpy(column.is_null()) if column.null_count else None
         values = _numpy(column.fill_null(0) if column.null_count else column).astype(np.int64, copy=False)
@@ -120,29 +123,33 @@ def _is_text(types: Any, kind: Any) -> bool:
 
 
 def _sorted(codes: IntArray, dictionary: Any) -> Ids:
-    """Return codes of the sorted distinct texts, of codes of a dictionary that may hold more, or repeats."""
+    """Return codes of the sorted texts, of codes of distinct texts that all occur; −1 is missing."""
+    import pyarrow
+    from pyarrow import compute
+
+    order = _numpy(compute.sort_indices(dictionary)).astype(np.int64)
+    rank = np.full(order.size + 1, -1, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    ids = np.empty(order.size, dtype=object)
+    ids[:] = dictionary.take(pyarrow.array(order)).to_pylist()
+    return Ids(rank[codes], ids)
+
+
+def _used(codes: IntArray, dictionary: Any) -> tuple[IntArray, Any]:
+    """Return codes of the texts that occur, each once, of those of a dictionary that may hold others."""
     import pyarrow
     from pyarrow import compute
 
     known = compute.dictionary_encode(dictionary)  # a dictionary may repeat a text
-    place = _numpy(known.indices.fill_null(-1)).astype(np.int64)
+    place = np.append(_numpy(known.indices.fill_null(-1)).astype(np.int64), -1)
+    present = np.zeros(place.size, dtype=bool)
+    present[codes] = True
+    present[-1] = False
     used = np.zeros(len(known.dictionary) + 1, dtype=bool)
-    used[np.append(place, -1)[np.flatnonzero(_present(codes, place.size))]] = True
-    kept = np.flatnonzero(used[:-1])
-    texts = known.dictionary.take(pyarrow.array(kept))
-    order = compute.sort_indices(texts).to_numpy().astype(np.int64)
-    rank = np.full(used.size, -1, dtype=np.int64)
-    rank[kept[order]] = np.arange(kept.size)
-    ids = np.empty(kept.size, dtype=object)
-    ids[:] = texts.take(pyarrow.array(order)).to_pylist()
-    return Ids(np.append(rank[place], -1)[codes], ids)
-
-
-def _present(codes: IntArray, size: int) -> BoolArray:
-    """Return which codes below `size` occur; −1 does not count."""
-    found = np.zeros(size + 1, dtype=bool)
-    found[codes] = True
-    return found[:-1]
+    used[place[present]] = True
+    used[-1] = False
+    new = np.where(used, np.cumsum(used) - 1, -1)
+    return new[place[codes]], known.dictionary.take(pyarrow.array(np.flatnonzero(used)))
 
 
 def _of_integers(values: IntArray, missing: BoolArray | None) -> Ids:

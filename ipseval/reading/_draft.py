@@ -107,10 +107,12 @@ class Draft:
         if threshold is None:
             return
         if "value" not in self.columns:
-            if "value" not in self.chosen.columns:
-                self.problems.append(
-                    Problem("a threshold needs a column of values, and none was found", "Name it by {value}")
-                )
+            what, way_out = "a threshold needs a column of values, and none was found", "Name it by {value}"
+            if "clicked" in self.chosen.columns:
+                clicked = self.chosen.columns["clicked"]
+                what = "a threshold is of values, and impressions hold clicks"
+                way_out = f"Leave {{threshold}} out, or pass {{ignore={clicked}}} to read interactions"
+            self.problems.append(Problem(what, way_out))
             return
         low = self.columns["value"].values < threshold
         self._leave_out(low, f"rows with a value below {threshold:g}")
@@ -179,6 +181,14 @@ class Draft:
             data |= {role: ids.codes if whole else ids.codes[self.keep], f"{role}_ids": ids.ids}
         return data
 
+    def _sound(self, data: dict[str, AnyArray]) -> dict[str, AnyArray]:
+        """Return the rows without a gap, of columns without a fault: what else can be said of the log."""
+        faulty = {role for role, one in self.columns.items() if one.problem is not None}
+        complete = ~np.logical_or.reduce([self.keep * False, *self._lacking().values()])[self.keep]
+        sound = {role: one for role, one in data.items() if role not in faulty}
+        known = complete & (data.get("user", np.zeros(1)) >= 0) & (data.get("item", np.zeros(1)) >= 0)
+        return {role: one if role.endswith("_ids") else one[known] for role, one in sound.items()}
+
     def interactions(self, duplicates: str) -> Interactions:
         """Return the pairs, or raise everything that is wrong."""
         data = self._ready()
@@ -208,15 +218,15 @@ class Draft:
     def exposures(self, duplicates: str, gaps: str, unshown_clicks: str) -> ExposureLog:
         """Return the impressions, or raise everything that is wrong."""
         data = self._ready()
-        data.pop("value", None)
         treatment = Treatment()
-        if all(role in data for role in ("user", "item", "clicked")) and not self.problems:
+        if self.problems:
+            data = self._sound(data)
+        if all(role in data for role in ("user", "item", "clicked")) and data["user"].size:
             data = keep_shown(data, unshown_clicks, treatment)
             data = merge_repeated(data, duplicates, treatment)
             check_gaps(data, gaps, treatment)
-            tried(self.problems, treatment.raise_all, data)
-        if treatment.faults:
-            self.problems[-1:] = [_as_problem(one, self.chosen.columns) for one in treatment.faults]
+            tried([], treatment.raise_all, data)
+        self.problems += [_as_problem(one, self.chosen.columns) for one in treatment.faults]
         if self.problems:
             raise ProblemsError(self.name, self.problems)
         return ExposureLog(**data, counted=(*self.counted, *treatment.counted))
@@ -232,7 +242,7 @@ def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str])
         usual = dict(zip(by_place, columns, strict=False))
         if source.layout.trec == "qrels":
             usual = {"user": columns[0], "item": columns[2], "value": columns[3]}
-        taken = set(filter(None, given.values()))
+        taken = {*filter(None, given.values()), *ignore}
         given = {
             role: name or (usual.get(role) if usual.get(role) not in taken else None)
             for role, name in given.items()
@@ -243,12 +253,21 @@ def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str])
         have = examples(source.columns, 12)
         what = f"columns to ignore are not there: {examples(unknown)}; the columns are {have}"
         chosen = Chosen(chosen.columns, (*chosen.problems, Problem(what, "Correct {ignore}")), chosen.left)
-    if "clicked" in chosen.columns:
-        without = {role for role in ("value",) if given[role] is None}
-    else:
-        without = {role for role in CLICKS if given[role] is None}
+    has_clicks = "clicked" in chosen.columns
+    without = ("value",) if has_clicks else CLICKS
     kept = {role: name for role, name in chosen.columns.items() if role not in without}
-    return Chosen(kept, chosen.problems, tuple(one for one in source.columns if one not in kept.values()))
+    asked = [role for role in without if given[role] is not None and role in chosen.columns]
+    problems = [_of_the_other_kind(role, chosen.columns) for role in asked]
+    left = tuple(one for one in source.columns if one not in kept.values())
+    return Chosen(kept, (*chosen.problems, *problems), left)
+
+
+def _of_the_other_kind(role: str, columns: Mapping[str, str]) -> Problem:
+    if role == "value":
+        way_out = f"Leave {{value}} out, or pass {{ignore={columns['clicked']}}} to read interactions"
+        return Problem("impressions hold clicks, and no values", way_out)
+    what = f"the {role} is one of impressions, and no column of clicks was found"
+    return Problem(what, f"Name it by {{clicked}}, or leave {{{role}}} out")
 
 
 def _repeats(user: IntArray, item: IntArray, n_items: int) -> BoolArray | None:
@@ -276,10 +295,8 @@ def _as_problem(fault: str, columns: Mapping[str, str]) -> Problem:
     """Return a fault of an exposure log, whose options stand in the words of Python, as a problem."""
     what, _, way_out = fault.rstrip(".").partition(". ")
     way_out = re.sub(r"\b(\w+)='(\w+)'", r"{\1=\2}", way_out)
-    for role in ("propensity", "position", "query"):
-        if {"propensity": "propensit", "position": "position", "query": "slate"}[
-            role
-        ] in what and role in columns:
+    for role, word in {"propensity": "propensit", "position": "position", "query": "slate"}.items():
+        if word in what and role in columns:
             return Problem(what, f"{way_out}; or do without the column by {{ignore={columns[role]}}}")
     return Problem(what, way_out)
 

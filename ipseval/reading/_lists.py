@@ -123,7 +123,7 @@ class Lists:
         names = self._columns(opened)
         table = opened.load(list(names.values()), [names["user"], names["item"]])
         if not len(table):
-            raise InputError(f"{opened.name} holds no entries; at least one list is needed.")
+            raise InputError(f"{opened.name}: there are no entries; at least one list is needed.")
         by = RANK if RANK in names else SCORE
         ids = {
             role: _ids(table[names[role]], f"column {names[role]!r}", opened.layout is not None, problems)

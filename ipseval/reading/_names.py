@@ -130,6 +130,15 @@ def choose(
                     f"Name it by {{{role}=…}}",
                 )
             )
+    for name in dict.fromkeys(columns.values()):
+        shared = [role for role, column in columns.items() if column == name]
+        if len(shared) > 1:
+            problems.append(
+                Problem(
+                    f"column {name!r} is named for {' and '.join(shared)}",
+                    f"Give each its own column by {{{shared[-1]}}}",
+                )
+            )
     ordered = {role: columns[role] for role in roles if role in columns}
     left = tuple(name for name in have if name not in ordered.values())
     return Chosen(ordered, tuple(problems), left)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import re
 import sqlite3
 import zipfile
@@ -230,6 +229,20 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ],
     ),
     "positions that are text": (of(clicks(position=list("xyz1"))), ["3 of 4 entries of column 'position'"]),
+    "missing items and positions from 0": (
+        of(clicks(item=[1, None, 1, 3], position=[0, 2, 1, 2], p_shown=[2, 2, 1, 1])),
+        ["1 of 4 rows have no item", "1 of 3 positions", "1 of 3 propensities are above 1"],
+    ),
+    "values beside clicks": (
+        of(clicks(plays=1), value="plays"),
+        ["impressions hold clicks.*ignore='clicked'"],
+    ),
+    "a threshold beside clicks": (of(clicks(), threshold=1), ["a threshold is of values.*ignore='clicked'"]),
+    "positions without clicks": (
+        of(log(pos=1, p=0.5), position="pos", propensity="p"),
+        ["the position is one of impressions", "the propensity is one of impressions.*clicked="],
+    ),
+    "one column for two": (of(log(), user="user", item="user"), ["column 'user' is named for user and item"]),
     "slates with gaps": (
         of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])),
         [r"1 of 2 slates lack positions .*gaps='keep'"],
@@ -287,7 +300,7 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         of_lists(entries()[["item"]]),
         ["usual name of users", "usual name of ranks or scores"],
     ),
-    "no entries": (of_lists(entries().iloc[:0]), ["holds no entries"]),
+    "no entries": (of_lists(entries().iloc[:0]), ["there are no entries"]),
     "seen and unknown": (
         of_lists(entries(item=[1, 9, 1, 8])),
         [
@@ -355,46 +368,3 @@ def test_one_error_names_all_problems_of_an_input(name, tmp_path):
         assert "{" not in message
     for sentence in re.split(r"[.;:\n] ?", re.sub(r"\(.*?\)|'[^']*'", "", message)):
         assert len(sentence.split()) <= 30, sentence
-
-
-def test_the_way_out_is_said_in_the_words_of_python_or_of_the_command_line(tmp_path):
-    with pytest.raises(ProblemsError) as caught:
-        ipseval.read(log(user=["a", None, "b", "b"], item=[1, 2, 3, 3]))
-    assert "missing='drop'" in str(caught.value)
-    assert "duplicates='drop'" in str(caught.value)
-    options = caught.value.said(as_options=True)
-    assert "--missing drop" in options
-    assert "--duplicates drop" in options
-    assert "='" not in options
-    with pytest.raises(ProblemsError) as doubt:
-        text("ann,x\nbob,y\n")(tmp_path)
-    assert doubt.value.said(as_options=True).endswith("Pass --header or --no-header.")
-    with pytest.raises(ProblemsError) as seen:
-        lists(entries(item=[1, 4, 1, 4]))
-    assert str(seen.value).endswith("Options go to ipseval.Lists or read_lists.")
-    assert seen.value.said(as_options=True).endswith("--seen keep to let them keep their places.")
-
-
-FAULTS: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
-    "user": (lambda frame: frame.loc.__setitem__((0, "user"), None), "1 of 6 rows have no user"),
-    "item": (lambda frame: frame.loc.__setitem__((1, "item"), None), "1 of 6 rows have no item"),
-    "rating": (lambda frame: frame.loc.__setitem__((2, "rating"), "x"), "1 of 6 entries of column 'rating'"),
-    "ts": (lambda frame: frame.loc.__setitem__((3, "ts"), "soon"), "1 of 6 entries of column 'ts'"),
-    "pair": (lambda frame: frame.loc.__setitem__((5, "item"), "v"), "1 of 6 rows repeat an earlier"),
-}
-
-
-@pytest.mark.parametrize("n_faults", range(1, len(FAULTS) + 1))
-def test_every_set_of_faults_is_named_in_full(n_faults):
-    for chosen in itertools.combinations(FAULTS, n_faults):
-        frame = pd.DataFrame(
-            {"user": list("aabbcc"), "item": list("xyxyvw"), "ts": ["2026-01-01"] * 6, "rating": [1] * 6},
-            dtype=object,
-        )
-        for name in chosen:
-            FAULTS[name][0](frame)
-        with pytest.raises(ProblemsError) as caught:
-            ipseval.read(frame)
-        assert len(caught.value.problems) == n_faults, chosen
-        for name in chosen:
-            assert FAULTS[name][1] in str(caught.value)

@@ -294,3 +294,13 @@ def test_attributes_have_the_ids_of_the_log(tmp_path):
     assert users.to_dict("list") == {"user": ["a"], "age": [30]}
     with pytest.raises(ipseval.InputError, match="there is no attribute beside"):
         ipseval.read_attributes({"item": [1, 2]})
+
+
+def test_dictionaries_with_texts_that_repeat_do_not_occur_or_are_missing():
+    one = pa.DictionaryArray.from_arrays(pa.array([0, 2, None, 1]), ["b", "a", "b", "unused"])
+    two = pa.DictionaryArray.from_arrays(pa.array([1, 0]), ["a", "c"])
+    table = pa.table({"user": pa.chunked_array([one, two]), "item": [1, 2, 3, 4, 5, 6]})
+    log = ipseval.read(table, missing="drop")
+    assert log.user_ids.tolist() == ["a", "b", "c"]
+    assert log.to_frame()["user"].tolist() == ["b", "b", "a", "c", "a"]
+    assert log.data["what"][1] == "rows without a user, left out"
