@@ -132,6 +132,8 @@ def choose(
             )
     for name in dict.fromkeys(columns.values()):
         shared = [role for role, column in columns.items() if column == name]
+        for role in shared[1:]:
+            del columns[role]
         if len(shared) > 1:
             problems.append(
                 Problem(
