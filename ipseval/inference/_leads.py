@@ -18,7 +18,7 @@ from ipseval.propensity import Propensity
 # γ that are tried, widened to that of the evaluation; two swaps within one step of the grid are not seen.
 LOWEST, HIGHEST, STEP = -1.0, 3.0, 0.1
 # Metrics that are not linear in contributions are computed anew for each γ: fewer γ, and a limit of work.
-COARSE_STEP, MOST_VALUES = 0.5, 5_000_000
+COARSE_STEP, MOST_VALUES = 1.0, 5_000_000
 PRECISION = 0.003
 
 Range = tuple[float, float, float, float]
