@@ -87,7 +87,7 @@ def _differences(page: PageData) -> list[Part]:
             title = f"{verdict.metric}, minus {standing.best}"
             header = ("recommender", *estimators)
             words = frozenset(range(len(header)))
-            parts.append(Table(header, body, title, words=words, metric=verdict.metric))
+            parts.append(Table(header, body, title, words=words, zero=True, metric=verdict.metric))
     return parts
 
 

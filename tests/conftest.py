@@ -49,7 +49,10 @@ LAYERS = {
         *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),
         *("tests/propensity/test_density_ratio.py", "tests/sampled/test_pools.py"),
         *("tests/sampled/test_joint.py", "tests/sampled/test_study.py", "tests/simulation/test_recovery.py"),
-        *(f"tests/test_{name}.py" for name in ("docs", "readme", "notebooks", "demo", "real_data")),
+        *(
+            f"tests/test_{name}.py"
+            for name in ("docs", "readme", "gallery", "notebooks", "demo", "real_data")
+        ),
         *(f"tests/test_{name}.py" for name in ("evaluation_oracle", "identities", "ratings")),
         *(f"tests/test_{name}.py" for name in ("reproductions", "reproductions_models")),
         *(

@@ -63,6 +63,14 @@ def test_a_bar_begins_at_zero_and_what_is_not_known_is_not_drawn():
     assert (partly.count("<circle"), partly.count("<rect ")) == (2, 1)
 
 
+def test_a_table_of_differences_has_0_on_its_axes():
+    rows = ((Cell("x"), Cell("y", at=(0.22, 0.24, 0.28))),)
+    near = to_html(Tables((), (Table(("name", "value"), rows),), title="Title"))
+    from_zero = to_html(Tables((), (Table(("name", "value"), rows, zero=True),), title="Title"))
+    assert ">0.22</text>" in near
+    assert '<text x="0.0%" y="11" text-anchor="start">0</text>' in from_zero
+
+
 def test_a_column_without_anything_to_draw_has_no_axis_and_text_ignores_what_is_drawn():
     assert "<svg" not in page(Cell("x"), Cell("y", at=(NAN, NAN, NAN)))
 

@@ -14,7 +14,7 @@ def column_axis(table: Table, place: int) -> Axis | None:
     if not any(map(math.isfinite, values)):
         return None
     single = any(len(row[place].at) == 1 for row in table.rows)
-    return Axis.over([*values, 0.0] if single else values, most=4)
+    return Axis.over([*values, 0.0] if single or table.zero else values, most=4)
 
 
 def ticks(axis: Axis) -> str:

@@ -70,6 +70,8 @@ class Table:
         How many rows text prints; None: all.
     rest : str
         What stands in text for the other rows.
+    zero : bool
+        Whether what a page draws has 0 on its axis.
     metric : str
         The metric that it is about, where a reader can choose one; empty: it is always shown.
     """
@@ -81,6 +83,7 @@ class Table:
     words: frozenset[int] = frozenset({0})
     below: tuple[str, ...] = ()
     folded: bool = False
+    zero: bool = False
     n_rows: int | None = None
     rest: str = ""
     metric: str = ""

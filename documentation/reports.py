@@ -1,0 +1,120 @@
+"""The gallery of pictures and the example pages of the documentation, from real logs, in one command.
+
+    python -m documentation.reports --data FOLDER [--impressions FOLDER]
+
+FOLDER holds the public data sets (see data/README.md), the other one impressions.parquet, recs_v1.parquet and
+recs_v2.parquet. Writes docs/reports/*.html, docs/images/gallery/*.svg, docs/images/movielens.svg and
+docs/gallery.md, and prints the first table. Data are not written, results are: no ids of users or items.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+import ipseval
+from documentation.stage import ROOT
+from ipseval import baselines
+from ipseval.report import forest, svg_file
+
+DOCS = ROOT / "docs"
+MODELS = {
+    "EASE": baselines.ease,
+    "item-kNN": baselines.item_knn,
+    "SVD": baselines.pure_svd,
+    "popularity": baselines.popularity,
+    "random": baselines.random,
+}
+# Kind of picture -> what it answers, and the options it is drawn with.
+KINDS = {
+    "estimates": "Every recommender by every estimator, with intervals.",
+    "differences": "How far each one is behind the highest, on the same users.",
+    "sensitivity": "Does the order hold for other γ? Vertical lines are γ at which two swap.",
+    "weights": "How many positives the weights leave: the effective sample size.",
+    "popularity": "Which items carry the estimates, before and after weighting.",
+    "segments": "For which items is it good? Intervals hold for all groups at once.",
+    "decomposition": "Why weighted and plain values differ, group by group.",
+}
+OPENING = """# Gallery
+
+Every picture of an evaluation, drawn from MovieLens 100K: ratings of 4 and 5, a random split, γ = 0.
+Each is one call. `ax.figure.savefig("picture.svg")` writes it.
+The [page](reports/movielens.html) of the same evaluation shows the same without matplotlib.
+
+Other pages: [Coat](reports/coat.html), and [two versions of a recommender](reports/two-versions.html) from
+simulated impressions. `python -m documentation.reports` makes this page, its pictures and the reports.
+"""
+
+
+def movielens(data: Path) -> ipseval.Evaluation:
+    """Return the evaluation of the baselines on a random split of MovieLens 100K."""
+    log = ipseval.read(data / "ml-100k" / "u.data", threshold=4)
+    return _evaluated(ipseval.split_random(log, test_fraction=0.2, rng=0))
+
+
+def coat(data: Path) -> ipseval.Evaluation:
+    """Return the evaluation of the baselines on the ratings of Coat that users chose themselves."""
+    log = ipseval.datasets.load_coat(data / "coat").biased
+    return _evaluated(ipseval.split_random(log, test_fraction=0.2, rng=0))
+
+
+def two_versions(folder: Path) -> ipseval.Evaluation:
+    """Return the evaluation of two versions' lists on clicks, weighted by the popularity of items."""
+    log = ipseval.read(folder / "impressions.parquet", ignore="p_shown")
+    lists = {
+        version: ipseval.read_lists(folder / f"recs_{version}.parquet", seen="drop", unknown="drop")
+        for version in ("v1", "v2")
+    }
+    split = ipseval.split_random(log.positives, test_fraction=0.2, rng=0)
+    gamma = ipseval.PowerLawPropensity(gamma=0.0)
+    return ipseval.evaluate(lists, split, propensity=gamma, metrics=["recall@10", "ndcg@10"])
+
+
+def _evaluated(split: ipseval.Split) -> ipseval.Evaluation:
+    models = {name: fit(split.train) for name, fit in MODELS.items()}
+    gamma = ipseval.PowerLawPropensity(gamma=0.0)
+    return ipseval.evaluate(models, split, propensity=gamma, metrics=["recall@10", "ndcg@10"], rng=0)
+
+
+def gallery(evaluation: ipseval.Evaluation) -> None:
+    """Write the pictures and the page that shows them."""
+    import matplotlib as mpl
+
+    mpl.rcParams["svg.hashsalt"] = "ipseval"  # the same bytes each time
+    folder = DOCS / "images" / "gallery"
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [OPENING]
+    for kind, words in KINDS.items():
+        figure = evaluation.plot(kind).figure
+        figure.savefig(folder / f"{kind}.svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+        shown = f"![{words}](images/gallery/{kind}.svg)"
+        parts.append(f'## {kind.capitalize()}\n\n{words} `evaluation.plot("{kind}")`\n\n{shown}\n')
+    (DOCS / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--impressions", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # what they say stands in the pages
+    reports = DOCS / "reports"
+    first = movielens(options.data)
+    first.to_html(reports / "movielens.html", title="Five baselines on MovieLens 100K")
+    coat(options.data).to_html(reports / "coat.html", title="Five baselines on Coat")
+    if options.impressions is not None:
+        title = "Two versions of a recommender, from simulated impressions"
+        two_versions(options.impressions).to_html(reports / "two-versions.html", title=title)
+    gallery(first)
+    rows = first.frame
+    picture = svg_file(forest(rows[rows["metric"] == "recall@10"]))
+    (DOCS / "images" / "movielens.svg").write_text(picture, encoding="utf-8")
+    print(first)
+
+
+if __name__ == "__main__":
+    main()

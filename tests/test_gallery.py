@@ -1,0 +1,39 @@
+"""The gallery and the example pages: made by a command, of every kind of picture, and still what it makes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from documentation import reports
+from documentation.reports import DOCS, KINDS
+from ipseval._shown import KINDS as DRAWN
+from tests.conftest import shared_data
+
+
+def test_the_gallery_shows_every_kind_of_picture_that_needs_no_other_measurement():
+    assert set(KINDS) == set(DRAWN) - {"calibration"}
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\((\S+)\)", page)
+    assert len(linked) == 3 + len(KINDS)
+    assert not [one for one in linked if not (DOCS / one).exists()]
+
+
+def test_the_example_pages_load_nothing_and_hold_no_data():
+    pages = sorted((DOCS / "reports").glob("*.html"))
+    assert [page.stem for page in pages] == ["coat", "movielens", "two-versions"]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"https?:|@import|url\(", text)
+        assert "u_00" not in text  # users of the simulated impressions
+
+
+def test_the_page_of_movielens_is_what_the_command_makes():
+    pytest.importorskip("matplotlib")
+    made = reports.movielens(shared_data("ml-100k").parent)
+    stored = (DOCS / "reports" / "movielens.html").read_text(encoding="utf-8")
+    for remark in made.tables().verdict:
+        if remark.name in ("Verdict", "Weights"):
+            assert all(line.replace("<", "&lt;") in stored for line in remark.lines)
+    assert made.data_hash in stored
