@@ -3,6 +3,7 @@
 from ipseval import adapters as adapters
 from ipseval import agreement as agreement
 from ipseval import baselines as baselines
+from ipseval import beyond as beyond
 from ipseval import correction as correction
 from ipseval import datasets as datasets
 from ipseval import distributed as distributed
@@ -27,6 +28,7 @@ from ipseval._compute import ComputeOptions as ComputeOptions
 from ipseval._leaderboard import report_of as report_of
 from ipseval._version import __version__ as __version__
 from ipseval.agreement import order_agreement as order_agreement
+from ipseval.beyond import beyond_accuracy as beyond_accuracy
 from ipseval.correction import correct as correct
 from ipseval.correction import plan_exposure as plan_exposure
 from ipseval.errors import DataWarning as DataWarning

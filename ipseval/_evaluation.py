@@ -25,6 +25,7 @@ from ipseval._tables import evaluation_tables, with_correction
 from ipseval._types import AnyArray, RngLike
 from ipseval._verdict import Reach, Verdict, reaches, verdicts
 from ipseval._words import verdict_lines
+from ipseval.beyond import BeyondAccuracy
 from ipseval.correction import Correction
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Extent, Sample, card
@@ -85,6 +86,8 @@ class Evaluation(Segmented, Shown):
         Training interactions of users and items, for groups by count.
     segments : dict
         Name -> the `Segments` that `by=` asked for.
+    beyond : BeyondAccuracy or None
+        Measures of the lists that `beyond=` asked for.
     correction : Correction or None
         What random exposure makes of it, for metrics that are averages over relevant items.
     """
@@ -104,6 +107,7 @@ class Evaluation(Segmented, Shown):
     given_drawn: Drawn | None = None
     training: TrainingCounts | None = None
     segments: dict[str, Segments] = field(default_factory=dict)
+    beyond: BeyondAccuracy | None = None
     correction: Correction | None = None
 
     @cached_property
@@ -189,6 +193,8 @@ class Evaluation(Segmented, Shown):
             title="Evaluation of recommenders" if page else "",
             appendix=page_parts(self._page_data) if page else (),
         )
+        if self.beyond is not None:
+            made = self.beyond.after(made, digits)
         made = with_segments(made, self.segments.values(), digits, page=page)
         if self.correction is None:
             return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +26,8 @@ from ipseval._requests import (
 from ipseval._results import finished
 from ipseval._rewarding import rewarded_models
 from ipseval._types import Missing, RngLike, TieChoice
+from ipseval.beyond import Measure, beyond_accuracy
+from ipseval.beyond._result import checked_measures, checked_vectors
 from ipseval.correction import correct_ranks, rank_with_exposure
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, NRelevantLike, Rewarded
@@ -35,7 +37,7 @@ from ipseval.propensity import Exposure, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._lists import settled_lists
 from ipseval.rewards import FittedRewards, Rewards
-from ipseval.segments import TrainingCounts
+from ipseval.segments import Groups, TrainingCounts
 from ipseval.segments._built_in import resolve
 from ipseval.segments._evaluated import segment
 from ipseval.splits import Split
@@ -64,6 +66,8 @@ def evaluate(
     progress: bool | None = None,
     allowed_items: Any | None = None,
     by: Any | None = None,
+    beyond: Iterable[str | Measure] | None = None,
+    item_vectors: Any | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
     rewards: Rewards | None = None,
 ) -> Evaluation:
@@ -114,6 +118,12 @@ def evaluate(
     by : label, frame, Series, groups, or several of them in a list or mapping, optional
         Groups of users or items, as in `Evaluation.by`: "popularity", "activity", …. The result has them as
         `segments`, and prints them.
+    beyond : labels, optional
+        Measures of the first k items of every user, kept from the same ranking: "coverage@10", "gini@10",
+        "arp@10", "novelty@10", "ild@10" (with `item_vectors`), …; see `beyond_accuracy`. The result has them
+        as `beyond`, and prints them.
+    item_vectors : (n_items, d) array, optional
+        In the order of `split.item_ids`, for the diversity of lists.
     rewards : Rewards, optional
         Impressions of the test period and a reward model, for `dm`, `dr`, `switch` and `snips-shown`. The
         best items of all users are ranked for them, so that models need scores of all items.
@@ -128,8 +138,7 @@ def evaluate(
     fitted = fitted_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)
-    training = TrainingCounts.of(split.train)
-    groups = () if by is None else resolve(by, split.user_ids, split.item_ids, training)
+    asked = _Asked.of(split, by, beyond, item_vectors, exposure)
     request = Request.of(
         metrics,
         estimators,
@@ -151,14 +160,52 @@ def evaluate(
         "allowed_items": allowed_items,
         "compute": compute,
     }
+    if asked.measures:
+        options["top_k"] = max(one.cutoff for one in asked.measures)
     evaluation = _worked(settled_lists(models, split), split, exposure, request, options, modelled)
     return replace(
-        evaluation,
-        training=training,
-        segments=segment(evaluation, groups) if groups else {},
+        asked.answered(evaluation, split, request),
         counted=split.counted + evaluation.counted,
         provenance=evaluation.provenance | _leakage(split),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is asked beside the estimates: groups, and measures of the lists; checked when it is made."""
+
+    training: TrainingCounts
+    groups: tuple[Groups, ...]
+    measures: list[Measure]
+    vectors: Any
+
+    @classmethod
+    def of(cls, split: Split, by: Any, beyond: Any, item_vectors: Any, exposure: Any) -> _Asked:
+        training = TrainingCounts.of(split.train)
+        measures = [] if beyond is None else checked_measures(beyond)
+        vectors = checked_vectors(item_vectors, split.n_items, measures)
+        if measures and exposure is not None:
+            raise InputError("beyond= is not offered with exposure=; use beyond_accuracy(ranks, split).")
+        groups = () if by is None else resolve(by, split.user_ids, split.item_ids, training)
+        return cls(training, groups, measures, vectors)
+
+    def answered(self, evaluation: Evaluation, split: Split, request: Request) -> Evaluation:
+        """Return the evaluation with groups, and with the measures of the lists that the ranking has kept."""
+        segments = segment(evaluation, self.groups) if self.groups else {}
+        found = replace(evaluation, training=self.training, segments=segments)
+        if not self.measures:
+            return found
+        beyond = beyond_accuracy(
+            {name: one.ranked for name, one in evaluation.samples.items()},
+            split,
+            measures=self.measures,
+            item_vectors=self.vectors,
+            confidence_level=request.confidence_level,
+            interval=request.interval,
+            n_resamples=request.n_resamples,
+            rng=request.rng,
+        )
+        return replace(found, beyond=beyond)
 
 
 def _worked(

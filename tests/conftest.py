@@ -17,6 +17,7 @@ LAYERS = {
     "engines": [
         "tests/test_distributed_engines.py",
         *("tests/test_latex.py", "tests/test_trackers.py"),  # compilers and trackers of experiments
+        "tests/beyond/test_peers.py",
         *(
             f"tests/adapters/test_{name}.py"
             for name in ("cornac", "implicit", "lenskit", "lightfm", "recbole")

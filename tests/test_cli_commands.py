@@ -257,6 +257,7 @@ OTHERWISE = {
     "evaluate": {
         "models": "--model", "split": "LOG, --split, --train, --test", "rng": "--seed",
         "progress": "--quiet", "compute": "--threads, --memory, --engine",
+        "item_vectors": "a matrix made in Python",
         "rewards": "impressions of the test period and a reward model, made in Python",
     },
     "read": {

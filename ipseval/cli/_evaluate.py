@@ -60,6 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         progress=False if options.quiet else None,
         allowed_items=allowed,
         by=groups_of(options),
+        beyond=labels(options.beyond),
         compute=compute_options(options),
     )
     deliver(result, options)

@@ -224,6 +224,7 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
         help="also in groups: popularity, activity, cold-users, cold-items, also as in popularity:4; or "
         "FILE[:column] with a column user or item and attributes; may be repeated",
     )
+    add("--beyond", metavar="LABELS", help="measures of the lists: coverage@10,gini@10,arp@10,novelty@10,…")
     add(
         "--interval",
         choices=("normal", "percentile", "bca"),

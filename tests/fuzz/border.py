@@ -41,6 +41,7 @@ RESULTS = {
     *("OnlineAgreement", "WindowEvaluation"),
     "PolicyEvaluation",
     *("OnlineAgreement", "WindowEvaluation", "AdaptiveEstimate"),
+    *("BeyondAccuracy", "Measure"),
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask"),  # they need a cluster

@@ -45,6 +45,8 @@ def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "user_groups.source": dict.fromkeys(USERS, "web"),
         "item_groups.source": dict.fromkeys(ITEMS, "old"),
         "Evaluation.by.by": "activity",
+        "measure.label": "arp@2",
+        "beyond_accuracy.measures": ["arp@2"],
         "read_attributes.source": frame.drop_duplicates("item")[["item", "value"]],
     }
 
@@ -121,6 +123,7 @@ def right(folder: Path) -> dict[str, Any]:
     study_file.write_text(STUDY)
     return {
         "correction": correction.correct_path(corrected), **read_values(frame, folder), **slate_values(frame, folder),
+        "beyond_accuracy.ranks": {"a": ipseval.rank_positives(scores, split, top_k=2)},
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,

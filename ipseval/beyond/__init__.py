@@ -1,0 +1,12 @@
+"""Beyond accuracy: coverage, exposure, popularity, novelty, diversity and calibration of the same lists."""
+
+from __future__ import annotations
+
+from ipseval._border import guard
+from ipseval.beyond._labels import Measure, measure
+from ipseval.beyond._measures import COMPAT, MEASURES
+from ipseval.beyond._result import BeyondAccuracy, beyond_accuracy
+
+__all__ = ["COMPAT", "MEASURES", "BeyondAccuracy", "Measure", "beyond_accuracy", "measure"]
+
+guard(__name__)

@@ -1,0 +1,159 @@
+"""Measures of lists: values by hand, errors against resampling, and what the result offers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.beyond import COMPAT, MEASURES, measure
+from ipseval.beyond._data import Recommended
+from tests.worlds import random_world
+
+# Ann was trained on a, b; Bob on a. n*: a 2, b 1, c 0, d 0. Lists: Ann c, d; Bob b, c. Each first k is 2.
+TRAIN = pd.DataFrame({"user": ["ann", "ann", "bob"], "item": ["a", "b", "a"]})
+TEST = pd.DataFrame({"user": ["ann", "bob"], "item": ["c", "b"]})
+LISTS = pd.DataFrame({"user": ["ann", "ann", "bob", "bob"], "item": list("cdbc"), "rank": [1, 2, 1, 2]})
+SPLIT = ipseval.Split.from_frames(TRAIN, TEST, items=list("abcd"))
+VECTORS = np.array([[1.0, 0], [1, 0], [0, 2], [1, 1]])
+BY_HAND = {
+    "coverage@2": 3 / 4,
+    "gini@2": (-3 * 0 - 1 * 1 + 1 * 1 + 3 * 2) / (4 * 4),  # exposures 0, 1, 1, 2
+    "entropy@2": 1.5,  # shares 1/4, 1/4, 1/2
+    "arp@2": (0 + 1 / 2) / 2,
+    "popularity_lift@2": (0.25 - 1.75) / 1.75,  # histories: (2 + 1)/2 and 2
+    "novelty@2": (1 + 1) / 2,  # U = 2: −log2(1/2) for n* = 1, and for n* = 0
+    "ild@2": ((1 - np.sqrt(0.5)) + 1) / 2,
+    "coverage@1": 2 / 4,
+    "novelty@2[replay]": 1.0,  # log2 U = 1
+    "coverage@2[replay]": 1 / 2,  # of a and b, b
+    "coverage@2[recommenders]": 3 / 2,
+    "novelty@2[recommenders]": np.log2(3) / 4,  # b: −log2(1/3); c and d count as 0
+}
+
+
+def result(labels, **options):
+    ranked = ipseval.rank_positives(LISTS, SPLIT, top_k=2)
+    return ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=labels, item_vectors=VECTORS, **options)
+
+
+@pytest.mark.parametrize("label", BY_HAND)
+def test_values_by_hand(label):
+    assert result([label]).frame["estimate"].iloc[0] == pytest.approx(BY_HAND[label], abs=1e-12)
+
+
+def test_calibration_by_hand():
+    # Groups by n*: c and d with 0, b with 1, a with 2. Ann: p = (0, 1/2, 1/2), q = (1, 0, 0).
+    # Bob: p = (0, 0, 1), q = (1/2, 1/2, 0). Every group of p is met by the smoothing alone: −log2 .01 each.
+    found = result(["calibration@2"]).frame["estimate"].iloc[0]
+    assert found == pytest.approx(-np.log2(0.01), abs=1e-12)
+
+
+def lists_of(seed, n_users=400, n_items=60):
+    world = random_world(seed, n_users=n_users, n_items=n_items, density=0.2)
+    rng = np.random.default_rng(seed)
+    # Popular items score higher, by different taste.
+    scores = world.split.train.popularity / 20 + rng.gumbel(size=world.scores.shape)
+    ranked = ipseval.rank_positives(scores, world.split, top_k=5)
+    return world.split, ranked, rng.normal(size=(world.split.n_items, 3))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_standard_error_is_what_the_jackknife_gives(name):
+    split, ranked, vectors = lists_of(1, n_users=60)
+    one = measure(f"{name}@5")
+    top = ranked.top
+
+    def value(keep):
+        data = Recommended(type(top)(top.users[keep], top.item[keep]), split.train, vectors)
+        return one.rule(data).value()
+
+    n = top.users.size
+    without = np.array([value(np.arange(n) != left_out) for left_out in range(n)])
+    jackknife = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    found = ipseval.beyond_accuracy({"m": ranked}, split, measures=[one], item_vectors=vectors)
+    # A ratio of means has the error of its derivative: the same up to terms of order 1/n.
+    rel = 0.02 if name == "popularity_lift" else 1e-9
+    assert found.frame["std_error"].iloc[0] == pytest.approx(jackknife, rel=rel)
+    assert found.frame["estimate"].iloc[0] == pytest.approx(value(np.ones(n, bool)), abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["coverage", "gini", "entropy"])
+def test_intervals_of_the_catalogue_hold_the_mean_over_samples_of_as_many_users(name):
+    # The estimand is the expected value for lists of 200 users; samples are drawn from 4,000 users.
+    split, ranked, _ = lists_of(2, n_users=4_000)
+    top, rng = ranked.top, np.random.default_rng(3)
+    one, values, errors = measure(f"{name}@5"), [], []
+    for _ in range(1_500):
+        keep = rng.choice(top.users.size, 200, replace=False)
+        sums = one.rule(Recommended(type(top)(top.users[keep], top.item[keep]), split.train))
+        values.append(sums.value())
+        errors.append(sums.standard_error())
+    values, errors = np.array(values), np.array(errors)
+    held = np.abs(values - values.mean()) <= 1.96 * errors
+    assert 0.93 <= held.mean() <= 0.99  # the jackknife errs on the large side (Efron and Stein 1981)
+
+
+def test_evaluate_keeps_the_lists_of_every_recommender_and_prints_what_they_show(tmp_path):
+    world = random_world(7, n_users=60, n_items=40)
+    models = {"a": world.scores, "pop": ipseval.baselines.popularity(world.split.train)}
+    labels = ["coverage@3", "arp@5", "novelty@5"]
+    evaluation = ipseval.evaluate(models, world.split, metrics=["recall@5"], beyond=labels)
+    ranks = {name: ipseval.rank_positives(one, world.split, top_k=5) for name, one in models.items()}
+    apart = ipseval.beyond_accuracy(ranks, world.split, measures=labels)
+    pd.testing.assert_frame_equal(evaluation.beyond.frame, apart.frame)
+    assert "coverage@3" in repr(evaluation)
+    assert repr(apart) in repr(evaluation)
+    evaluation.save(tmp_path / "e.npz")
+    assert repr(ipseval.Evaluation.load(tmp_path / "e.npz")) == repr(evaluation)
+    gaps = apart.compare().set_index("measure")
+    frame = apart.frame.set_index(["measure", "model"])["estimate"]
+    assert gaps.loc["arp@5", "difference"] == pytest.approx(frame["arp@5", "a"] - frame["arp@5", "pop"])
+    assert "coverage: higher" in apart.to_markdown()
+    percentile = ipseval.beyond_accuracy(ranks, world.split, measures=["arp@5"], interval="percentile", rng=0)
+    assert (percentile.frame["ci_low"] < percentile.frame["estimate"]).all()
+
+
+def test_users_without_a_list_and_short_lists_are_left_out_and_counted():
+    short = LISTS[(LISTS["user"] == "ann") & (LISTS["rank"] == 1)]
+    ranked = ipseval.rank_positives(short, SPLIT, top_k=2)
+    frame = ipseval.beyond_accuracy(
+        {"m": ranked}, SPLIT, measures=["coverage@2", "arp@2", "ild@2"], item_vectors=VECTORS
+    ).frame.set_index("measure")
+    assert frame.loc["coverage@2", "estimate"] == 0.25
+    assert frame.loc["arp@2", "note"] == "1 user without a list left out; 1 list shorter than 2"
+    assert "1 user left out: undefined for them" in frame.loc["ild@2", "note"]
+    assert np.isnan(frame.loc["ild@2", "estimate"])
+
+
+def test_labels_are_read_and_cards_name_the_conventions_of_libraries():
+    assert measure("Diversity@5").label == "ild@5"
+    assert measure(measure("gini@3")).cutoff == 3
+    card = measure("novelty@10").card()
+    for library in ("rectools", "replay", "recommenders"):
+        assert f"[{library}]" in card
+    for library, known in COMPAT.items():
+        for name in known:
+            assert measure(f"{name}@5[{library}]").label == f"{name}@5[{library}]"
+    for wrong, text in (
+        ("coverage", r"a name with a cutoff, such as coverage@10; got 'coverage'"),
+        (3, "got 3"),
+        ("serendipity@5", "unknown measure 'serendipity'"),
+        ("gini@5[rectools]", "unknown measure of rectools: 'gini'"),
+        ("gini@5[surprise]", "unknown library 'surprise'"),
+        ("gini@0", "must be an integer >= 1"),
+    ):
+        with pytest.raises(ipseval.InputError, match=text):
+            measure(wrong)
+
+
+def test_what_is_missing_is_named_before_anything_is_ranked():
+    with pytest.raises(ipseval.InputError, match="pass item_vectors="):
+        ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"])
+    with pytest.raises(ipseval.InputError, match=r"shape \(4, d\)"):
+        ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"], item_vectors=np.ones((3, 2)))
+    plain = ipseval.rank_positives(LISTS, SPLIT)
+    with pytest.raises(ipseval.InputError, match=r"m has no lists of the first 10.*top_k=10"):
+        ipseval.beyond_accuracy({"m": plain}, SPLIT)
