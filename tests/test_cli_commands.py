@@ -140,6 +140,7 @@ FAILURE = {
     "show": (["show", "log.csv"], "log.csv is no .npz of an evaluation"),
     "report": (["report", "log.csv", "--out", "page.pdf"], "--out of a report must end in .html"),
     "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "there is no stored result a.json"),
+    "diff": (["diff", "log.csv", "log.csv"], "log.csv is no .npz of an evaluation"),
     "study": (["study", "none.toml"], "none.toml does not exist"),
     "validate": (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
     "metrics": (["metrics", "recal@5"], "Did you mean 'recall'"),
@@ -168,7 +169,7 @@ def test_every_command_has_a_success_or_a_test_of_its_own():
     commands = {arguments[0] for arguments in SUCCESS.values()} | elsewhere
     assert commands >= set(build_parser()._subparsers._group_actions[0].choices)
     failing = {arguments[0] for arguments, _ in FAILURE.values()}
-    assert failing | {"doctor", "diff"} >= set(build_parser()._subparsers._group_actions[0].choices)
+    assert failing | {"doctor"} >= set(build_parser()._subparsers._group_actions[0].choices)
 
 
 def test_doctor_says_that_its_self_test_failed(monkeypatch, capsys):
@@ -198,6 +199,24 @@ def test_a_stored_result_is_shown_as_it_was_printed_and_becomes_a_page(folder, c
     assert main(["report", "r.npz", "--title", "A & B"]) == 0
     assert "<title>A &amp; B</title>" in (folder / "report.html").read_text()
     assert main(["compare", "r.npz", "r.json", "--metric", "recall@5"]) == 0
+
+
+def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
+    for gamma in ("0", "1"):
+        assert main(["evaluate", "log.csv", "--gamma", gamma, *FAST, "--out", f"{gamma}.npz"]) == 0
+    capsys.readouterr()
+    assert main(["diff", "1.npz", "0.npz", "--format", "csv"]) == 0
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    plain = found[found["estimator"] == "aoa"]
+    assert plain["model"].tolist() == ["popularity", "random"]
+    assert (plain["difference"] == 0).all()  # γ changes no plain average
+    pair = ["--model", "random=popularity"]
+    assert main(["diff", "1.npz", "0.npz", *pair, "--out", "diff.html", "--quiet"]) == 0
+    assert (folder / "diff.html").read_text().startswith("<!DOCTYPE html>")
+    assert main(["report", "0.npz", "1.npz", "--out", "both.html"]) == 0
+    assert "popularity" in (folder / "both.html").read_text()
+    assert main(["report", "0.npz", "0.npz"]) == 2
+    assert "several results have one name" in capsys.readouterr().err
 
 
 def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys):

@@ -29,7 +29,7 @@ def _run(options: argparse.Namespace) -> int:
         StoredResult.read(options.old),
         metric=options.metric,
         estimator=options.estimator,
-        models=_models(options.model),
+        models=renamed(options.model),
         margin=options.margin,
         rule="non-inferior" if options.non_inferior else "no-evidence",
         confidence_level=options.confidence_level,
@@ -40,7 +40,8 @@ def _run(options: argparse.Namespace) -> int:
     return 0 if all(one.passed for one in found) else 1
 
 
-def _models(entries: list[str] | None) -> dict[str, str] | None:
+def renamed(entries: list[str] | None) -> dict[str, str] | None:
+    """Return {name in new: name in old} of entries NAME or NAME=OLD; None without any."""
     if entries is None:
         return None
     pairs = {}

@@ -26,6 +26,7 @@ EXTRAS = {
     "duckdb": ("duckdb", "duckdb", "reads DuckDB relations"),
     "spark": ("pyspark", "pyspark", "evaluates on Spark"),
     "rewards": ("sklearn", "scikit-learn", "fits reward models by boosting"),
+    "log": ("mlflow", "mlflow", "logs evaluations to MLflow, or to W&B with wandb"),
     "completion": ("argcomplete", "argcomplete", "completes commands in the shell"),
 }
 

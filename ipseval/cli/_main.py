@@ -15,6 +15,7 @@ from ipseval._version import __version__
 from ipseval.cli import (
     _compare,
     _demo,
+    _diff,
     _doctor,
     _evaluate,
     _fit,
@@ -35,7 +36,7 @@ COMMANDS: dict[str, Command] = {
     module.COMMAND.name: module.COMMAND
     for module in (
         *(_demo, _evaluate, _split, _fit, _validate, _plan),
-        *(_show, _report, _compare, _study, _metrics, _doctor),
+        *(_show, _report, _compare, _diff, _study, _metrics, _doctor),
     )
 }
 EXIT_CODES = """exit codes:
