@@ -28,7 +28,8 @@ def read_mind(path: PathText) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns query, user, item, label, position (1, 2, … in the order of the file), time, history.
+        Columns query, user, item, label, position (1, 2, … in the order of the file, which is no order of
+        showing where the items were shuffled, as in MIND), time, history.
 
     Raises
     ------
@@ -101,6 +102,7 @@ def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFra
     check_models(runs, "runs", "path")
     judged = _table(qrels, r"\s+", (4,), "query, iteration, item, relevance")
     judged.columns = pd.Index(["query", "iteration", "item", "label"])
+    _check_once(judged, qrels)
     judged["label"] = _numbers(judged["label"], qrels, "relevance").clip(lower=0)
     scores = {name: _run(path) for name, path in runs.items()}
     known = set(judged["query"])
@@ -171,13 +173,16 @@ def _run(path: PathText) -> pd.DataFrame:
         table["score"] = _numbers(table["score"], path, "score")
     else:
         table["score"] = -_numbers(table["rank"], path, "rank")
-    again = table.duplicated(["query", "item"])
-    if again.any():
-        line = 1 + int(np.flatnonzero(again)[0])
-        raise InputError(
-            f"{path}: {counted(int(again.sum()), 'line')} repeat an item of a query (first: line {line})."
-        )
+    _check_once(table, path)
     return table[["query", "item", "score"]]
+
+
+def _check_once(table: pd.DataFrame, path: PathText) -> None:
+    """Raise `InputError` when an item occurs again in its query."""
+    again = np.flatnonzero(table.duplicated(["query", "item"]))
+    if again.size:
+        n_lines = counted(again.size, "line")
+        raise InputError(f"{path}: {n_lines} with an item of its query again (first: line {1 + again[0]}).")
 
 
 def _table(path: PathText, sep: str, sizes: tuple[int, ...], expected: str) -> pd.DataFrame:

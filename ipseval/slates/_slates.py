@@ -77,8 +77,15 @@ class Slates:
                 object.__setattr__(self, name, readonly(owned(getattr(self, name))))
         check_codes("query", self.query, self.query_ids.size)
         check_codes("item", self.item, self.item_ids.size)
+        if (self.user is None) != (self.user_ids is None):
+            raise InputError("user and user_ids go together.")
         if self.user is not None and self.user_ids is not None:
             check_codes("user", self.user, self.user_ids.size)
+            if self.user.size != self.query_ids.size:
+                raise InputError(
+                    f"user must have one entry for each of {self.query_ids.size:,} queries; got "
+                    f"{self.user.size:,}."
+                )
         sizes = {name: getattr(self, name).size for name in ("query", "item", "label")}
         sizes |= {
             n: getattr(self, n).size for n in ("position", "propensity") if getattr(self, n) is not None
@@ -208,10 +215,8 @@ class Slates:
     @cached_property
     def counts(self) -> tuple[Count, ...]:
         """What was read, and how many queries have no positive, or nothing else."""
-        n, found = (
-            self.query_ids.size,
-            np.bincount(self.query[self.is_positive], minlength=self.query_ids.size),
-        )
+        n = self.query_ids.size
+        found = np.bincount(self.query[self.is_positive], minlength=n)
         counts = (
             Count("queries", n),
             *some(Count("users", 0 if self.user is None else np.unique(self.user).size)),

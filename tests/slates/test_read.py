@@ -123,7 +123,8 @@ def test_runs_of_another_layout_are_refused_in_words(tmp_path):
         ("qrels", "q1 0 d1 yes\n", "line 1: 'yes' is no relevance"),
         ("qrels", "q9 0 d1 1\n", "no query of the runs is judged"),
         ("run", "q1 d1\n", "has 2 columns; expected query, Q0, item, rank, score, tag"),
-        ("run", RUN + "q1 Q0 d2 4 1.0 bm25\n", "1 line repeat an item of a query.*line 6"),
+        ("run", RUN + "q1 Q0 d2 4 1.0 bm25\n", "1 line with an item of its query again.*line 6"),
+        ("qrels", QRELS + "q1 0 d2 1\n", "1 line with an item of its query again.*line 7"),
     ]
     for name, text, words in cases:
         other = tmp_path / f"other {name}"

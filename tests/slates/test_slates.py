@@ -365,6 +365,11 @@ def test_scores_that_do_not_fit_are_refused_in_words():
     other = ipseval.Propensity(np.array([0.5]), True, "known", 1, item_ids=np.array(["q"], dtype=object))
     with pytest.raises(PropensityError, match="knows none of the 3 items"):
         evaluate_slates({"m": BINARY}, propensity=other)
+    arrays = np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.ones(1), np.array([7]), np.array([8])
+    with pytest.raises(InputError, match="one entry for each of 1 queries; got 2"):
+        Slates(*arrays, user=np.zeros(2, dtype=int), user_ids=np.array([1]))
+    with pytest.raises(InputError, match="go together"):
+        Slates(*arrays, user=np.zeros(1, dtype=int))
     with pytest.raises(InputError, match="groups of queries"):
         evaluate_slates({"m": SHOWN}, metrics=["rr"]).by(
             pd.Series(["a", "b"], index=["ann", "ben"], name="g")
