@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,7 +54,8 @@ def segment_tables(
         if differences is not None:
             below += _leads(_of(differences, metric, estimator))
         values = [whole[str(metric), str(estimator), model] for model in segments.models]
-        parts.append(_table(segments, f"{metric} by {estimator}", rows, values, below, digits))
+        table = _table(segments, f"{metric} by {estimator}", rows, values, below, digits)
+        parts.append(replace(table, metric=str(metric)))
     notes = [f"{frame['by'].iloc[0]}: {segments.note}."] if segments.note else []
     if segments.simultaneous:
         notes.append(
@@ -93,7 +95,8 @@ def _cell(row: Mapping[Any, Any], shown: int) -> Cell:
         return Cell("suppressed" if note.startswith("suppressed") else "undefined", hint=note)
     low, high = row["ci_low"], row["ci_high"]
     spread = "" if np.isnan(error) or error == 0 else f"± {error:.{shown}f}"
-    return Cell(f"{value:.{shown}f}", spread, hint=f"interval {low:.{shown}f} to {high:.{shown}f}")
+    hint = f"interval {low:.{shown}f} to {high:.{shown}f}"
+    return Cell(f"{value:.{shown}f}", spread, hint=hint, at=(low, value, high))
 
 
 def _p(value: float) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+
+import ipseval
 
 FINE = {"minor", "moderate"}
 
@@ -167,3 +170,22 @@ def test_a_screen_reader_hears_the_verdict_before_the_tables_and_no_level_of_hea
     assert all(one.get_attribute("aria-label") for one in seen.page.locator('svg[role="img"]').all())
     named = seen.page.locator("main .scroll").all()
     assert all(one.get_attribute("aria-label") for one in named)
+
+
+def test_other_results_have_pages_of_the_same_kind(evaluation, visit, axe, tmp_path):
+    """A diff, a leaderboard and segments: by the same renderer, with the same tools and no faults."""
+    pages = {
+        "diff": evaluation.diff(evaluation).to_html(),
+        "leaderboard": ipseval.report_of({"one": evaluation, "two": evaluation}).to_html(),
+        "segments": replace(evaluation, segments={"popularity": evaluation.by("popularity:3")}).to_html(),
+    }
+    for name, text in pages.items():
+        (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
+        seen = visit(tmp_path / f"{name}.html", width=400)
+        assert seen.requests == seen.console == []
+        assert seen.page.evaluate("document.documentElement.scrollWidth") == 400
+        heads(seen).nth(1).locator("button").click()
+        assert heads(seen).nth(1).get_attribute("aria-sort") == "descending"
+        seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        found = seen.page.evaluate(f"{axe}; axe.run()")
+        assert [one["id"] for one in found["violations"] if one["impact"] not in FINE] == []
