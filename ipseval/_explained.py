@@ -20,8 +20,8 @@ GLOSSARY = (
 )
 OF_GAMMA = (
     "γ: a power law takes the propensity to grow as popularity^((γ + 1)/2). At γ = −1 all weights are equal; "
-    "the larger γ, the less popular items count. A verdict tries γ from −1 to 3 in steps of 0.1, and in steps "
-    "of 1 for metrics that are no weighted mean. Two changes within one step are not seen."
+    "the larger γ, the less popular items count. A verdict tries γ from −1 to 3 in steps of 0.1, and in "
+    "steps of 1 for metrics that are no weighted mean. Two changes within one step are not seen."
 )
 
 
