@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
+from ipseval.propensity import PowerLawPropensity
+from ipseval.ranking import rank_positives
 from ipseval.splits import Split
 
 
@@ -83,3 +86,29 @@ def test_parts_of_different_universes_are_refused() -> None:
     test = Interactions.from_frame(frame((0, 1), (2, 0)))
     with pytest.raises(InputError, match="share one universe"):
         Split(train, test)
+
+
+def test_a_test_set_without_training_items_excludes_nothing_and_counts_nobody_as_cold() -> None:
+    split = Split.from_frames(None, frame(("a", 1), ("b", 2)), items=[1, 2, 3])
+    assert (len(split.train), len(split.test), split.n_items) == (0, 2, 3)
+    assert repr(split) == "Split(0 train, 2 test; 2 users, 3 items; given as frames)"
+    scores = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+    ranked = rank_positives(scores, split)
+    assert ranked.n_above.tolist() == [0, 1]
+    assert ranked.n_candidates.tolist() == [3, 3]
+    assert ranked.candidates == "all items"
+    assert set(split.data["what"]) == {"rows read", "train pairs", "test pairs", "users in test"}
+    with pytest.raises(InputError, match=r"fit\(popularity=counts\)"):
+        PowerLawPropensity(gamma=0).fit(split.train)
+    elsewhere = PowerLawPropensity(gamma=0).fit(popularity=[4, 1, 0])
+    assert elsewhere.item[:2].tolist() == [2.0, 1.0]  # P ∝ √n*
+
+
+def test_the_parts_of_a_split_may_be_logs_that_were_read_apart() -> None:
+    train, test = (Interactions.from_frame(one) for one in (frame(("a", 1)), frame(("b", 1), ("a", 2))))
+    split = Split.from_frames(train, test)
+    assert split.item_ids.tolist() == [1, 2]
+    assert pairs(split.test) == {("b", 1), ("a", 2)}
+    for empty, text in ((frame()[:0], "pass train=None"), (None, "test is None")):
+        with pytest.raises(InputError, match=text):
+            Split.from_frames(empty, None if empty is None else test)

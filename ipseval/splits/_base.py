@@ -279,6 +279,8 @@ class Split:
         """
         check_choice("overlap", overlap, ("raise", "drop"))
         check_choice("seen", seen, SEEN)
+        if test is None:
+            raise InputError("test is None; give the frame or log whose pairs are to be ranked.")
         columns: dict[str, Any] = {"user": user, "item": item, "value": value, "timestamp": timestamp}
         logs = [
             part
