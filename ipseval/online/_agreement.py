@@ -34,8 +34,9 @@ def online_agreement(
     Measured differences are true ones plus noise of known size, x_i = ξ_i + e_i and y_i = η_i + f_i. The
     noises pull every measured correlation towards 0. Here (ξ, η) is normal over experiments with covariance
     Σ, fitted by restricted maximum likelihood; the interval of the correlation is that of its profile
-    likelihood. This needs that the noises of both sides are independent of each other (other users or other
-    times), that their standard errors are right, and experiments like a random draw of those to come.
+    likelihood, widened where the tails are heavy. This needs that the noises of both sides are independent of
+    each other (other users or other times), that their standard errors are right, and experiments like a
+    random draw of those to come.
 
     Parameters
     ----------

@@ -65,8 +65,12 @@ class TrueSpread:
         return np.array([[self.spread[0] ** 2, covariance], [covariance, self.spread[1] ** 2]])
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the correlations whose profile deviance is below the χ² quantile; ±1: not bounded there."""
-        critical = float(chi2.ppf(level, 1))
+        """Return the correlations whose profile deviance is below a limit; ±1: not bounded there.
+
+        The limit is the χ² quantile times the kurtosis of the residuals, where that is above 1: under heavy
+        tails the deviance of a correlation is that much larger (Shapiro and Browne 1987).
+        """
+        critical = float(chi2.ppf(level, 1)) * max(1.0, self.kurtosis)
         centre = float(np.arctanh(np.clip(self.rho, -np.tanh(LIMIT), np.tanh(LIMIT))))
         ends = []
         for end in (-LIMIT, LIMIT):
@@ -75,6 +79,15 @@ class TrueSpread:
             else:
                 ends.append(float(np.tanh(brentq(self._excess, centre, end, args=(critical,), xtol=1e-4))))
         return ends[0], ends[1]
+
+    @cached_property
+    def kurtosis(self) -> float:
+        """Mardia's kurtosis of the residuals over that of a normal law, mean d⁴/8; 1: normal tails."""
+        u, v = self.data.x - self.mean[0], self.data.y - self.mean[1]
+        (xx, xy), (_, yy) = self.sigma
+        a, b = xx + self.data.var_x, yy + self.data.var_y
+        squared = (b * u * u - 2 * xy * u * v + a * v * v) / (a * b - xy**2)
+        return float((squared**2).mean() / 8)
 
     def _excess(self, z: float, critical: float) -> float:
         """Return the deviance of the best spreads at correlation tanh z above the least, minus a limit."""

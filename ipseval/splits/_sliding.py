@@ -199,9 +199,9 @@ def split_sliding(
     found["train"] = None if train is None else as_duration(train, "train", time)
     every = found["test"] if step is None else as_duration(step, "step", time)
     last = time.max()
-    limit = last + 1 if end is None else as_time(end, "end")
-    if end is None and isinstance(last, np.floating):
-        limit = np.nextafter(last, np.inf)
+    limit = np.nextafter(last, np.inf) if isinstance(last, np.floating) else last + 1
+    if end is not None:
+        limit = min(limit, as_time(end, "end"))
     if start is not None:
         first = as_time(start, "start")
     elif train is not None:

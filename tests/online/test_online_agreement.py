@@ -53,6 +53,13 @@ def test_without_noise_the_correlation_is_pearsons():
     assert TrueSpread.of(data).rho == pytest.approx(expected, abs=1e-4)
 
 
+def test_heavy_tails_widen_the_interval_by_the_kurtosis_of_the_residuals():
+    # Squared residuals d² = 8, 0, 0, 0: mean d⁴/8 = (64/4)/8 = 2.
+    x = np.array([2.0, 0, 0, 0])
+    fit = TrueSpread(Noisy(x, x, np.zeros(4), np.zeros(4)), np.ones(2), 0.0, np.zeros(2), 0.0)
+    assert fit.kurtosis == pytest.approx(2.0)
+
+
 def test_signs_are_counted_as_worked_by_hand():
     # Signs agree in 6 of 10 experiments, one offline difference is 0: share .65.
     offline = pd.DataFrame({"experiment": range(10), "difference": [1, 2, 3, -1, -2, -3, 1, 2, -1, 0]})
