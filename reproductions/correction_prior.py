@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize
@@ -30,6 +31,8 @@ START = CorrectionPrior(
     no_bias=0.25, mean=0.43, sd=0.2, deviation=0.09, whole_deviation=0.2, log_scale_sd=1.0
 )
 N_TRIALS = 100
+# Of the path from all interactions: means, standard deviations and weights.
+GRID = ((0.7, 0.8, 0.9, 1.0), (0.15, 0.25), (0.5, 0.8))
 FLAT = CorrectionPrior(no_bias=1e-9, mean=0.6, sd=1e3)
 
 
@@ -79,37 +82,34 @@ def best(cases: Sequence[Case]) -> CorrectionPrior:
         sd, deviation, whole, log_scale_sd = np.exp(x[2:]).tolist()
         return CorrectionPrior(float(expit(x[0])), float(x[1]), sd, deviation, whole, log_scale_sd)
 
+    def loss(x: np.ndarray) -> float:
+        prior = made(x)
+        each = [log_density(posterior(c.path, prior, s), c.truth) for c in cases for s in c.samples]
+        return -float(np.mean(each))
+
     spreads = np.log([START.sd, START.deviation, START.whole_deviation, START.log_scale_sd])
     first = np.array([logit(START.no_bias), START.mean, *spreads])
-    return made(_highest(lambda x: [(one.path, one, made(x)) for one in cases], first))
+    options = {"maxfev": N_TRIALS, "xatol": 0.03, "fatol": 0.001}
+    return made(minimize(loss, first, method="Nelder-Mead", options=options).x)
 
 
 def best_with_skipped(cases: Sequence[Case], prior: CorrectionPrior) -> CorrectionPrior:
-    """Return the prior with the strength of the path from all interactions chosen likewise."""
+    """Return the prior with the best of a grid of strengths of the path from all interactions.
 
-    def made(x: np.ndarray) -> CorrectionPrior:
-        sd, weight = float(np.exp(x[1])), float(expit(x[2]))
-        return replace(prior, interactions_mean=float(x[0]), interactions_sd=sd, interactions_weight=weight)
+    Judged without random exposure and with a few users: later the prior matters little.
+    """
+    names = ("interactions_mean", "interactions_sd", "interactions_weight")
+    tried = [replace(prior, **dict(zip(names, one, strict=True))) for one in product(*GRID)]
 
-    first = np.array(
-        [START.interactions_mean, np.log(START.interactions_sd), logit(START.interactions_weight)]
-    )
-    return made(_highest(lambda x: [(one.path_with_skipped, one, made(x)) for one in cases], first))
-
-
-def _highest(
-    parts: Callable[[np.ndarray], list[tuple[CorrectionPath, Case, CorrectionPrior]]], first: np.ndarray
-) -> np.ndarray:
-    def loss(x: np.ndarray) -> float:
+    def density(tried: CorrectionPrior) -> float:
         each = [
-            log_density(posterior(path, prior, sample), one.truth)
-            for path, one, prior in parts(x)
-            for sample in one.samples
+            log_density(posterior(one.path_with_skipped, tried, sample), one.truth)
+            for one in cases
+            for sample in one.samples[:2]
         ]
-        return -float(np.mean(each))
+        return float(np.mean(each))
 
-    options = {"maxfev": N_TRIALS, "xatol": 0.03, "fatol": 0.001}
-    return np.asarray(minimize(loss, first, method="Nelder-Mead", options=options).x)
+    return max(tried, key=density)
 
 
 def table(cases: Sequence[Case], prior: CorrectionPrior) -> str:

@@ -20,18 +20,23 @@ from scipy.stats import kendalltau
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, Correction, CorrectionPrior, correct_path
 from ipseval.estimators import AOA_POOLED
+from ipseval.validation import WITH_INTERACTIONS
 from reproductions.correction_family import HELD_OUT, METRICS, Simulated, world_of
 from reproductions.tables import ROOT, markdown, write_tables
 
 SIZES = (0, 25, 100, 400, 2000)
 N_SHOWN = 20
-SEED = 4
+SEED = 5
+ESTIMATORS = (CORRECTED, WITH_INTERACTIONS, RANDOM_SAMPLE, AOA_POOLED)
+FROM_POSITIVES = {one: one for one in (CORRECTED, RANDOM_SAMPLE, AOA_POOLED)}
+FROM_ALL = {CORRECTED: WITH_INTERACTIONS}
 PAGE = ROOT / "docs" / "correction.md"
 
 
-def scores(correction: Correction, truth: np.ndarray) -> Iterator[dict[str, Any]]:
-    """Return error, coverage, half-width, order and regret of each estimator and metric."""
-    frame = correction.frame.assign(truth=0.0)
+def scores(correction: Correction, truth: np.ndarray, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Return error, coverage, half-width, order and regret of each estimator named, and metric."""
+    frame = correction.frame
+    frame = frame[frame["estimator"].isin(names)].replace({"estimator": dict(names)})
     for (metric, estimator), part in frame.groupby(["metric", "estimator"], sort=False):
         label = [one.label for one in correction.path.metrics].index(str(metric))
         right = truth.reshape(len(correction.path.metrics), -1)[label]
@@ -54,9 +59,10 @@ def judge(world: Simulated, number: int, n_draws: int, prior: CorrectionPrior | 
     for size in SIZES:
         for _ in range(n_draws if size else 1):
             random = world.expose(size, N_SHOWN, rng) if size else None
-            found = correct_path(world.path, random, prior=prior)
-            common = {"world": number, "kind": world.kind, "size": size, "alpha": found.alpha.mean}
-            rows += [common | one for one in scores(found, world.truth)]
+            for path, names in ((world.path, FROM_POSITIVES), (world.path_with_skipped, FROM_ALL)):
+                found = correct_path(path, random, prior=prior)
+                common = {"world": number, "kind": world.kind, "size": size, "alpha": found.alpha.mean}
+                rows += [common | one for one in scores(found, world.truth, names)]
     return pd.DataFrame(rows)
 
 
@@ -88,7 +94,7 @@ def table(rows: pd.DataFrame, metrics: Iterable[str] = METRICS, unit: str = "wor
 
     lines = []
     for size in rows["size"].unique():
-        for name in (CORRECTED, RANDOM_SAMPLE, AOA_POOLED):
+        for name in ESTIMATORS:
             if (size, metrics[0], name) not in mean.index or (name == AOA_POOLED and size):
                 continue
             lines.append(

@@ -63,15 +63,15 @@ class CorrectionPrior:
     (1.0, array([0. , 1.2]))
     """
 
-    no_bias: float = 0.25
-    mean: float = 0.43
-    sd: float = 0.2
-    deviation: float = 0.09
-    whole_deviation: float = 0.27
+    no_bias: float = 0.21
+    mean: float = 0.42
+    sd: float = 0.26
+    deviation: float = 0.11
+    whole_deviation: float = 0.18
     log_scale_sd: float = 1.0
-    interactions_mean: float = 0.8
+    interactions_mean: float = 0.9
     interactions_sd: float = 0.25
-    interactions_weight: float = 0.5
+    interactions_weight: float = 0.8
 
     def __post_init__(self) -> None:
         check_fraction("no_bias", self.no_bias)

@@ -30,7 +30,7 @@ from ipseval.splits import Split, split_random
 
 POWER_LAW = "power law"
 DENSITY_RATIO = "density ratio"
-WITH_INTERACTIONS = "correction-strength, all interactions"
+WITH_INTERACTIONS = "correction, all interactions"
 METRICS = ("atop", "recall@5", "mean_dcg@10")
 SIZES = (0, 25, 50, 100, 200)
 # Of the metrics' own unit, except the last three.
