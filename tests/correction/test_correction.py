@@ -137,10 +137,14 @@ def test_without_random_exposure_the_prior_stands_alone():
     np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
 
 
-def test_interactions_have_a_strength_of_their_own_and_every_basis_is_as_likely():
-    mass = CorrectionPrior(interactions_mean=0.8, interactions_sd=0.05).grid_mass(("pairs", "interactions"))
-    np.testing.assert_allclose(mass.reshape(2, 25).sum(axis=1), 0.5)
-    assert ALPHAS[mass[25:][2:].argmax() + 2] == pytest.approx(0.8)  # beside the spike at no bias
+def test_interactions_have_a_strength_and_a_weight_of_their_own():
+    prior = CorrectionPrior(interactions_mean=0.8, interactions_sd=0.05, interactions_weight=0.6)
+    mass = prior.grid_mass(("pairs", "items", "interactions")).reshape(3, 25)
+    np.testing.assert_allclose(mass.sum(axis=1), [0.2, 0.2, 0.6])  # the bases of positives share the rest
+    np.testing.assert_allclose(mass[0], 0.2 * prior.mass)
+    assert ALPHAS[mass[2].argmax()] == pytest.approx(0.8)
+    assert mass[2, 0] < 1e-30  # no spike at no correction: equal odds correct nothing at any strength
+    np.testing.assert_allclose(prior.grid_mass(("pairs", "items")).reshape(2, 25), [0.5 * prior.mass] * 2)
 
 
 def test_a_metric_linear_in_the_rank_deviates_by_a_constant_of_its_own():
