@@ -121,6 +121,7 @@ def test_a_slope_is_in_standard_deviations_of_the_trait():
     ("agreement", "options", "text"),
     [
         ({"a": 1, "b": 2, "c": 3}, {}, "at least four logs"),
+        (pd.Series([pd.Timedelta("1D")] * 4, index=list("abcd")), {}, "to a number"),
         ({"a": 1, "b": 2, "c": 3, "e": 4}, {}, "no row for 'e'"),
         ({"a": 1, "b": 2, "c": 3, "d": 4}, {"columns": ["y"]}, "unknown value for trait: 'y'"),
         ({"a": 1, "b": 2, "c": 3, "d": 4}, {"columns": ["same"]}, "the same for all"),

@@ -137,7 +137,10 @@ def regress_on_traits(
     level = check_fraction("confidence_level", confidence_level)
     if not hasattr(agreement, "items"):
         raise InputError("agreement must map the name of each log to a number.")
-    values = pd.Series(dict(agreement.items()), dtype=np.float64).dropna()
+    try:
+        values = pd.Series({name: float(one) for name, one in agreement.items()}, dtype=np.float64).dropna()
+    except (TypeError, ValueError):
+        raise InputError("agreement must map the name of each log to a number.") from None
     missing = [name for name in values.index if name not in traits.index]
     if missing:
         raise InputError(f"traits has no row for {examples(missing)}; make it with log_traits(logs).")
