@@ -77,17 +77,17 @@ def _differences(page: PageData) -> list[Part]:
         behind = [model for model in standing.ranked if model != standing.best]
         rows = page.differences[page.differences["metric"] == verdict.metric]
         estimators = list(dict.fromkeys(rows["estimator"]))
-        columns = []
+        columns, header = [], ["recommender"]
         for label in estimators:
             flag = page.flags.get((verdict.metric, label), "")
+            header.append(f"{label}, unreliable" if flag else label)
             found = _against(rows[rows["estimator"] == label], standing.best)
             columns.append({model: _difference(found.get(model), flag) for model in behind})
         body = tuple((Cell(model), *(column[model] for column in columns)) for model in behind)
         if body:
             title = f"{verdict.metric}, minus {standing.best}"
-            header = ("recommender", *estimators)
             words = frozenset(range(len(header)))
-            parts.append(Table(header, body, title, words=words, zero=True, metric=verdict.metric))
+            parts.append(Table(tuple(header), body, title, words=words, zero=True, metric=verdict.metric))
     return parts
 
 

@@ -17,7 +17,7 @@ from ipseval._questions import Questions, estimator_label, metric_label
 from ipseval._verdict import Verdict
 from ipseval._words import verdict_lines
 from ipseval.errors import InputError
-from ipseval.inference import popularity_weights
+from ipseval.inference import Sensitivity, popularity_weights, sensitivity
 from ipseval.report import csv_text
 
 KINDS = (
@@ -105,7 +105,8 @@ class Shown(Questions):
         if kind == "differences":
             return plots.plot_differences(self, metric=chosen, reference=verdict.standing.best, ax=ax)
         if kind == "sensitivity":
-            return plots.plot_sensitivity(self, metric=chosen, estimator=label, ax=ax)
+            swept = self._swept(chosen, label)
+            return plots.plot_sensitivity(swept, tipping=swept.tipping_points(), ax=ax)
         if kind == "weights":
             return plots.plot_weights(self, ax=ax)
         if kind == "popularity":
@@ -113,6 +114,18 @@ class Shown(Questions):
         if kind == "calibration":
             return plots.plot_bias(_with_truth(self, truth), metric=chosen, ax=ax)
         return self._plot_groups(kind, by, chosen, label, ax)
+
+    def _swept(self, metric: str, estimator: str) -> Sensitivity:
+        """Return R(γ) by one metric and estimator alone, as the others take their time and are not drawn."""
+        metrics, estimators = self.definitions
+        return sensitivity(
+            self._whole(),
+            [one for one in metrics if one.label == metric],
+            [one for one in estimators if one.label == estimator],
+            self.propensity,
+            gamma=np.linspace(-1, 3, 41),
+            confidence_level=self.confidence_level,
+        )
 
     def _plot_groups(self, kind: str, by: Any, metric: str, estimator: str, ax: Any) -> Any:
         from ipseval import plots
