@@ -250,7 +250,8 @@ def test_a_log_comes_through_a_pipe(form, folder, capsys, monkeypatch):
 def test_options_in_a_file_are_those_of_the_command_line_which_wins(folder, capsys):
     (folder / "sub").mkdir()
     (folder / "sub" / "e.toml").write_text(
-        'log = "../log.csv"\ngamma = 0\nmetrics = ["recall@5", "auc"]\nformat = "csv"\nn_resamples = 20\n'
+        'log = "../log.csv"\npropensity = "power-law:gamma=0.5"\nmetrics = ["recall@5", "auc"]\n'
+        'format = "csv"\nn_resamples = 20\n'
         'quiet = true\nheader = true\n[model]\nmine = "../lists.csv:seen=drop,unknown=drop"\n'
     )
     config = ["evaluate", "--config", "sub/e.toml"]

@@ -81,7 +81,10 @@ def _texts(key: str, value: Any, action: argparse.Action, path: Path) -> list[st
 def _located(value: Any, action: argparse.Action, path: Path) -> str:
     """Return the text of one value; that of a file is looked for beside the configuration."""
     text = str(value)
-    metavar = str(action.metavar or "")
-    is_file = metavar.endswith(("FILE", "LOG")) and text != "-" and "=" not in text.partition(":")[0]
+    kind = str(action.metavar or "")
+    if text == "-" or not kind.endswith(("FILE", "LOG")):
+        return text
     beside = path.parent / text
-    return str(beside) if is_file and (action.dest == "out" or beside.exists() or "." in text) else text
+    # A label is no file; what follows a colon is said of the file.
+    is_file = "|" not in kind or (path.parent / text.partition(":")[0]).exists()
+    return str(beside) if is_file else text
