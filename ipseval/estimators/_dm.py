@@ -33,6 +33,10 @@ class DirectMethod(Modelled):
         modelled = rewarded.metric(metric).modelled
         return modelled, rewarded.total if metric.kind == "mean" else None, None
 
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
+        """Return that the model's own noise is not in the interval."""
+        return ("the interval leaves out the noise of the reward model",)
+
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:

@@ -20,7 +20,7 @@ from ipseval.interactions import check_codes
 
 METHODS = ("randomised", "harvesting", "em")
 N_PARTS = 40  # of the users, for the jackknife
-TOLERANCE, MOST_STEPS = 1e-10, 20_000
+TOLERANCE, MOST_STEPS = {"harvesting": 1e-10, "em": 1e-7}, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,7 @@ class ExaminationModel:
         step = _harvest(used) if self.method == "harvesting" else _expect(used)
         for _ in range(MOST_STEPS):
             new = np.where(linked, step(theta), np.nan)
-            if np.nanmax(np.abs(new - theta)) < TOLERANCE:
+            if np.nanmax(np.abs(new - theta)) < TOLERANCE[self.method]:
                 return new
             theta = new
         raise InputError(f"the examination curve did not settle in {MOST_STEPS} steps; use another method.")

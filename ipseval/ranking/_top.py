@@ -26,7 +26,7 @@ from ipseval.splits._base import check_split
 
 STRIDE = 16  # every so manieth item tells where a user's k best begin
 SPARE = 3.0  # standard deviations by which that guess is low
-BLOCK = 128  # users whose products are made at once
+BLOCK = 32  # users whose products are made at once
 
 Handler = Callable[[RankedPositives], None]
 
@@ -169,8 +169,9 @@ def _of_scores(scorer: Scorer, k: int, name: str) -> Callable[[IntArray, Hidden]
         if k < scores.shape[1]:
             # What is hidden stands below everything, and a score of -inf beside it.
             low = -np.inf if scores.dtype.kind == "f" else np.iinfo(scores.dtype).min
-            competes &= scores >= _threshold(np.where(competes, scores, low), k)[:, None]
-        row, item = np.nonzero(competes)
+            row, item = _without(*_reaching(np.where(competes, scores, low), k, 0.0), hidden, scores.shape[1])
+        else:
+            row, item = np.nonzero(competes)
         above, tied = ranks_within_group(row, scores[row, item])
         kept = above < k
         return row[kept], item[kept], above[kept], tied[kept]
@@ -194,9 +195,7 @@ def _of_factors(scorer: FactorScorer, k: int, resources: Resources) -> Callable[
         product[hidden] = -np.inf
         if k < product.shape[1]:
             # An item of the k best has a product at most twice the error below the k-th largest product.
-            low = _threshold(product, k).astype(np.float64) - 2 * factors.error_bound(users)
-            chosen = np.nextafter(low.astype(dtype), dtype.type(-np.inf))
-            row, item = np.divmod(np.flatnonzero(product >= chosen[:, None]), product.shape[1])
+            row, item = _reaching(product, k, 2 * factors.error_bound(users))
             row, item = _without(row, item, hidden, product.shape[1])
         else:
             competes = np.ones(product.shape, dtype=bool)
@@ -220,27 +219,43 @@ def _without(row: IntArray, item: IntArray, hidden: Hidden, n_items: int) -> tup
     return row[stays], item[stays]
 
 
-def _threshold(scores: AnyArray, k: int) -> FloatArray:
-    """Return for each row a score that at least k entries reach: often a little lower than the k-th largest.
+def _reaching(scores: AnyArray, k: int, margin: FloatArray | float) -> tuple[IntArray, IntArray]:
+    """Return (row, column) of the entries at most `margin` below the k-th largest of their row, in order.
 
-    The j-th largest of every 16th entry is reached by about 16 j entries. Where fewer than k reach it, and
-    where the row is short, the k-th largest itself is found.
+    The j-th largest of every 16th entry is reached by about 16 j entries: those are looked for first, and
+    the k-th largest is one of them where there are k. Rows with fewer are sorted out as a whole.
     """
-    n = scores.shape[1]
+    n_rows, n = scores.shape
     j = int(np.ceil(k / STRIDE + SPARE * np.sqrt(k / STRIDE + 1)))
     if n < 8 * STRIDE * j:
-        return np.partition(scores, n - k, axis=1)[:, n - k]
+        low = np.partition(scores, n - k, axis=1)[:, n - k]
+        row, item = np.divmod(np.flatnonzero(scores >= _below(low, margin)[:, None]), n)
+        return row, item
     some = scores[:, ::STRIDE]
     low = np.partition(some, some.shape[1] - j, axis=1)[:, some.shape[1] - j]
-    short = np.flatnonzero(np.count_nonzero(scores >= low[:, None], axis=1) < k)
-    if short.size:
-        low[short] = np.partition(scores[short], n - k, axis=1)[:, n - k]
-    # The few that reach it are sorted out once more: the exact scores of all would cost more.
-    row, item = np.divmod(np.flatnonzero(scores >= low[:, None]), n)
-    size = np.bincount(row, minlength=scores.shape[0])
-    width = int(size.max())
-    if width > n // 4:
-        return low
-    packed = np.full((scores.shape[0], width), low.min(), dtype=scores.dtype)
-    packed[row, np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)] = scores[row, item]
-    return np.partition(packed, width - k, axis=1)[:, width - k]
+    row, item = np.divmod(np.flatnonzero(scores >= _below(low, margin)[:, None]), n)
+    size = np.bincount(row, minlength=n_rows)
+    value = scores[row, item]
+    short = np.bincount(row, value >= low[row], minlength=n_rows) < k
+    packed = np.full((n_rows, int(size.max())), low.min(), dtype=scores.dtype)
+    packed[row, np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)] = value
+    largest = np.partition(packed, packed.shape[1] - k, axis=1)[:, packed.shape[1] - k]
+    kept = (value >= _below(largest, margin)[row]) & ~short[row]
+    row, item = row[kept], item[kept]
+    if short.any():
+        whole = np.flatnonzero(short)
+        low = np.partition(scores[whole], n - k, axis=1)[:, n - k]
+        edge = _below(low, margin if isinstance(margin, float) else margin[whole])
+        more, column = np.nonzero(scores[whole] >= edge[:, None])
+        row, item = np.append(row, whole[more]), np.append(item, column)
+        order = np.argsort(row, kind="stable")
+        row, item = row[order], item[order]
+    return row, item
+
+
+def _below(score: AnyArray, margin: FloatArray | float) -> AnyArray:
+    """Return the scores less the margin, rounded down."""
+    if isinstance(margin, float):
+        return score
+    lower = (score.astype(np.float64) - margin).astype(score.dtype)
+    return np.asarray(np.nextafter(lower, score.dtype.type(-np.inf)))
