@@ -11,7 +11,7 @@ from ipseval.ranking._batches import Catalogue, Shape
 from ipseval.ranking._compiled import compiled, dot
 
 GROUP = 64  # scores that are searched together for one that may count
-SPARE = 64  # items beyond k that may be kept for a user before those that cannot count are left out
+SPARE = 192  # items beyond k that may be kept for a user before those that cannot count are left out
 
 _i32: Any = np.int32
 
@@ -23,7 +23,9 @@ class Top(NamedTuple):
     item: IntArray  # (b, k + SPARE), or (b, 0): nothing is kept
     score: AnyArray  # (b, k + SPARE)
     size: IntArray  # (b,) how many are kept
+    best: AnyArray  # (b, k) the k best products so far, ascending
     low: AnyArray  # (b,) products below cannot count
+    floor: AnyArray  # (1,) -inf, in the type of the products
     slack: FloatArray  # (b,) how far below the k-th best product an item of the k best can be
 
     @classmethod
@@ -33,11 +35,19 @@ class Top(NamedTuple):
         return cls(
             np.array([k]),
             np.empty((n, width), dtype=np.int64),
-            np.empty((n, width), dtype=shape.dtype),
+            np.zeros((n, width), dtype=shape.dtype),
             np.zeros(n, dtype=np.int64),
+            np.empty((n, k), dtype=shape.dtype),
             np.empty(n, dtype=shape.dtype),
+            np.full(1, -np.inf, dtype=shape.dtype),
             np.empty(n),
         )
+
+    def begin(self, slack: FloatArray) -> None:
+        """Take up other users."""
+        self.size[:] = 0
+        self.best[:] = self.low[:] = -np.inf
+        self.slack[: slack.size] = slack
 
     def candidates(self, n_users: int) -> tuple[IntArray, IntArray]:
         """Return (row, item) of what may be among the k best of the first users."""
@@ -64,23 +74,44 @@ def keep_best(scores: AnyArray, first: int, top: Top, row: int, user: AnyArray, 
         if close == 0:
             continue
         for i in range(group.size):
-            if group[i] >= low:
+            x = group[i]
+            if x >= low:
                 if top.size[row] == capacity:
                     _leave_out(top, row, user, items)
                     low = top.low[row]
-                    if group[i] < low:
+                    if x < low:
                         continue
                 n = top.size[row]
-                top.item[row, n], top.score[row, n] = first + begin + i, group[i]
+                top.item[row, n], top.score[row, n] = first + begin + i, x
                 top.size[row] = n + 1
+                if x > top.best[row, 0]:
+                    _insert(top.best[row], x)
+                    _raise_low(top, row, top.best[row, 0] - top.slack[row])
+                    low = top.low[row]
+
+
+@compiled
+def _insert(best: AnyArray, x: float) -> None:
+    """Put a product in its place among the best, ascending; the least of them leaves."""
+    place = 0
+    while place + 1 < best.size and best[place + 1] < x:
+        best[place] = best[place + 1]
+        place += 1
+    best[place] = x
+
+
+@compiled
+def _raise_low(top: Top, row: int, value: float) -> None:
+    """Let products below `value` not count, rounded down to the type of the products."""
+    before = top.low[row]
+    top.low[row] = value
+    top.low[row] = max(before, np.nextafter(top.low[row], top.floor[0]))
 
 
 @compiled
 def _leave_out(top: Top, row: int, user: AnyArray, items: Catalogue) -> None:
-    """Leave out what is below the k-th best product by more than the slack; where that is nothing, settle."""
-    k, n = top.k[0], top.size[row]
-    best = np.sort(top.score[row, :n])[n - k]
-    low = _below(top.score, best - top.slack[row])
+    """Leave out what is below the lowest product that counts; where that is nothing, settle."""
+    k, n, low = top.k[0], top.size[row], top.low[row]
     kept = 0
     for j in range(n):
         if top.score[row, j] >= low:
@@ -97,14 +128,6 @@ def _leave_out(top: Top, row: int, user: AnyArray, items: Catalogue) -> None:
         chosen = np.sort(order[:k])
         for j in range(k):
             top.item[row, j], top.score[row, j] = item[chosen[j]], score[chosen[j]]
-        low = max(low, _below(top.score, exact[order[k - 1]] - 0.5 * top.slack[row]))
+        _raise_low(top, row, exact[order[k - 1]] - 0.5 * top.slack[row])
         kept = k
-    top.size[row], top.low[row] = kept, low
-
-
-@compiled
-def _below(like: AnyArray, value: float) -> Any:
-    """Return a value in the type of `like` that is not above `value`."""
-    lower = np.empty(1, like.dtype)
-    lower[0] = value
-    return np.nextafter(lower[0], np.full(1, -np.inf, like.dtype)[0])
+    top.size[row] = kept

@@ -233,9 +233,7 @@ class Worker:
     def begin(self, block: Block, slack: FloatArray) -> None:
         """Take up a block of users; `count` adds to its counts. `slack` is as in `_kernels`."""
         n_users, depth = block.fast_user.shape
-        self._top.size[:] = 0
-        self._top.low[:] = -np.inf
-        self._top.slack[:n_users] = slack
+        self._top.begin(slack)
         self._n_users = n_users
         self._user[:n_users, :depth] = block.fast_user
         self._block = block._replace(fast_user=self._user)
