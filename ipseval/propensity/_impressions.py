@@ -25,17 +25,21 @@ NEEDS_LOG = (
 class ImpressionPropensity:
     """The chance that a pair was shown and examined at least once, from the impressions of a log.
 
-    With θ the examination of each impression (1 without a curve), n_u the slates of user u, and
-    s_i = Σ_u Σ θ / Σ_u n_u the chance per slate that item i is shown and examined:
+    With θ the examination of each impression (1 without a curve), n_u the slates of user u,
+    s_i = Σ_u Σ θ / Σ_u n_u the chance per slate that item i is shown and examined, and t_ui the examinations
+    of the pair, Σ over its slates of the chance that it was examined there:
 
-    * own: x_ui = 1 − Π(1 − θ) over the impressions of the pair, 0 without any;
-    * item: P_i(n_u) = 1 − (1 − s_i)^{n_u};
-    * P_ui = (n_u x_ui + K P_i(n_u)) / (n_u + K).
+    * e_ui = (t_ui (x_ui − 1)/x_ui + K s_i) / (n_u − 1 + K) for a pair shown in x_ui ≥ 1 slates;
+    * e_ui = K s_i / (n_u + K) for a pair that was not shown;
+    * P_ui = 1 − (1 − e_ui)^{n_u}.
 
-    K = 0 takes impressions as they came: it corrects for examination alone, as every positive was shown.
-    K = ∞ is the item's chance, for logs whose policy does not depend on the user. "auto" reads from the
+    One showing is left out: a positive was shown at least once, so that its own impressions say too much.
+    e_ui is what the other slates of the user and the item predict, with a beta distribution around s_i.
+
+    K = ∞ is the item's chance alone, for logs whose policy does not depend on the user. "auto" reads from the
     repetitions how much more often than by chance a user is shown the same items again: K = (1 − ρ)/ρ with
-    their intra-class correlation ρ, and ∞ where no user has two slates.
+    their intra-class correlation ρ, and ∞ where no user has two slates. What the policy knows of a user and
+    no other slate shows is not corrected.
 
     Slates are the log's queries, else the distinct times of a user, else one per user. Items that were
     never shown have no propensity.
@@ -46,7 +50,7 @@ class ImpressionPropensity:
         The impressions behind the test positives; not needed where `fit` is given them.
     examination : ExaminationCurve, optional
         θ by position.
-    shrinkage : float >= 0 or "auto"
+    shrinkage : float > 0 or "auto"
         K.
 
     Examples
@@ -67,7 +71,7 @@ class ImpressionPropensity:
         if self.examination is not None:
             check_type("examination", self.examination, ExaminationCurve)
         if self.shrinkage != "auto" and self.shrinkage != np.inf:
-            check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
+            check_real("shrinkage", self.shrinkage, low=0.0)
 
     def fit(self, train: Any) -> Propensity:
         """Return the propensity of the pairs of an exposure log.
@@ -93,7 +97,7 @@ class ImpressionPropensity:
         if amount == np.inf and slates.size == counts.slates.size and (slates == slates[0]).all():
             chance = 1 - (1 - counts.rate) ** slates[0]
             return Propensity(np.where(chance > 0, chance, np.nan), True, model, **ids)
-        mixed = _Chance(counts.pair_key, counts.examined, counts.rate, counts.slates, amount)
+        mixed = _Chance(counts.pair_key, counts.again, counts.rate, counts.slates, amount)
         return Propensity(None, True, model, function=mixed, user_ids=log.user_ids, **ids)
 
 
@@ -195,7 +199,9 @@ class PairCounts:
     pair_key : (n_pairs,) int array
         Distinct `user * n_items + item`, ascending.
     examined : (n_pairs,) float array
-        x = 1 − Π(1 − θ) over the impressions of the pair.
+        1 − Π(1 − θ) over the impressions of the pair.
+    again : (n_pairs,) float array
+        t (x − 1)/x: expected examinations in its slates but one, of x.
     clicked : (n_pairs,) bool array
         Whether any impression was clicked.
     shown : (n_pairs,) float array
@@ -208,13 +214,14 @@ class PairCounts:
 
     pair_key: IntArray
     examined: FloatArray
+    again: FloatArray
     clicked: Any
     shown: FloatArray
     rate: FloatArray
     slates: IntArray
 
     def __post_init__(self) -> None:
-        freeze(self, "pair_key", "examined", "clicked", "shown", "rate", "slates")
+        freeze(self, "pair_key", "examined", "again", "clicked", "shown", "rate", "slates")
 
     @classmethod
     def of(cls, log: ExposureLog, examination: ExaminationCurve | None = None) -> PairCounts:
@@ -233,7 +240,8 @@ class PairCounts:
         with np.errstate(invalid="ignore"):
             examined = -np.expm1(np.bincount(group, missed))
         clicked = np.bincount(np.searchsorted(key, log.pair_key), log.clicked) > 0
-        return cls(key, examined, clicked, shown.astype(float), total / slates.sum(), slates)
+        again = np.bincount(group, in_slate) * (shown - 1) / shown
+        return cls(key, examined, again, clicked, shown.astype(float), total / slates.sum(), slates)
 
 
 def slate_codes(log: ExposureLog) -> IntArray:
@@ -272,21 +280,21 @@ def _repetition(counts: PairCounts) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Chance:
-    """P_ui of pairs that are asked for: the pair's own impressions and the item's chance, mixed."""
+    """P_ui of pairs that are asked for: what the other slates of the user and the item predict."""
 
     pair_key: IntArray
-    examined: FloatArray
+    again: FloatArray
     rate: FloatArray
     slates: IntArray
     shrinkage: float
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
-        n = self.slates[user].astype(float)
-        chance = 1 - (1 - self.rate[item]) ** n
+        n, each = self.slates[user].astype(float), self.rate[item]
         if self.shrinkage < np.inf:
             key = user * np.int64(self.rate.size) + item
             place = np.minimum(np.searchsorted(self.pair_key, key), self.pair_key.size - 1)
-            own = np.where(self.pair_key[place] == key, self.examined[place], 0.0)
-            with np.errstate(invalid="ignore"):
-                chance = (n * own + self.shrinkage * chance) / (n + self.shrinkage)
-        return np.where(chance > 0, np.minimum(chance, 1.0), np.nan)
+            shown = self.pair_key[place] == key
+            again = np.where(shown, self.again[place], 0.0)
+            each = (again + self.shrinkage * each) / (n - shown + self.shrinkage)
+        chance = -np.expm1(n * np.log1p(-np.minimum(each, 1.0)))
+        return np.where(chance > 0, chance, np.nan)

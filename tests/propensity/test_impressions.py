@@ -26,12 +26,6 @@ CURVE = ExaminationCurve.known([0.8, 0.5])
 USER, ITEM = np.array([0, 0, 0, 1]), np.array([0, 1, 2, 2])
 
 
-def test_without_shrinkage_it_is_the_examination_of_a_pairs_impressions():
-    p = ImpressionPropensity(examination=CURVE, shrinkage=0).fit(LOG)
-    # 1 − .2², .5, never shown, .8
-    np.testing.assert_allclose(p.at(USER, ITEM), [0.96, 0.5, np.nan, 0.8], rtol=1e-14)
-
-
 def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
     p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(LOG)
     # s = 1.6/3, .5/3, .8/3 per slate; a has two slates, b one.
@@ -39,13 +33,33 @@ def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
     np.testing.assert_allclose(p.at(USER, ITEM), expected, rtol=1e-14)
 
 
-def test_shrinkage_mixes_both_by_the_number_of_slates():
-    own, item = (
-        ImpressionPropensity(examination=CURVE, shrinkage=k).fit(LOG).at(USER, ITEM) for k in (0, np.inf)
-    )
-    mixed = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(LOG).at(USER, ITEM)
+def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
+    p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(LOG)
+    # a, item 1: .8 of one other slate, with 2 · 1.6/3; item 2: shown in no other slate; item 3: not shown.
+    # b, item 3: no other slate at all, which leaves the item's chance.
+    each = [(0.8 + 2 * 1.6 / 3) / 3, (2 * 0.5 / 3) / 3, (2 * 0.8 / 3) / 4, 0.8 / 3]
     n = np.array([2, 2, 2, 1])
-    np.testing.assert_allclose(mixed, (n * np.nan_to_num(own) + 2 * item) / (n + 2), rtol=1e-14)
+    np.testing.assert_allclose(p.at(USER, ITEM), 1 - (1 - np.array(each)) ** n, rtol=1e-14)
+
+
+@pytest.mark.parametrize("items", [slice(0, 10), slice(50, 100)], ids=["most shown", "least shown"])
+def test_weights_recover_shares_of_items_where_policies_know_the_user(items):
+    rng, n_users, k = np.random.default_rng(0), 3000, 4.85
+    mean = 0.3 * np.arange(1.0, 101) ** -0.7
+    chance = rng.beta(k * mean, k * (1 - mean), (n_users, 100))  # of a user and an item, per slate
+    slates = rng.integers(2, 8, n_users)
+    parts = []
+    for slate in range(7):
+        user, item = np.nonzero((rng.random(chance.shape) < chance) & (slate < slates)[:, None])
+        parts.append(pd.DataFrame({"user": user, "item": item, "query": user * 7 + slate}))
+    log = ExposureLog.from_frame(pd.concat(parts).assign(clicked=True), query="query")
+    p = ImpressionPropensity().fit(log)
+    positives = log.positives
+    weight = 1 / p.at(positives.user, positives.item)
+    inside = np.isin(positives.item_ids[positives.item], np.arange(100)[items])
+    share = np.arange(100)[items].size / 100  # everything shown is liked: all pairs are relevant
+    assert (weight @ inside) / weight.sum() == pytest.approx(share, abs=0.012)
+    assert abs(inside.mean() - share) > 0.2  # the plain share is far off
 
 
 def test_users_with_one_slate_each_leave_the_frequency_of_the_item():
