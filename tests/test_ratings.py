@@ -159,7 +159,7 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
         ({"metrics": ["mape"]}, ipseval.UnknownNameError, "mae, mse, rmse"),
         ({"metrics": [3]}, ipseval.InputError, "got int"),
         ({"metrics": []}, ipseval.InputError, "metrics is empty"),
-        ({"estimators": ["naive"], "propensity": "known"}, ipseval.UnknownNameError, "aoa"),
+        ({"estimators": ["plain"], "propensity": "known"}, ipseval.UnknownNameError, "aoa"),
         ({"estimators": []}, ipseval.InputError, "estimators is empty"),
         ({"estimators": ["ips"]}, ipseval.PropensityError, "ips need a propensity"),
         ({"estimators": ["ips"], "propensity": "scale-free"}, ipseval.PropensityError, "up to a factor"),

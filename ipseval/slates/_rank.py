@@ -37,6 +37,7 @@ def rank_slates(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"query": [1, 1, 1], "item": [7, 8, 9], "label": [0, 1, 0]})
     >>> ranked = rank_slates(np.array([0.9, 0.5, 0.5]), Slates.from_frame(frame))
     >>> ranked.n_above, ranked.n_tied, ranked.n_candidates
