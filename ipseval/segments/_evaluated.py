@@ -64,8 +64,8 @@ def samples_of(evaluation: Evaluated) -> dict[str, Sample]:
     """Return the ranked positives of each recommender, or raise `InputError` where they are elsewhere."""
     if not evaluation.samples:
         raise InputError(
-            "groups need the ranked positives, which stayed on the cluster. Pass by= to evaluate_dask or "
-            "evaluate_spark, or rank them here."
+            "groups need the ranked positives, which stayed on the cluster. Rank them here, with "
+            "ipseval.evaluate or evaluate_ranks."
         )
     return evaluation.samples
 
