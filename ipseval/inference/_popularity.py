@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import check_type
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Sample
 from ipseval.propensity import Propensity
@@ -31,6 +32,9 @@ def popularity_weights(
         gives to the group over its total). Shares are in [0, 1] and sum to 1. Groups without a positive are
         left out. No rows without a propensity.
     """
+    estimators = list(estimators)
+    for one in estimators:
+        check_type("each of estimators", one, Estimator)
     weighted = [one for one in estimators if one.weighted]
     if sample.propensity is None or not weighted:
         return pd.DataFrame([], columns=list(COLUMNS))

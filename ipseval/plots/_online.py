@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from ipseval.errors import InputError
 from ipseval.plots._base import COLOURS, axes_or_new, plain, table
 
 
@@ -27,6 +28,8 @@ def plot_online(
     label : str
         What the offline difference is of.
     """
+    if line is not None and np.shape(line) != (2,):
+        raise InputError(f"line must be a slope and an intercept; got {line!r:.80}.")
     rows = table(frame, "data", "offline", "offline_error", "online", "online_error")
     ax = axes_or_new(ax, width=5.0, height=4.4)
     ax.axhline(0, color="0.7", linewidth=0.9)

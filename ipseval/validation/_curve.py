@@ -172,6 +172,8 @@ def exposure_curve(
         )
     asked = [metric(one) for one in metrics]
     rule = PowerLawPropensity(gamma=0, unseen="smooth") if propensity is None else propensity
+    if not hasattr(rule, "fit"):
+        raise InputError(f"propensity must be a model with fit(train); got {type(rule).__name__}.")
     generator, rows = as_generator(rng), []
     for number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)

@@ -72,11 +72,13 @@ def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "by_position": [1.0, 0.5, 0.4, 0.3, 0.2],
         "rank_slates.scores": np.arange(len(listed), dtype=float),
         "evaluate_slates.models": {"a": np.arange(len(listed), dtype=float)},
+        "evaluate_slates.slates": slates,
         "read_mind.path": folder / "mind",
         "read_trec.qrels": folder / "qrels",
         "read_trec.runs": {"a": folder / "run"},
         "read_triples.path": folder / "triples",
-        "of_positives.values": np.full(int(slates.is_positive.sum()), 0.5),
+        "Slates.of_positives.model": "mine",
+        "Slates.of_positives.values": np.full(int(slates.is_positive.sum()), 0.5),
     }
 
 
@@ -189,9 +191,20 @@ def right(folder: Path) -> dict[str, Any]:
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
         "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
+        "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "correct_ranks.metrics": [metric],
+        "popularity_weights.estimators": [estimator], "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random},
+        "exposure_curve.n_users": [10], "exposure_curve.n_draws": 2,
+        **{f"{type(one).__name__}.load.path": saved(one, folder) for one in (evaluation.by("activity"), evaluation.decomposition("recall@2"))},
         "report_of.evaluations": {"toy": evaluation}, "Evaluation.diff.other": evaluation,
         "Evaluation.log.tracker": SimpleNamespace(log_metrics=len, set_tags=len, log_text=lambda text, name: None),
     }  # fmt: skip
+
+
+def saved(result: Any, folder: Path) -> Path:
+    """Return the file that a result was saved in."""
+    path = folder / type(result).__name__
+    result.save(path)
+    return path
 
 
 def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
@@ -252,11 +265,24 @@ def plotted(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     }
     bias = {"model": "a", "metric": ["recall@2"], "estimator": "snips", "propensity": "p", "bias": 0.1, "std_error": 0.1, "ci_low": 0.0, "ci_high": 0.2,
             "bias_low": 0.0, "bias_high": 0.2, "truth": 0.3, "estimate": 0.4}  # fmt: skip
+    planned = {"n_users": [10, 20], "n_items": 5, "metric": "recall@2", "half_width": [0.2, 0.1]}
+    curve = {
+        "n_users": [10, 20],
+        "metric": "recall@2",
+        "estimator": "snips",
+        "error": 0.1,
+        "half_width": [0.2, 0.1],
+    }
+    online = {"offline": [0.1, -0.1], "offline_error": 0.1, "online": [0.1, 0.2], "online_error": 0.1}
+    ranks = {"metric": "recall@2", "n_sampled": [0, 5], "rank": 1, "value": 1.0}
     levels = {"popularity": [1, 2, 4], "n_at_least": [9, 4, 1], "frequency": [1.0, 2, 3]}
     return {
         "estimates": evaluation, "sensitivity": evaluation.sensitivity(gamma=[0.0, 1]).frame, "weights": evaluation,
         "agreement": square, "sampled": pd.DataFrame(sampled), "popularity": pd.DataFrame(levels), "frequency": pd.DataFrame(levels),
         "bias": pd.DataFrame(bias), "validation": pd.DataFrame(reduced), "differences": evaluation.compare(reference="a"), "weight_shares": evaluation,
+        "segments": evaluation.by("activity").frame.query("estimator == 'aoa'"), "decomposition": evaluation.decomposition("recall@2"),
+        "exposure_curve": pd.DataFrame(curve), "plan": pd.DataFrame(planned), "online": pd.DataFrame(online),
+        "rank_curves": pd.DataFrame(ranks), "windows": pd.DataFrame({**sampled, "window": [0, 1]}),
     }  # fmt: skip
 
 
