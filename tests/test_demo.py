@@ -135,3 +135,12 @@ def test_an_interrupt_ends_the_command_with_one_line_and_its_exit_code(tmp_path)
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=60)
     assert (running.returncode, error) == (130, "ipseval: interrupted\n")
+
+
+def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, capsys):
+    def interrupted(**_):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr("ipseval.demo.run_demo", interrupted)
+    assert main(["demo", "--picture", "", "--quiet"]) == 130
+    assert capsys.readouterr().err == "ipseval: interrupted\n"

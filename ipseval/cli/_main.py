@@ -71,13 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except IpsevalError as error:
         complain(f"error: {said(error, options)}")
         return 2
-    except KeyboardInterrupt:
-        complain("interrupted")
-        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
         return 141
-    except Exception:  # of a caller's model, or our own: 1 would say "worse"
+    except (Exception, KeyboardInterrupt) as error:
+        # Compiled modules that are interrupted while they load make an ImportError of it.
+        if any(isinstance(one, KeyboardInterrupt) for one in (error, error.__cause__)):
+            complain("interrupted")
+            return 130
+        # Of a caller's model, or our own: 1 would say "worse".
         traceback.print_exc()
         return 2
     return code
