@@ -12,9 +12,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import ipseval
+from ipseval import baselines, testing
 from ipseval.cli import main
+from ipseval.cli._main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -132,3 +137,79 @@ def test_the_journey_with_a_production_log_takes_a_minute_at_most(tmp_path, shar
     assert "exit code 1" not in printed
     assert "Verdict" in (tmp_path / "versions.html").read_text()
     assert seconds < 60
+
+
+STUDY = """path = "results"
+[logs.clicks]
+file = "clicks.csv"
+[models.popularity]
+function = "ipseval.baselines:popularity"
+[models.random]
+function = "ipseval.baselines:random"
+[protocols]
+order = ["random"]
+holdout = ["ratio"]
+k_core = [0]
+[study]
+metrics = ["recall@10"]
+"""
+
+
+def write_what_the_examples_name(folder: Path, coat: Path) -> None:
+    """Write the files that the examples of the page on the command line name."""
+    rng = np.random.default_rng(0)
+    shutil.copy(ROOT / "data/samples/clicks.csv", folder)
+    (folder / "data").mkdir()
+    shutil.copytree(coat, folder / "data" / "coat")
+    clicks = pd.read_csv(folder / "clicks.csv")
+    times = pd.Timestamp("2026-04-01") + pd.to_timedelta(rng.integers(0, 60 * 24 * 60, len(clicks)), "min")
+    clicks.assign(timestamp=times).to_parquet(folder / "log.parquet")
+    users, items = clicks["user"].unique(), clicks["item"].unique()
+    order = rng.random((users.size, items.size)).argsort(axis=1)[:, :50]
+    columns = {
+        "user": np.repeat(users, 50),
+        "item": items[order.ravel()],
+        "rank": np.tile(range(1, 51), users.size),
+    }
+    # Training items are no candidates; ranks go on without them.
+    lists = pd.DataFrame(columns).merge(clicks, on=["user", "item"], how="left", indicator=True)
+    lists = lists[lists.pop("_merge") == "left_only"]
+    lists["rank"] = lists.groupby("user").cumcount() + 1
+    lists.to_parquet(folder / "lists.parquet")
+    split = ipseval.split_random(ipseval.read(folder / "clicks.csv"), rng=0)
+    split.train.to_frame().to_csv(folder / "train.csv", index=False)
+    split.test.to_frame().to_csv(folder / "test.csv", index=False)
+    parts = ipseval.Split.from_frames(split.train.to_frame(), split.test.to_frame())
+    np.save(folder / "scores.npy", rng.random((parts.n_users, parts.n_items)))
+    shown = pd.DataFrame({"user": rng.choice(users, 6000), "item": rng.choice(items, 6000)}).drop_duplicates()
+    liked = shown.merge(clicks.assign(clicked=1), how="left")["clicked"].fillna(0).to_numpy()
+    shown.assign(positive=np.maximum(liked, rng.random(len(shown)) < 0.05)).to_csv(
+        folder / "shown.csv", index=False
+    )
+    slates = pd.DataFrame({"user": np.repeat(users, 10), "query": np.repeat(range(users.size), 10)})
+    slates["item"] = items[rng.random((users.size, items.size)).argsort(axis=1)[:, :10].ravel()]
+    slates["position"] = np.tile(range(1, 11), users.size)
+    seen = rng.random(len(slates)) < slates["position"] ** -0.7
+    slates.assign(clicked=seen & (rng.random(len(slates)) < 0.3)).to_parquet(folder / "impressions.parquet")
+    (folder / "study.toml").write_text(STUDY)
+    models = {
+        name: fit(split.train) for name, fit in (("v1", baselines.popularity), ("v2", baselines.item_knn))
+    }
+    result = ipseval.evaluate(models, split, propensity="power-law:gamma=0")
+    for name in ("result.npz", "new.npz", "old.npz", "books.npz", "music.npz"):
+        result.save(folder / name)
+    for name in ("new.json", "baseline.json"):
+        testing.write_baseline(result, folder / name)
+
+
+@pytest.mark.slow
+def test_every_example_of_the_page_on_the_command_line_runs(tmp_path, shared_data):
+    write_what_the_examples_name(tmp_path, shared_data("coat"))
+    text = (DOCS / "command-line.md").read_text("utf-8")
+    found = [line for kind, block in BLOCK.findall(text) if kind == "sh" for line in commands(block)]
+    lines = [line for line in found if line.startswith("ipseval ")]
+    assert {line.split()[1] for line in lines} >= set(COMMANDS)
+    printed, _ = run_script("\n".join(lines), tmp_path)
+    assert "Validation on coat" in printed
+    for name in ("page.html", "coat.html", "shops.html", "diff.html", "study.html"):
+        assert (tmp_path / name).read_text().startswith("<!DOCTYPE html>")
