@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 REFERENCE = set(
     re.findall(r"^::: (\S+)$", "\n".join(page.read_text() for page in DOCS.glob("api/*.md")), re.MULTILINE)
 )
-EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "repeats.md", "slates.md")
+EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "repeats.md", "slates.md", "what-changed.md")
 
 
 def test_every_public_name_is_in_the_reference():
@@ -51,6 +51,7 @@ def test_every_name_in_the_reference_exists_and_says_what_it_is(name: str):
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.filterwarnings("ignore:the median user has:ipseval.DataWarning")
 def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
     # Blank lines at the end of a fence belong to the page, not to what is printed.
     found = doctest.testfile(
@@ -60,10 +61,9 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
     assert found.failed == 0
 
 
-def run_page(page: str, skipping: tuple[str, ...] = ()) -> dict[str, object]:
+def run_page(page: str, skipping: tuple[str, ...] = (), **names: object) -> dict[str, object]:
     """Run the Python blocks of a page in order, in one namespace, without those that hold such a word."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    names: dict[str, object] = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if not any(word in block for word in skipping):
             exec(compile(block, page, "exec"), names)
@@ -83,9 +83,12 @@ def empty_folder(tmp_path, monkeypatch):
     ("page", "made"),
     [
         ("index.md", "evaluation"),
+        ("exposure-logs.md", "result"),
+        ("online.md", "shop"),
         ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),
+        ("time.md", "log"),
         ("uncertainty.md", "rule"),
     ],
 )
@@ -95,6 +98,19 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page, made, empty_folder, 
     assert "Traceback" not in capsys.readouterr().out
     if page == "index.md":
         assert (empty_folder / "report.html").exists()
+
+
+def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, capsys):
+    world = ipseval.simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0)
+    split = world.split(rng=1, train_scale=0.8, test_scale=0.4)
+    models = {
+        "ease": ipseval.baselines.ease(split.train),
+        "popular": ipseval.baselines.popularity(split.train),
+    }
+    exposure = ipseval.Exposure.from_ratings(world.study(rng=2).random, threshold=4)
+    names = run_page("correction.md", models=models, split=split, exposure=exposure)
+    assert set(names["plan"]["n_users"]) == {50, 200}
+    assert "with random exposure" in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore")  # Dask's own
