@@ -41,8 +41,10 @@ def joined(offline: Any, online: Any) -> Joined:
         raise InputError(f"online has several rows for {examples(repeated)}; pool them into one each.")
     named = [name for name in INDICATOR if name in offline]
     indicators = offline[named].drop_duplicates().reset_index(drop=True) if named else pd.DataFrame(index=[0])
+    # A frame without columns has rows in some versions of pandas only, so one indicator is no look-up.
     numbers = {tuple(row): n for n, row in enumerate(indicators.fillna("").itertuples(index=False))}
-    offline["indicator"] = [numbers[tuple(row)] for row in offline[named].fillna("").itertuples(index=False)]
+    rows = offline[named].fillna("").itertuples(index=False)
+    offline["indicator"] = [numbers[tuple(row)] for row in rows] if named else 0
     twice = offline.duplicated(["indicator", "key"])
     if twice.any():
         raise InputError(
