@@ -18,6 +18,7 @@ LAYERS = {
         "tests/test_distributed_engines.py",
         *("tests/test_latex.py", "tests/test_trackers.py"),  # compilers and trackers of experiments
         "tests/beyond/test_peers.py",
+        "tests/metrics/test_compat.py",
         *(
             f"tests/adapters/test_{name}.py"
             for name in ("cornac", "implicit", "lenskit", "lightfm", "recbole")
@@ -43,7 +44,7 @@ LAYERS = {
     "golden": [
         "tests/golden/",
         "tests/statistical/",
-        *(f"tests/metrics/test_{name}.py" for name in ("compat", "docs", "enumeration", "known_answers")),
+        *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "known_answers")),
         *(f"tests/ranking/test_{name}.py" for name in ("exact", "tiles", "alike", "without")),
         *("tests/adapters/test_docs.py", "tests/adapters/test_frames.py", "tests/inference/test_docs.py"),
         *("tests/inference/test_bounds.py", "tests/inference/test_sensitivity.py"),

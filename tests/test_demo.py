@@ -92,6 +92,7 @@ def run(*arguments: str, folder: Path, **options: object) -> subprocess.Popen[st
     )
 
 
+@pytest.mark.slow
 def test_a_reader_of_one_line_gets_the_verdict_and_no_traceback(tmp_path):
     """As in `ipseval demo | head -1`."""
     process = run(folder=tmp_path, stdout=subprocess.PIPE)

@@ -21,6 +21,7 @@ from ipseval.estimators import Moments, UserSums
 from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.splits import Split
+from tests.conftest import examples
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the median user has"),
@@ -299,7 +300,7 @@ WHOLE = ("auc", "atop", "rr", "ndcg", "ap", "dcg")
 LISTED = ("recall@3", "precision@2", "ndcg@4", "ap@3", "hit@1", "rr@4", "dcg@2", "mean_dcg@4", "rbp(0.5)@3")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["zero", "drop"]), st.booleans(), st.booleans())
 def test_any_partition_of_any_population_gives_the_local_table(seed, missing, of_factors, per_user):
     rng = np.random.default_rng(seed)

@@ -95,7 +95,7 @@ CASES = {"archives": (ARCHIVES, whole_archives), "results": (RESULTS, whole_resu
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_writer_killed_at_random_moments_leaves_whole_files(case: str, tmp_path: Path) -> None:
-    kill(tmp_path, *CASES[case], 2)
+    kill(tmp_path, *CASES[case], 1)
 
 
 @pytest.mark.slow

@@ -110,6 +110,7 @@ def kill_and_resume(tmp_path: Path, n_kills: int, seed: int) -> None:
     assert N_FITS < n_lines(fits) <= N_FITS + n_kills
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
 def test_a_study_that_was_killed_gives_the_same_files_bit_for_bit(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, n_kills=1, seed=0)

@@ -16,7 +16,7 @@ from tests.golden.ranking_oracle import rank_all
 from tests.ranking.worlds import ENGINES, rows
 from tests.test_distributed import in_partitions
 
-FAST = 150
+FAST = 60
 WORLDS = 10_000
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -304,25 +302,25 @@ def test_als(ipseval_baseline, name):
 """
 
 
-def test_the_plugin_writes_with_update_and_then_compares(tmp_path):
+def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, capfd):
     test = tmp_path / "test_model.py"
     test.write_text(PLUGIN_TEST.replace("FACTOR", "1"))
-    root = str(Path(__file__).resolve().parents[1])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "ipseval.pytest_plugin", *options, str(test)]
-        environment = {"PYTHONPATH": root, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    def run(*options: str) -> tuple[int, str]:
+        code = pytest.main(
+            ["-q", "--import-mode=importlib", "-p", "ipseval.pytest_plugin", *options, str(test)]
         )
+        return int(code), capfd.readouterr().out
 
-    first = run()
-    assert (first.returncode, "there is no stored result" in first.stdout) == (1, True)
-    assert run("--ipseval-update").returncode == 0
+    code, said = run()
+    assert (code, "there is no stored result" in said) == (1, True)
+    assert run("--ipseval-update")[0] == 0
     names = sorted(path.name for path in (tmp_path / "baselines").iterdir())
     assert names == ["test_als-als.json"]
-    assert run().returncode == 0
+    assert run()[0] == 0
     # The opposite order of all scores is another recommender, and a worse one.
     path = tmp_path / "baselines" / "test_als-als.json"
     changed(path, without_users(estimate=1.0, std_error=0.001))
-    assert "WORSE: als  recall@3  aoa: 1 -> " in run().stdout
+    assert "WORSE: als  recall@3  aoa: 1 -> " in run()[1]

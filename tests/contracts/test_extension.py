@@ -171,6 +171,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak memory from /proc")
 def test_rank_one_over_a_million_users_and_items_takes_less_than_a_gigabyte_of_memory():
     done = subprocess.run(

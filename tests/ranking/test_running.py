@@ -323,6 +323,7 @@ def test_ranking_with_numpy_never_imports_numba():
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sets POSIX permissions")
 def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path):
     package = tmp_path / "site" / "ipseval"
