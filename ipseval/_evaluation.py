@@ -43,8 +43,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Explanation, Tables, csv_text, deliver
 from ipseval.segments import Segments, TrainingCounts
-from ipseval.segments._evaluated import Segmented
-from ipseval.segments._segments import with_segments
+from ipseval.segments._evaluated import Segmented, with_segments
 
 SAVED = "ipseval-evaluation"
 NOTHING = Extent(np.zeros(1, dtype=np.int64))

@@ -83,7 +83,7 @@ def explained_tables(
             *parts,
             Notes(tuple(verdict)),
             Notes((*claims, *reading)),
-            *(Code(*one) for one in (cards or {}).items()),
+            *(Code(name, text.removeprefix(f"{name}\n")) for name, text in (cards or {}).items()),
         ),
         legend=tuple(legend),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from ipseval._checks import check_choice, chosen
@@ -18,6 +19,7 @@ from ipseval.estimators import (
 )
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+from ipseval.report import Heading, Notes, Tables
 from ipseval.segments._build import build_segments
 from ipseval.segments._built_in import resolve
 from ipseval.segments._decomposition import Decomposition
@@ -185,3 +187,15 @@ class Segmented:
         light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
         one = definitions[0][0] if metric is None else known[metric]
         return Decomposition.of(groups[0], samples, one, light, heavy)
+
+
+def with_segments(tables: Tables, segments: Iterable[Segments], digits: int, *, page: bool) -> Tables:
+    """Return a report with the tables of segments after its own: of the first metric, on a page of all."""
+    parts = list(tables.parts)
+    for one in segments:
+        some = {key: cell for key, cell in one.cells.items() if page or key[0] == one.metrics[0]}
+        found = replace(one, cells=some).tables(digits=digits, page=page)
+        parts += [Heading(found.summary[0]), *found.parts]
+        if len(some) < len(one.cells):
+            parts.append(Notes((f"The other metrics: print(evaluation.segments[{one.name!r}]).",)))
+    return replace(tables, parts=tuple(parts))

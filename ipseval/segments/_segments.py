@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -15,9 +15,10 @@ from ipseval._checks import check_choice
 from ipseval._codec import load, save
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, freeze
 from ipseval.errors import InputError
+from ipseval.estimators import default_estimators
 from ipseval.inference import Correction
 from ipseval.inference._comparisons import CORRECTIONS, adjust
-from ipseval.report import Heading, Notes, Reported, Tables, csv_text, deliver
+from ipseval.report import Reported, Tables, csv_text, deliver
 from ipseval.segments._family import (
     Simultaneous,
     equality_test,
@@ -297,14 +298,29 @@ class Segments(Reported):
         return pd.DataFrame(rows, columns=columns)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: a table per metric and estimator, who leads where, whether groups differ."""
+        """Return the report: a table per metric, who leads where, whether groups differ.
+
+        By the weighted estimator that a verdict rests on, else the last; `page`: by every one.
+        """
+        chosen = self.estimators[-1:]
+        if preferred := [one for one in default_estimators(weighted=True)[1:] if one in self.estimators]:
+            chosen = preferred
+        if not page and len(chosen) < len(self.estimators):
+            left_out = [one for one in self.estimators if one not in chosen]
+            some = {key: cell for key, cell in self.cells.items() if key[1] in chosen}
+            return replace(self, cells=some)._tables(digits, left_out)
+        return self._tables(digits)
+
+    def _tables(self, digits: int, left_out: Sequence[str] = ()) -> Tables:
         differences = self.differences() if len(self.models) > 1 else None
         whole = {
             (metric, estimator, model): float(cell.whole[number])
             for (metric, estimator), cell in self.cells.items()
             for number, model in enumerate(self.models)
         }
-        return segment_tables(self, self.frame, whole, differences, self.tests(), digits=digits)
+        return segment_tables(
+            self, self.frame, whole, differences, self.tests(), digits=digits, left_out=left_out
+        )
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the frame as CSV."""
@@ -355,18 +371,6 @@ class Segments(Reported):
             return list(combinations(range(n_groups), 2))
         base = self.labels.index(reference)
         return [(number, base) for number in range(n_groups) if number != base]
-
-
-def with_segments(tables: Tables, segments: Iterable[Segments], digits: int, *, page: bool) -> Tables:
-    """Return a report with the tables of segments after its own: of the first metric, on a page of all."""
-    parts = list(tables.parts)
-    for one in segments:
-        some = {key: cell for key, cell in one.cells.items() if page or key[0] == one.metrics[0]}
-        found = replace(one, cells=some).tables(digits=digits)
-        parts += [Heading(found.summary[0]), *found.parts]
-        if len(some) < len(one.cells):
-            parts.append(Notes((f"The other metrics: print(evaluation.segments[{one.name!r}]).",)))
-    return replace(tables, parts=tuple(parts))
 
 
 def _known(error: float, value: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -45,16 +46,26 @@ def segment_tables(
     tests: pd.DataFrame,
     *,
     digits: int,
+    left_out: Sequence[str] = (),
 ) -> Tables:
-    """Return the tables of segments from their frames; `whole`: (metric, estimator, model) -> estimate."""
+    """Return the tables of segments from their frames; `whole`: (metric, estimator, model) -> estimate.
+
+    Recommenders stand in the order of their estimates over all users, and the first is compared with the
+    others. `left_out`: estimators whose tables a longer report has.
+    """
     check_positive_int("digits", digits)
     parts: list[Part] = []
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
-        below = _groups_differ(_of(tests, metric, estimator))
+        values = {model: whole[str(metric), str(estimator), model] for model in segments.models}
+        models = sorted(
+            segments.models, key=lambda one: np.nan_to_num(values[one], nan=-np.inf), reverse=True
+        )
+        below = []
         if differences is not None:
-            below += _leads(_of(differences, metric, estimator))
-        values = [whole[str(metric), str(estimator), model] for model in segments.models]
-        table = _table(segments, f"{metric} by {estimator}", rows, values, below, digits)
+            below += _leads(_of(differences, metric, estimator), models)
+        below += _groups_differ(_of(tests, metric, estimator), models)
+        found = {model: values[model] for model in models}
+        table = _table(segments, f"{metric} by {estimator}", rows, found, below, digits)
         parts.append(replace(table, metric=str(metric)))
     notes = [f"{frame['by'].iloc[0]}: {segments.note}."] if segments.note else []
     if segments.simultaneous:
@@ -63,6 +74,8 @@ def segment_tables(
             "groups at once."
         )
     notes += _said(frame)
+    if left_out:
+        notes.append(f"By {' and '.join(left_out)}: .frame, .differences(), .to_html().")
     size = f"{counted(len(segments.labels), 'group')} of {segments.axis}s"
     return Tables(summary=(f"By {segments.name}: {size}",), parts=(*parts, Notes(tuple(notes))))
 
@@ -72,20 +85,26 @@ def _of(frame: pd.DataFrame, metric: object, estimator: object) -> pd.DataFrame:
 
 
 def _table(
-    segments: Grouped, title: str, rows: pd.DataFrame, whole: list[float], below: list[str], digits: int
+    segments: Grouped,
+    title: str,
+    rows: pd.DataFrame,
+    whole: Mapping[str, float],
+    below: list[str],
+    digits: int,
 ) -> Table:
     errors = [error for error in rows["std_error"] if error > 0]
     shown = max(0, digits - 1 - int(np.floor(np.log10(np.median(errors))))) if errors else 4
     lines = []
     for label, part in rows.groupby("group", sort=False):
-        values = [_cell(dict(row), shown) for row in part.to_dict("records")]
+        of_model = {row["model"]: _cell(dict(row), shown) for row in part.to_dict("records")}
+        values = [of_model[model] for model in whole]
         first = part.iloc[0]
         share = "" if np.isnan(first["share"]) else f"{first['share']:.1%}"
         lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
     end = (Cell("100.0%" if lines[0][-2].text else ""), Cell(""))
-    everyone = tuple(Cell(f"{value:.{shown}f}" if value == value else "undefined") for value in whole)
+    everyone = [Cell(f"{value:.{shown}f}" if value == value else "undefined") for value in whole.values()]
     lines.append((Cell("all"), *everyone, *end))
-    header = (segments.name, *segments.models, "share of weight", "positives")
+    header = (segments.name, *whole, "share of weight", "positives")
     return Table(header, tuple(lines), title, below=tuple(below))
 
 
@@ -99,53 +118,75 @@ def _cell(row: Mapping[Any, Any], shown: int) -> Cell:
     return Cell(f"{value:.{shown}f}", spread, hint=hint, at=(low, value, high))
 
 
-def _p(value: float) -> str:
-    return "p < .001" if value < 0.001 else f"p = {value:.3f}".replace("0.", ".")
+def _leads(differences: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return in which groups the first is told from each of the others (Holm over groups and pairs)."""
+    first, found = models[0], dict[str, list[str]]()
+    for other in models[1:]:
+        pair = differences[
+            differences["model"].isin((first, other)) & differences["reference"].isin((first, other))
+        ]
+        sign = np.where(pair["model"] == first, 1, -1)
+        clear = (pair["p_adjusted"] < LEVEL).to_numpy()
+        gap = sign * pair["difference"].to_numpy()
+        said = [
+            f"{word} {_in_groups(pair['group'][clear & (direction * gap > 0)], len(pair))}"
+            for word, direction in (("ahead of {}", 1), ("behind {}", -1))
+            if (clear & (direction * gap > 0)).any()
+        ]
+        found.setdefault(", ".join(said) or "told from {} in no group", []).append(other)
+    return [f"{first}: {text.replace('{}', _listed(names))}." for text, names in found.items()]
 
 
-def _groups_differ(tests: pd.DataFrame) -> list[str]:
-    """Return for each recommender whether its groups differ, and where leads differ between groups."""
+def _in_groups(groups: pd.Series, n_groups: int) -> str:
+    return "in every group" if len(groups) == n_groups else f"in {', '.join(groups)}"
+
+
+def _groups_differ(tests: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return whose values differ between groups, and where the lead of the first does."""
+    clear = {
+        (row["model"], row["reference"]): row["p_value"] < LEVEL
+        for row in tests.to_dict("records")
+        if not np.isnan(row["p_value"])
+    }
     lines = []
-    for row in tests.to_dict("records"):
-        if np.isnan(row["p_value"]):
-            continue
-        clear = row["p_value"] < LEVEL
-        if row["reference"]:
-            if clear:
-                pair = f"{row['model']} and {row['reference']}"
-                lines.append(f"the difference of {pair} varies between groups ({_p(row['p_value'])})")
-        else:
-            differ = "differ" if clear else "are not told apart"
-            lines.append(f"{row['model']}: groups {differ} ({_p(row['p_value'])})")
+    differ = [model for model in models if clear.get((model, ""))]
+    if differ:
+        lines.append(f"Groups differ (p < .05): {_listed(differ)}.")
+    alike = [model for model in models if clear.get((model, ""), True) is False]
+    if alike:
+        lines.append(f"Groups not told apart: {_listed(alike)}.")
+    first = models[0]
+    varies = [other for other in models[1:] if clear.get((first, other)) or clear.get((other, first))]
+    if varies:
+        lines.append(f"The difference of {first} to {_listed(varies)} varies between groups (p < .05).")
     return lines
 
 
-def _leads(differences: pd.DataFrame) -> list[str]:
-    """Return in which groups one recommender is told from another (Holm over groups and pairs)."""
-    lines = []
-    for (model, other), rows in differences.groupby(["model", "reference"], sort=False):
-        clear = rows[rows["p_adjusted"] < LEVEL]
-        if clear.empty:
-            lines.append(f"{model} and {other}: told apart in no group")
-            continue
-        for name, worse, sign in ((model, other, 1), (other, model, -1)):
-            where = list(clear["group"][clear["difference"] * sign > 0])
-            if where:
-                everywhere = len(where) == len(rows)
-                lines.append(f"{name} > {worse} in {'every group' if everywhere else '; '.join(where)}")
-    return lines
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# What a note says of one group with its own figure, in the words that serve for all groups.
+FIGURE = re.compile(r"^(suppressed: )?[\d.,]+ effective users, fewer than (\d+)")
+SHOWN = ("undefined: no user has weight in the group", "no interval: the values of its users do not vary")
+
+
+def _without_figure(found: re.Match[str]) -> str:
+    return f"{found[1] or ''}fewer than {found[2]} effective users"
 
 
 def _said(frame: pd.DataFrame) -> list[str]:
-    """Return every note once, with the groups it is of."""
+    """Return every note once, with the groups it is of; what cells show as such, without them."""
     found: dict[str, list[str]] = {}
     for group, note in zip(frame["group"], frame["note"], strict=True):
         for text in filter(None, note.split("; ")):
-            groups = found.setdefault(text, [])
+            groups = found.setdefault(FIGURE.sub(_without_figure, text), [])
             if group not in groups:
                 groups.append(group)
     everyone = list(dict.fromkeys(frame["group"]))
     return [
-        f"{text}." if groups == everyone else f"{', '.join(groups)}: {text}."
+        f"{text[0].upper()}{text[1:]}."
+        if text in SHOWN or groups == everyone
+        else f"{', '.join(groups)}: {text}."
         for text, groups in found.items()
     ]
