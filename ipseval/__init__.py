@@ -20,7 +20,7 @@ from ipseval._version import __version__ as __version__
 _STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode("utf-8")
 _HOME = {name: home for home, name in re.findall(r"^from (\S+) import (\w+)", _STUB, flags=re.MULTILINE)}
 
-__all__ = list(_HOME)
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
@@ -34,4 +34,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

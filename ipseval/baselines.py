@@ -25,6 +25,8 @@ from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
 
+__all__ = ["BASELINES", "ease", "item_knn", "popularity", "pure_svd", "random"]
+
 ScoreFunction: TypeAlias = Callable[[IntArray], AnyArray]
 
 ROWS_PER_BLOCK = 1024

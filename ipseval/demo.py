@@ -22,6 +22,8 @@ from ipseval.evaluation import Evaluation, evaluate
 from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, scatter, svg_file
 from ipseval.simulation import World
 
+__all__ = ["Demo", "plot_demo", "run_demo"]
+
 METRICS = ("atop", "recall@10", "mean_dcg@10")
 USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
 POOLED = (AOA_POOLED, SNIPS_POOLED)

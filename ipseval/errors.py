@@ -8,6 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+__all__ = [
+    "DataWarning",
+    "IdentificationWarning",
+    "InputError",
+    "IpsevalError",
+    "PositivityWarning",
+    "Problem",
+    "ProblemsError",
+    "PropensityError",
+    "UnknownNameError",
+]
+
 
 class IpsevalError(Exception):
     """Base of every error that ipseval raises on purpose."""

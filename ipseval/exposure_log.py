@@ -29,6 +29,8 @@ from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, freeze, ow
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_codes, chosen_rows, made, one_dimensional
 
+__all__ = ["ExposureLog"]
+
 
 @dataclass(frozen=True, eq=False)
 class ExposureLog:

@@ -17,6 +17,8 @@ from ipseval._ids import as_ids, mixed, places, refuse_header, to_id_array
 from ipseval._types import AnyArray, BoolArray, IntArray, owned, readonly
 from ipseval.errors import InputError
 
+__all__ = ["Interactions"]
+
 Duplicates = Literal["raise", "drop", "keep"]
 
 

@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
 
+__all__ = ["BaselineChecks", "ipseval_baseline", "pytest_addoption"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --ipseval-update."""

@@ -24,6 +24,8 @@ from ipseval.metrics._ratings import RatedPairs
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 
+__all__ = ["evaluate_ratings"]
+
 
 def evaluate_ratings(
     models: Mapping[str, Any],

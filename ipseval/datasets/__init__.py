@@ -10,7 +10,7 @@ from ipseval.datasets._amazon import load_amazon_reviews
 from ipseval.datasets._base import DataCard, RandomExposureStudy, StudyPositives
 from ipseval.datasets._citeulike import load_citeulike_a
 from ipseval.datasets._coat import load_coat
-from ipseval.datasets._download import fetch_all
+from ipseval.datasets._download import fetch_all as _fetch_all
 from ipseval.datasets._kuairec import load_kuairec
 from ipseval.datasets._movielens import load_movielens
 from ipseval.datasets._open_bandit import BanditLog, BanditStudy, load_open_bandit
@@ -49,7 +49,7 @@ def download(
     InputError
         When the data set may not or cannot be downloaded, the transfer fails, or a checksum disagrees.
     """
-    return fetch_all(CARDS, name, folder, files, mirror)
+    return _fetch_all(CARDS, name, folder, files, mirror)
 
 
 __all__ = [

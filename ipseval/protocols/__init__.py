@@ -12,9 +12,9 @@ from ipseval.protocols._traits import log_traits, regress_on_traits
 from ipseval.protocols._tuned import Tuned
 
 __all__ = [
-    "ProtocolComparison",
     "Inversion",
     "Protocol",
+    "ProtocolComparison",
     "ProtocolStudy",
     "Tuned",
     "grid",
