@@ -1,4 +1,4 @@
-"""Run the README's examples, the fits of gamma and the demonstration as on other processors.
+"""Run the README's examples, fits of gamma, frozen numbers and the demonstration as on other processors.
 
     python tests/processors.py              every setting this processor can take, and two versions of pandas
     python tests/processors.py --suite      the same with the whole fast suite: both commands of the README
@@ -21,7 +21,7 @@ from pathlib import Path
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = ["tests/test_readme.py", "tests/propensity/test_gamma.py"]
+TESTS = ["tests/test_readme.py", "tests/propensity/test_gamma.py", "tests/contracts/test_numbers.py"]
 PANDAS = ("2.3", "3.1")
 
 

@@ -1,0 +1,429 @@
+"""What is computed for the contract of numbers: over 500 results of small worlds of hashed integers.
+
+The worlds are not drawn: they follow from SplitMix64 on whole numbers, which gives the same bits everywhere.
+Cases that say "drawn" let the library draw with a seed; their numbers also hold NumPy to its stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+import ipseval
+from ipseval import baselines
+from ipseval.correction import correct
+from ipseval.interactions import Interactions
+from ipseval.metrics import METRICS
+from ipseval.policies import evaluate_policies
+from ipseval.propensity import ExaminationCurve
+from ipseval.sampled_metrics import correct_sampled, equivalent_cutoff, expected_sampled, std_sampled
+from ipseval.slates import evaluate_slates
+from ipseval.windows import evaluate_windows
+
+N_USERS, N_ITEMS = 60, 40
+Numbers = Mapping[str, float]
+
+
+def bits(size: int, seed: int) -> np.ndarray:
+    """Return `size` numbers of 64 bits: SplitMix64 (Steele, Lea & Flood, 2014) at `seed`."""
+    places = np.arange(seed << 20, (seed << 20) + size, dtype=np.uint64)
+    x = places * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def parts(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Return numbers in [0, 1), multiples of 2^-53."""
+    return (bits(int(np.prod(shape)), seed) >> np.uint64(11)).reshape(shape) * 2.0**-53
+
+
+def wholes(below: int, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Return whole numbers >= 0 below a bound."""
+    return (bits(int(np.prod(shape)), seed) % np.uint64(below)).astype(np.int64).reshape(shape)
+
+
+@cache
+def log() -> Interactions:
+    """Return a log of 60 users and 40 items, the first items the most popular, with times and ratings."""
+    chance = 1 / (1.2 + np.arange(N_ITEMS) / 4)
+    user, item = np.nonzero(parts((N_USERS, N_ITEMS), 1) < chance)
+    frame = pd.DataFrame({"user": user, "item": item})
+    frame["value"] = 1 + wholes(5, (len(frame),), 2)
+    frame["time"] = np.argsort(bits(len(frame), 3), kind="stable")
+    return Interactions.from_frame(
+        frame, value="value", timestamp="time", users=range(N_USERS), items=range(N_ITEMS)
+    )
+
+
+@cache
+def split() -> ipseval.Split:
+    """Return a split of the log: a third of the pairs is for the test."""
+    whole = log()
+    test = wholes(3, (len(whole),), 4) == 0
+    frames = [
+        pd.DataFrame({"user": whole.user[rows], "item": whole.item[rows], "value": whole.value[rows]})
+        for rows in (~test, test)
+    ]
+    return ipseval.Split.from_frames(*frames, value="value", users=range(N_USERS), items=range(N_ITEMS))
+
+
+@cache
+def models() -> dict[str, np.ndarray]:
+    """Return whole scores: one without ties that knows the test, one of five levels, one of popularity."""
+    free = wholes(10**6, (N_USERS, N_ITEMS), 5)
+    free[split().test.user, split().test.item] += 400_000
+    popular = np.tile(split().train.popularity, (N_USERS, 1))
+    return {"free": free, "levels": wholes(5, (N_USERS, N_ITEMS), 6) + popular // 8, "popular": popular}
+
+
+@cache
+def exposure() -> ipseval.Exposure:
+    """Return random exposure of an eighth of the pairs outside training; what scores high is positive."""
+    taken = np.zeros((N_USERS, N_ITEMS), dtype=bool)
+    taken[split().train.user, split().train.item] = True
+    user, item = np.nonzero((wholes(8, (N_USERS, N_ITEMS), 7) == 0) & ~taken)
+    liked = models()["free"][user, item] > 500_000
+    return ipseval.Exposure(
+        user, item, liked, N_USERS, N_ITEMS, user_ids=log().user_ids, item_ids=log().item_ids
+    )
+
+
+@cache
+def shown() -> ipseval.ExposureLog:
+    """Return lists of four items for each of 150 queries of the users, with chances and clicks."""
+    n = 150
+    first = wholes(N_ITEMS, (n,), 8)
+    item = (first[:, None] + np.array([0, 7, 13, 22])) % N_ITEMS
+    chance = (1 + wholes(7, (n, 4), 9)) / 8
+    frame = pd.DataFrame(
+        {
+            "query": np.repeat(np.arange(n), 4),
+            "user": np.repeat(wholes(N_USERS, (n,), 10), 4),
+            "item": item.ravel(),
+            "position": np.tile(np.arange(1, 5), n),
+            "clicked": parts((n * 4,), 11) < np.tile([0.5, 0.4, 0.3, 0.2], n),
+            "propensity": chance.ravel(),
+            "shown": np.arange(n * 4),
+        }
+    )
+    return ipseval.ExposureLog.from_frame(
+        frame, position="position", propensity="propensity", query="query", timestamp="shown",
+        users=range(N_USERS), items=range(N_ITEMS),
+    )  # fmt: skip
+
+
+PROPENSITIES: dict[str, Callable[[], ipseval.Propensity]] = {
+    "power law": lambda: ipseval.PowerLawPropensity(gamma=0.5, scale="max").fit(split().train),
+    "smoothed": lambda: ipseval.PowerLawPropensity(gamma=1, unseen="smooth").fit(split().train),
+    "item": lambda: ipseval.KnownPropensity(item=0.9 / (1 + np.arange(N_ITEMS) / 8)).fit(split().train),
+    "pair": lambda: ipseval.KnownPropensity(
+        function=lambda user, item: 0.05 + 0.9 * parts((N_USERS, N_ITEMS), 12)[user, item]
+    ).fit(split().train),
+    "rank one": lambda: ipseval.KnownPropensity(
+        item=0.9 / (1 + np.arange(N_ITEMS) / 8), user=0.5 + parts((N_USERS,), 13) / 2
+    ).fit(split().train),
+    "clipped": lambda: PROPENSITIES["pair"]().clip(floor=0.2),
+    "held out": lambda: PROPENSITIES["pair"]().held_out(test_fraction=1 / 3, counted_on="log"),
+    "direct": lambda: ipseval.DirectPropensity(exposure(), shrinkage=3.0, unseen="drop").fit(split().train),
+    "stratified": lambda: ipseval.StratifiedPropensity(n_strata=4, exposure=exposure()).fit(split().train),
+}  # fmt: skip
+
+LABELS = [
+    name + {"required": "@5", "optional": "", "none": ""}[one.takes_cutoff] for name, one in METRICS.items()
+]
+LABELS += ["ndcg@5", "ap@5", "rr@5", "ndcg(gain=linear)@5", "precision(denominator=min)@5", "rbp(0.5)"]
+ESTIMATORS = ("aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
+FEW = ("recall@5", "auc")
+
+
+def evaluated(**options: object) -> ipseval.Evaluation:
+    """Return an evaluation of the models under a power law."""
+    settings = {"propensity": PROPENSITIES["power law"](), "metrics": FEW, "on_low_ess": "ignore"} | options
+    return ipseval.evaluate(models(), split(), **settings)
+
+
+def of_frame(frame: pd.DataFrame, keys: Iterable[str], values: Iterable[str]) -> Numbers:
+    """Return the values of a frame, each under its keys."""
+    frame, keys = frame.reset_index(), list(keys)
+    return {
+        " · ".join([*(str(row[key]) for key in keys), value]): float(row[value])
+        for _, row in frame.iterrows()
+        for value in values
+    }
+
+
+ROW = ("model", "metric", "estimator")
+
+
+def of_evaluation(one: ipseval.Evaluation, values: Iterable[str] = ("estimate", "std_error")) -> Numbers:
+    return of_frame(one.frame, ROW, values)
+
+
+def every_metric() -> Numbers:
+    frame = evaluated(metrics=LABELS, estimators=["aoa", "snips-global"]).frame
+    return of_frame(frame[frame["model"] != "popular"], ROW, ["estimate"])
+
+
+def every_estimator() -> Numbers:
+    found = evaluated(estimators=[*ESTIMATORS, "stratified(3)"], metrics=["recall@5"], n_relevant=12)
+    return of_evaluation(found)
+
+
+def every_propensity() -> Numbers:
+    found: dict[str, float] = {}
+    for name, fit in PROPENSITIES.items():
+        one = evaluated(propensity=fit(), metrics=["recall@5"], estimators=["snips-global"])
+        row = one.frame.iloc[0]
+        found |= {
+            f"{name} · {column}": float(row[column]) for column in ("estimate", "ess", "max_weight_share")
+        }
+    return found
+
+
+def every_choice_of_ties() -> Numbers:
+    found: dict[str, float] = {}
+    for ties in ("mean", "min", "max", "expected"):
+        frame = evaluated(ties=ties, metrics=["recall@5", "ndcg@5", "ap", "rr"], estimators=["aoa"]).frame
+        rows = frame[frame["model"] == "levels"]
+        found |= of_frame(rows.assign(ties=ties), ["ties", "metric"], ["estimate"])
+    return found
+
+
+def intervals() -> Numbers:
+    return of_evaluation(evaluated(estimators=["aoa", "snips-global"]), ["ci_low", "ci_high"])
+
+
+def drawn_intervals() -> Numbers:
+    options = {"estimators": ["snips-global"], "metrics": ["recall@5"], "n_resamples": 200, "rng": 7}
+    found = {kind: evaluated(interval=kind, **options) for kind in ("percentile", "bca")}
+    frames = [one.frame.assign(kind=kind) for kind, one in found.items()]
+    return of_frame(pd.concat(frames), ["kind", "model"], ["ci_low", "ci_high"])
+
+
+def differences() -> Numbers:
+    one = evaluated(estimators=["aoa", "snips", "snips-global"])
+    columns = ["difference", "ci_low", "ci_high", "p_value", "p_adjusted"]
+    return of_frame(one.compare("popular"), ROW, columns)
+
+
+def sensitivity() -> Numbers:
+    one = evaluated(metrics=["recall@5"], estimators=["snips", "snips-global"])
+    curves = one.sensitivity([-1.0, 0.0, 2.0]).frame
+    return {
+        **of_frame(curves, ["gamma", "model", "estimator"], ["estimate", "derivative"]),
+        **of_frame(one.bounds([1.5]), ["model", "estimator"], ["lower", "upper"]),
+        **of_frame(one.tipping_factors(), ["model", "other", "estimator"], ["factor"]),
+    }
+
+
+def segments() -> Numbers:
+    one = evaluated(metrics=["recall@5"], estimators=["aoa", "snips-global"])
+    rows = one.by("popularity").frame
+    shares = one.decomposition("recall@5", by="popularity").frame
+    return {
+        **of_frame(rows[rows["model"] == "free"], ["group", "estimator"], ["estimate", "std_error"]),
+        **of_frame(shares[shares["model"] == "free"], ["group"], ["share_weighted", "moved", "within"]),
+    }
+
+
+def beyond() -> Numbers:
+    found = evaluated(beyond=["coverage@5", "gini@5", "arp@5", "novelty@5", "entropy@5"]).beyond
+    return of_frame(found.frame, ["model", "measure"], ["estimate"])
+
+
+def splits() -> Numbers:
+    whole = log()
+    cuts = {
+        "temporal": ipseval.split_temporal(whole, test_fraction=0.25, validation_fraction=0.1),
+        "global time": ipseval.split_global_time(whole, test_fraction=0.25),
+        "last one out": ipseval.split_leave_one_out(whole, order="temporal"),
+        "sliding": ipseval.split_sliding(whole, start=200, test=60)[1],
+    }
+    found = {}
+    for name, one in cuts.items():
+        place = np.arange(1, len(one.test) + 1)
+        found |= {f"{name} · {part}": float(len(getattr(one, part))) for part in ("train", "test")}
+        found[f"{name} · codes of the test"] = float((np.sort(one.test.pair_key) * place).sum())
+    core = ipseval.k_core(whole, 7)
+    return found | {
+        "7-core · users": core.n_users,
+        "7-core · items": core.n_items,
+        "7-core · pairs": len(core),
+    }
+
+
+def drawn_splits() -> Numbers:
+    found = {}
+    for name, one in {
+        "random": ipseval.split_random(log(), test_fraction=0.2, rng=5),
+        "one out": ipseval.split_leave_one_out(log(), rng=5),
+    }.items():
+        place = np.arange(1, len(one.test) + 1)
+        found[f"{name} · codes of the test"] = float((np.sort(one.test.pair_key) * place).sum())
+    return found
+
+
+def ranks() -> Numbers:
+    found = {}
+    for name, scores in models().items():
+        one = ipseval.rank_positives(scores, split())
+        found |= {
+            f"{name} · {key}": float((getattr(one, key) * (1 + np.arange(len(one)))).sum())
+            for key in ("n_above", "n_tied")
+        }
+    few = ipseval.rank_positives(models()["free"], split(), allowed_items=range(25))
+    return found | {"25 items · n_above": few.n_above.sum(), "25 items · positives": len(few)}
+
+
+def drawn_candidates() -> Numbers:
+    found = {}
+    for per in ("user", "positive"):
+        candidates = ipseval.SampledCandidates(10, per=per, rng=3)
+        one = ipseval.rank_positives(models()["free"], split(), candidates=candidates)
+        found[f"{per} · n_above"] = float((one.n_above * (1 + np.arange(len(one)))).sum())
+    return found
+
+
+def sampled() -> Numbers:
+    ranks_of = np.array([1, 3, 10, 40, 200])
+    found = {f"cutoff {k}": float(equivalent_cutoff(k, 1000, 99)) for k in (1, 5, 10)}
+    for label in ("recall@10", "ndcg@10", "ap", "auc"):
+        for name, function in (("expected", expected_sampled), ("std", std_sampled)):
+            values = function(ranks_of, 1000, 99, label)
+            found |= {f"{name} {label} · rank {r}": float(v) for r, v in zip(ranks_of, values, strict=True)}
+    return found
+
+
+def sampled_corrections() -> Numbers:
+    seen = 1 + wholes(31, (300,), 14) * wholes(31, (300,), 15) // 31
+    found = {}
+    for label in ("recall@10", "ndcg@10"):
+        for method, prior in (("none", None), ("rank", None), ("bv", "uniform"), ("cls", None)):
+            one = correct_sampled(seen, 500, 30, label, method, prior=prior)
+            found |= {
+                f"{label} · {method} · {key}": float(getattr(one, key))
+                for key in ("estimate", "standard_error")
+            }
+    return found  # fmt: skip
+
+
+def gammas() -> Numbers:
+    popularity = np.floor(200 / (1 + np.arange(120.0))) + 1 + wholes(4, (120,), 16)
+    recommended = np.minimum(100, np.floor(popularity**0.8 * (1 + wholes(8, (120,), 17)) / 8))
+    found: dict[str, float] = {}
+    for method in ("negative-binomial", "poisson", "cloglog", "level-ols"):
+        fit = ipseval.fit_gamma(popularity, recommended, 100, method, source="logger")
+        found |= {f"{method} · gamma": fit.gamma, f"{method} · standard_error": fit.standard_error}
+    n_exposed = 40 + wholes(20, (120,), 18)
+    n_positive = np.minimum(n_exposed, np.floor(popularity**0.5 * (1 + wholes(4, (120,), 19)) / 4))
+    fit = ipseval.fit_gamma_from_exposure(popularity, n_exposed, n_positive)
+    tail = ipseval.fit_popularity_exponent(popularity, xmin=3)
+    found |= {"exposure · gamma": fit.gamma, "exposure · standard_error": fit.standard_error}
+    return found | {"exponent": tail.exponent, "exponent · distance": tail.ks_distance}
+
+
+def lists_shown() -> Numbers:
+    table = {
+        "free": pd.DataFrame({"query": QUERY, "item": ITEM, "score": wholes(1000, QUERY.shape, 20)}),
+        "levels": pd.DataFrame({"query": QUERY, "item": ITEM, "score": wholes(3, QUERY.shape, 21)}),
+    }
+    pool = pd.DataFrame({"query": QUERY, "item": ITEM, "label": wholes(3, QUERY.shape, 22) // 2 * 1.0})
+    return of_evaluation(evaluate_slates(table, pool, metrics=["auc", "ndcg@3", "rr"], estimators=["aoa"]))
+
+
+QUERY = np.repeat(np.arange(50), 6)
+ITEM = (np.repeat(wholes(N_ITEMS, (50,), 23), 6) + np.tile([0, 3, 5, 11, 17, 29], 50)) % N_ITEMS
+
+
+def policies() -> Numbers:
+    chances = {name: 0.05 + parts((N_ITEMS, 4), seed) for name, seed in (("one", 24), ("two", 25))}
+    chances = {name: one / one.sum(axis=0) for name, one in chances.items()}
+    found = evaluate_policies(shown(), chances, estimators=["ips", "snips"])
+    return of_frame(found.frame, ["policy", "estimator"], ["estimate", "std_error"])
+
+
+def rewards() -> Numbers:
+    curve = ExaminationCurve.known([1.0, 0.8, 0.6, 0.5])
+    fitted = ipseval.Rewards(shown(), model=ipseval.rewards.ItemReward(), examination=curve, rng=1)
+    clicks = pd.DataFrame({"user": shown().positives.user, "item": shown().positives.item})
+    found = ipseval.evaluate(
+        {"free": models()["free"]},
+        ipseval.Split.from_frames(None, clicks, users=range(N_USERS), items=range(N_ITEMS)),
+        metrics=["recall@5", "mean_dcg@5"],
+        estimators=["dm", "dr", "snips-shown"],
+        propensity=ipseval.KnownPropensity(item=np.full(N_ITEMS, 0.2)),
+        rewards=fitted,
+        on_low_ess="ignore",
+    )
+    return of_evaluation(found)
+
+
+def ratings() -> Numbers:
+    predicted = {"m": 1 + 4 * parts((N_USERS, N_ITEMS), 26)}
+    found = ipseval.evaluate_ratings(
+        predicted, split().test, propensity=PROPENSITIES["pair"](), metrics=["mae", "rmse"]
+    )
+    return of_evaluation(found)
+
+
+def windows() -> Numbers:
+    fits = {
+        "popular": baselines.popularity,
+        "cycle": lambda train: np.tile(np.arange(N_ITEMS) % 7, (N_USERS, 1)),
+    }
+    sliding = ipseval.split_sliding(log(), start=150, test=50)
+    found = evaluate_windows(fits, sliding, metrics=["recall@5"], estimators=["aoa"])
+    return of_frame(found.summary, ["model"], ["mean", "std_error", "trend"])
+
+
+def correction() -> Numbers:
+    found = correct(models(), split(), exposure=exposure(), metrics=["recall@5", "atop"], rng=0)
+    return of_frame(found.frame, ROW, ["estimate", "std_error"])
+
+
+def baseline_ranks() -> Numbers:
+    found = {}
+    for name, fit in baselines.BASELINES.items():
+        if name != "random":
+            one = ipseval.rank_positives(fit(split().train), split())
+            found[f"{name} · n_above"] = float((one.n_above * (1 + np.arange(len(one)))).sum())
+    return found
+
+
+def agreement() -> Numbers:
+    a, b = (wholes(1000, (8, 30), seed) / 10.0 for seed in (27, 28))
+    found = ipseval.order_agreement(a[:, 0], b[:, 0] + a[:, 0])
+    return {name: float(value) for name, value in found.values.items()}
+
+
+CASES: dict[str, Callable[[], Numbers]] = {
+    "metrics": every_metric,
+    "estimators": every_estimator,
+    "propensities": every_propensity,
+    "ties": every_choice_of_ties,
+    "intervals": intervals,
+    "intervals, drawn": drawn_intervals,
+    "differences": differences,
+    "sensitivity": sensitivity,
+    "segments": segments,
+    "beyond accuracy": beyond,
+    "splits": splits,
+    "splits, drawn": drawn_splits,
+    "ranks": ranks,
+    "ranks, drawn candidates": drawn_candidates,
+    "ranks of baselines": baseline_ranks,
+    "sampled metrics": sampled,
+    "sampled corrections": sampled_corrections,
+    "gamma": gammas,
+    "slates": lists_shown,
+    "policies": policies,
+    "rewards, drawn folds": rewards,
+    "ratings": ratings,
+    "windows": windows,
+    "correction strength": correction,
+    "agreement": agreement,
+}
