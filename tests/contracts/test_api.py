@@ -11,7 +11,7 @@ import pytest
 from tests.contracts import api
 
 REFRESH = (
-    "a public name or signature changed: add a line to CHANGELOG.md (docs/stability.md says what may change, "
+    "a public name or signature changed: add a line to CHANGELOG.md (docs/support.md says what may change, "
     "and when) and refresh by `python -m tests.contracts.api --write`"
 )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.contracts import numbers
-from tests.contracts.number_cases import CASES, bits
+from tests.contracts.number_cases import CASES
+from tests.contracts.number_worlds import bits
 from tests.contracts.numbers import Kept
 
 KEPT = Kept.of(numbers.FILE.read_text(encoding="utf-8"))
