@@ -77,6 +77,7 @@ SAME_LEVEL = {
     "_tables": {"_verdict", "_words", "_explained"},
     "segments": {"inference"},
     "beyond": {"inference", "segments", "_requests"},
+    "policies": {"inference", "_words", "_explained"},
     "_reduction": {"_requests", "inference"},
     "_evaluation": {"correction"},
     "_rewarding": {"_requests"},

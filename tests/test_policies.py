@@ -115,6 +115,24 @@ def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
     )
 
 
+def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow():
+    found = evaluate_policies(
+        drawn(np.random.default_rng(0), 4000), {"new": NEW, "other": OTHER}, estimators=["ips", "dr"]
+    )
+    text = repr(found)
+    assert text.startswith("4,000 impressions · clicks per impression · 95% intervals in brackets\n\npolicy ")
+    order = found.frame[found.frame["estimator"] == "dr"].sort_values("estimate")["policy"].tolist()
+    assert f"Verdict   By dr, {order[1]} earns most." in text
+    tests = found.compare().set_index("estimator")
+    assert ("told from" in text) == (tests.loc["dr", "p_value"] < 0.05)
+    assert "effective impressions of 4,000" in text
+    assert text.count("exactly unbiased given the logged chances") == 1
+    assert max(map(len, text.splitlines())) <= 100
+    one = evaluate_policies(drawn(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"])
+    assert "One policy: its value by dm stands above." in repr(one)
+    assert "new" in one.to_html()
+
+
 @pytest.mark.slow
 def test_intervals_cover_the_value_and_control_variates_do_not_widen_them():
     rng, labels = np.random.default_rng(4), ["ips", "ips-cv", "snips", "dr", "dr-sn"]

@@ -45,6 +45,9 @@ class DataCard:
     sha256: Mapping[str, str] = field(default_factory=dict)
     downloads: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"DataCard({self.title})"
+
     def __str__(self) -> str:
         sizes = ", ".join(f"{count:,} {what}" for what, count in self.sizes.items())
         return (

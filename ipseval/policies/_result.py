@@ -12,6 +12,8 @@ from scipy.stats import norm
 from ipseval._types import FloatArray
 from ipseval.errors import UnknownNameError
 from ipseval.estimators import DM, DR, IPS, SNIPS
+from ipseval.policies._tables import policy_tables
+from ipseval.report import Reported, Tables
 
 COVERED = "given the logged chances, where they cover the policy"
 EITHER = "consistent given the logged chances or a right reward model"
@@ -47,7 +49,7 @@ def mean_of(values: FloatArray, mass: FloatArray) -> Value:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PolicyEvaluation:
+class PolicyEvaluation(Reported):
     """Values of policies, per impression, with intervals and the state of the weights.
 
     Attributes
@@ -71,8 +73,10 @@ class PolicyEvaluation:
     overlap: pd.DataFrame
     confidence_level: float = 0.95
 
-    def __repr__(self) -> str:
-        return str(self.frame.round(5).to_string(index=False))
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: values, who earns most, what the weights allow, what is claimed."""
+        del page
+        return policy_tables(self, int(self.rows.sum()), digits=digits)
 
     @property
     def frame(self) -> pd.DataFrame:
