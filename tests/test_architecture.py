@@ -115,6 +115,7 @@ THIRD_PARTY = {
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
     "ranking._compiled": {"numba"},
+    "ranking._kernels_torch": {"torch"},
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
@@ -158,9 +159,9 @@ OPTIONAL = [
     *("implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark", "sklearn"),
 ]
-# Files made of numba or matplotlib code, and the plugin that pytest loads: they may import it at the top, as
-# they are themselves imported only where it is used.
-KERNELS = {"ranking._compiled", "plots", "pytest_plugin"}
+# Files made of numba, torch or matplotlib code, and the plugin that pytest loads: they may import it at the
+# top, as they are themselves imported only where it is used.
+KERNELS = {"ranking._compiled", "ranking._kernels_torch", "plots", "pytest_plugin"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

@@ -13,7 +13,7 @@ import ipseval
 from ipseval.errors import DataWarning, InputError
 from tests.golden import oracle
 from tests.golden.ranking_oracle import rank_all
-from tests.ranking.worlds import ENGINES, rows
+from tests.ranking.worlds import INSTALLED, rows
 from tests.test_distributed import in_partitions
 
 FAST = 60
@@ -168,7 +168,7 @@ def check(plays: Plays, *, in_parts: bool) -> bool:
         assert split.n_repeats_merged == len(test) - len(set(test))
         assert split.n_repeated_positives == (len(set(test) & set(train)) if seen == "include" else 0)
         expected = rank_all(plays.scores.tolist(), out, positives)
-        for engine in ENGINES:
+        for engine in INSTALLED:
             options = ipseval.ComputeOptions(engine=engine, n_threads=1)
             factors = plays.scores, np.eye(plays.scores.shape[1])
             for model in (plays.scores, factors):

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from ipseval._compute import ENGINES
+
 SPLITS = ("random", "temporal", "leave-one-out", "global-time")
 FORMATS = ("text", "md", "latex", "csv", "json", "html")
 COLUMNS = {
@@ -246,7 +248,7 @@ def add_compute(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--threads", type=positive, metavar="N", help="default: all cores")
     add("--memory", metavar="SIZE", help="bound on the buffers, such as '200 MB'; default: 128 MB")
-    add("--engine", choices=("numpy", "numba"), help="default: numba where it is worth loading it")
+    add("--engine", choices=ENGINES, help="default: numba where it is worth loading it")
 
 
 def add_output(parser: argparse.ArgumentParser, *, formats: Sequence[str] = FORMATS) -> None:

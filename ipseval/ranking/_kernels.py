@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
 from ipseval.ranking._kept import reached_by
@@ -18,6 +19,12 @@ SLOTS = 12  # positives per user up to which comparing is faster than sorting
 SORT_ROWS = 256  # rows that are sorted and searched at once
 SETTLED = 64  # positives whose close products are looked up at once
 PAIRS = 1024  # pairs whose factors are gathered at a time
+held = one_blas_thread  # around a pass
+
+
+def placed(fast_item: AnyArray) -> AnyArray:
+    """Return the factors of all items where the products read them."""
+    return fast_item
 
 
 def pair_scores(
@@ -89,12 +96,16 @@ class Worker:
 
     def _settle(self, scores: AnyArray, part: IntArray, catalogue: Catalogue, first: int) -> None:
         """Decide by the exact score about the items whose product is too close to a positive's to call."""
-        block, row, item = self._block, self._row, self._block.item
-        mine = scores[row[part]]
+        block = self._block
+        mine = scores[self._row[part]]
         near = mine >= block.lo[part, None]
         near &= mine <= block.hi[part, None]
         place, other = np.divmod(np.flatnonzero(near), scores.shape[1])
-        positive, other = part[place], other + first
+        self._decide(part[place], other + first, catalogue)
+
+    def _decide(self, positive: IntArray, other: IntArray, catalogue: Catalogue) -> None:
+        """Add to the counts what exact scores say of items `other`, each close to its `positive`."""
+        block, row, item = self._block, self._row, self._block.item
         rest = other != item[positive]
         if catalogue.twin.size:
             twins = rest & (item[positive] >= 0) & (catalogue.twin[other] == catalogue.twin[item[positive]])

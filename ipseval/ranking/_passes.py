@@ -8,7 +8,6 @@ from types import ModuleType
 
 import numpy as np
 
-from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.ranking._alike import Alike
@@ -95,6 +94,7 @@ def _rank_products(
         n_workers=n_workers,
         what="a block of one user",
     )
+    placed = kernels.placed(rest.fast_item)
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
 
     def make_worker() -> Callable[[int], Iterator[int]]:
@@ -106,7 +106,7 @@ def _rank_products(
             exact = factors.exact(part, kernels)
             block = rest.block(chosen.part(*rows), exact)
             worker.begin(block, SLACK * factors.error_bound(part.users))
-            for _ in rest.count(worker, width):
+            for _ in rest.count(worker, width, placed):
                 yield 0
             n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
             if alike is not None:
@@ -125,7 +125,7 @@ def _rank_products(
 
         return handle
 
-    with one_blas_thread():
+    with kernels.held():
         run_workers(-(-n_users // size), make_worker, resources, n_users)
     return n_above, n_tied
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,12 +11,13 @@ from scipy.sparse import csr_matrix
 
 import ipseval
 from tests.conftest import examples
+from tests.ranking.worlds import INSTALLED
 from tests.worlds import random_world, small_world
 
 K = 5
 COMPUTE = [
     ipseval.ComputeOptions(engine=engine, n_threads=threads, block_size=block)
-    for engine, threads, block in (("numpy", 1, None), ("numpy", 2, 3), ("numba", 1, None), ("numba", 2, 3))
+    for engine, (threads, block) in itertools.product(INSTALLED, ((1, None), (2, 3)))
 ]
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, rank_positives
-from ipseval.ranking import _kernels, _kernels_numba
+from ipseval.ranking._run import kernels_for
 from tests.golden.ranking_oracle import inner_product, rank_all
-from tests.ranking.worlds import ENGINES, World, random_world, rows, world_of
+from tests.ranking.worlds import ENGINES, INSTALLED, World, random_world, rows, world_of
 
-KERNELS: dict[str, ModuleType] = {"numpy": _kernels, "numba": _kernels_numba}
+KERNELS: dict[str, ModuleType] = {engine: kernels_for(engine, 0) for engine in INSTALLED}
 
 engines = pytest.mark.parametrize("engine", ENGINES)
 sizes = st.fixed_dictionaries(

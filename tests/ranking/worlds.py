@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from ipseval import RankedPositives, Split
 
-ENGINES = ("numpy", "numba")
+has_torch = find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not has_torch, reason="PyTorch is not installed: pip install 'ipseval[gpu]'")
+ENGINES = ("numpy", "numba", pytest.param("torch", marks=needs_torch))
+INSTALLED = ("numpy", "numba", *(("torch",) if has_torch else ()))
 
 
 @dataclass(frozen=True)
