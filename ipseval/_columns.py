@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_finite, examples
-from ipseval._types import AnyArray
+from ipseval._coded import Ids, of_text
+from ipseval._types import AnyArray, BoolArray
 from ipseval.errors import InputError
 
 
@@ -24,6 +25,26 @@ def frame_columns(frame: Any) -> set[str]:
 
 def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
+    table = _table(frame, names)
+    return {name: _complete(table[name], name) for name in names}
+
+
+def log_columns(
+    frame: Any, ids: list[str], numbers: list[str]
+) -> tuple[dict[str, Ids | AnyArray], dict[str, AnyArray]]:
+    """Return columns of ids and others, as `columns_of` does; ids that are text as codes."""
+    table = _table(frame, [*ids, *numbers])
+    found: dict[str, Ids | AnyArray] = {}
+    for name in ids:
+        texts = of_text(table[name].to_native())
+        if texts is not None:
+            _refuse_missing(texts.missing, name)
+        found[name] = _complete(table[name], name) if texts is None else texts
+    return found, {name: _complete(table[name], name) for name in numbers}
+
+
+def _table(frame: Any, names: list[str]) -> Any:
+    """Return a frame that has the named columns, each once."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise InputError(
             f"the frame has several columns of one name ({examples(frame.columns, 12)}); rename them."
@@ -39,16 +60,21 @@ def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise InputError(f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12)}.")
-    columns = {}
-    for name in names:
-        array = _in_utc(table[name]).to_numpy()
-        if array.dtype.kind in "US":
-            array = array.astype(object)
-        n_missing = int(pd.isna(array).sum())
-        if n_missing:
-            raise InputError(f"column {name!r} has {n_missing} missing entries of {array.size}; remove them.")
-        columns[name] = array
-    return columns
+    return table
+
+
+def _complete(column: Any, name: str) -> AnyArray:
+    array: AnyArray = _in_utc(column).to_numpy()
+    if array.dtype.kind in "US":
+        array = array.astype(object)
+    _refuse_missing(np.asarray(pd.isna(array)), name)
+    return array
+
+
+def _refuse_missing(missing: BoolArray, name: str) -> None:
+    n_missing = int(missing.sum())
+    if n_missing:
+        raise InputError(f"column {name!r} has {n_missing} missing entries of {missing.size}; remove them.")
 
 
 def _in_utc(column: Any) -> Any:

@@ -154,15 +154,14 @@ def by_label(values: Any, ids: AnyArray, name: str) -> Any:
     return values.set_axis(where).reindex(range(ids.size)).to_numpy()
 
 
-def refuse_header(values: AnyArray, ids: AnyArray, name: str) -> None:
+def refuse_header(codes: IntArray, ids: AnyArray, name: str) -> None:
     """Raise `InputError` when one id is the usual name of a column and all others are numbers."""
     if ids.dtype != object or ids.size < 2 or not isinstance(ids[0], str):
         return
     is_name = pd.Index(ids, dtype=object).isin(HEADERS)
     if is_name.sum() == 1 and pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():
-        header = ids[is_name][0]
-        row = int(np.flatnonzero(values == header)[0])
+        row = int(np.flatnonzero(codes == np.flatnonzero(is_name)[0])[0])
         raise InputError(
-            f"row {row} of {name} looks like a header: it is {header!r}, and the other {ids.size - 1:,} ids "
-            "are numbers. Read the file with its header, or without that row."
+            f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}, and the other "
+            f"{ids.size - 1:,} ids are numbers. Read the file with its header, or without that row."
         )

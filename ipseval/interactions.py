@@ -11,7 +11,8 @@ import pandas as pd
 
 from ipseval._border import guard
 from ipseval._checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
-from ipseval._columns import columns_of, to_numbers
+from ipseval._coded import Ids, of_integers
+from ipseval._columns import log_columns, to_numbers
 from ipseval._counts import Count, counts_frame, some
 from ipseval._ids import as_ids, mixed, places, refuse_header, to_id_array
 from ipseval._types import AnyArray, BoolArray, IntArray, owned, readonly
@@ -111,14 +112,16 @@ class Interactions:
         for what, column in (("user", user), ("item", item), ("value", value), ("timestamp", timestamp)):
             if not isinstance(column, str) and (column is not None or what in ("user", "item")):
                 raise InputError(f"{what} must be the name of a column of the frame; got {column!r:.80}.")
-        columns = columns_of(frame, [name for name in (user, item, value, timestamp) if name is not None])
-        if columns[user].size == 0:
+        others = [name for name in (value, timestamp) if name is not None]
+        ids, columns = log_columns(frame, [user, item], others)
+        n_rows = len(ids[user])
+        if not n_rows:
             raise InputError(
                 "the frame has no rows; at least one user–item pair is needed. For a test set without "
                 "training items, pass train=None to Split.from_frames."
             )
-        user_codes, user_ids = encode(columns[user], users, f"column {user!r}", complete=True)
-        item_codes, item_ids = encode(columns[item], items, f"column {item!r}", complete=True)
+        user_codes, user_ids = encode(ids[user], users, f"column {user!r}", complete=True)
+        item_codes, item_ids = encode(ids[item], items, f"column {item!r}", complete=True)
         log = made(
             user=user_codes,
             item=item_codes,
@@ -126,7 +129,7 @@ class Interactions:
             item_ids=item_ids,
             value=None if value is None else to_numbers(columns[value], f"column {value!r}"),
             timestamp=None if timestamp is None else to_numbers(columns[timestamp], f"column {timestamp!r}"),
-            counted=(Count("rows read", columns[user].size),),
+            counted=(Count("rows read", n_rows),),
             repeats=duplicates == "keep",
         )
         kept = some(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
@@ -200,9 +203,11 @@ class Interactions:
     def select(self, keep: BoolArray | IntArray) -> Interactions:
         """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
         rows = chosen_rows(keep, len(self))
+        is_mask = rows.dtype == bool
+        rows = np.flatnonzero(rows) if is_mask else rows  # several times faster for several columns
         columns = {name: getattr(self, name) for name in ("user", "item", "value", "timestamp")}
-        part = self._with(**{name: None if a is None else a[rows] for name, a in columns.items()})
-        return part if rows.dtype == bool or self.repeats else part._without_duplicates("raise")
+        part = self._with(**{name: None if a is None else a.take(rows) for name, a in columns.items()})
+        return part if is_mask or self.repeats else part._without_duplicates("raise")
 
     def _with(self, **changed: Any) -> Interactions:
         """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
@@ -306,32 +311,43 @@ def check_interactions(log: Any, name: str, instead: str = "Interactions.from_fr
 
 
 def encode(
-    values: AnyArray, universe: Any | None, name: str, *, complete: bool = False
+    values: AnyArray | Ids, universe: Any | None, name: str, *, complete: bool = False
 ) -> tuple[IntArray, AnyArray]:
     """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values.
 
-    `complete`: none of the values is missing, as has been checked before.
+    `values`: ids, or codes of ids of one type. `complete`: none of the values is missing, as has been checked
+    before.
     """
-    values = as_ids(values, name, complete=complete)
-    codes: IntArray
+    if isinstance(values, Ids):
+        found = values
+    else:
+        found = _distinct(as_ids(values, name, complete=complete), name, sort=universe is None)
     if universe is None:
-        try:
-            codes, ids = pd.factorize(values, sort=True)
-        except TypeError:
-            raise mixed(values, name) from None
-        refuse_header(values, ids, name)
-        return codes.astype(np.int64), ids
+        refuse_header(found.codes, found.ids, name)
+        return found.codes, found.ids
     ids = to_id_array(universe, f"the universe of {name}")
-    codes = places(values, ids, f"{name} and its universe")
-    if (codes < 0).any():
-        unknown = pd.unique(values[codes < 0])
-        refuse_header(values, pd.unique(values), name)
+    place = places(found.ids, ids, f"{name} and its universe")
+    if (place < 0).any():
+        unknown = found.ids[pd.unique(found.codes[place[found.codes] < 0])]
+        refuse_header(found.codes, found.ids, name)
         raise InputError(
             f"{name} has {unknown.size} ids that are not in the given universe of {ids.size} "
             f"({examples(unknown)}; the universe starts with {examples(ids)}). Add them to the universe, "
             "or remove their rows."
         )
-    return codes, ids
+    return place.take(found.codes), ids
+
+
+def _distinct(values: AnyArray, name: str, *, sort: bool) -> Ids:
+    """Return codes of the distinct values."""
+    if values.dtype.kind in "iu" and values.dtype != np.uint64:
+        whole = of_integers(values.astype(np.int64, copy=False))
+        return Ids(whole.codes, whole.ids.astype(values.dtype, copy=False))
+    try:
+        codes, ids = pd.factorize(values, sort=sort)
+    except TypeError:
+        raise mixed(values, name) from None
+    return Ids(codes.astype(np.int64, copy=False), ids)
 
 
 guard(__name__)

@@ -27,7 +27,7 @@ PACKAGE = ROOT / "ipseval"
 
 PAGES = ("_verdict", "_words", "_questions", "_drawn", "_page", "_diff", "_loggers", "_shown")
 LEVELS = {
-    **dict.fromkeys(("errors", "_types", "_checks", "_counts", "_ids", "_columns", "_border"), 0),
+    **dict.fromkeys(("errors", "_types", "_checks", "_counts", "_ids", "_coded", "_columns", "_border"), 0),
     **dict.fromkeys(("_registry", "_version", "_compute", "_quadrature"), 0),
     "_artefacts": 1,
     "_codec": 2,
@@ -85,7 +85,8 @@ SAME_LEVEL = {
     "evaluation": {"_evaluation", "_results", "correction"},
     "_checks": {"errors", "_types", "_registry"},
     "_ids": {"errors", "_types", "_checks"},
-    "_columns": {"errors", "_types", "_checks"},
+    "_columns": {"errors", "_types", "_checks", "_coded", "_ids"},
+    "_coded": {"_types"},
     "_registry": {"errors"},
     "_border": {"errors"},
     "_compute": {"errors", "_checks", "_border"},
@@ -99,6 +100,7 @@ THIRD_PARTY = {
     "_counts": {"pandas"},
     "_logistic": {"scipy"},
     "_ids": {"pandas"},
+    "_coded": {"pandas", "pyarrow"},
     "_columns": {"pandas", "narwhals"},
     "interactions": {"pandas", "narwhals"},
     "_impressions": {"pandas"},
@@ -111,7 +113,6 @@ THIRD_PARTY = {
     "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},
     "_compute": {"threadpoolctl", "tqdm"},
     "reading": {"pandas", "narwhals"},
-    "reading._columns": {"pyarrow"},
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
     "ranking._compiled": {"numba"},

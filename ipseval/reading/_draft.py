@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples
+from ipseval._coded import Ids
 from ipseval._columns import to_numbers
 from ipseval._counts import Count, some
 from ipseval._ids import places, to_id_array
@@ -20,7 +21,6 @@ from ipseval.errors import Problem, ProblemsError
 from ipseval.exposure_log import ExposureLog
 from ipseval.interactions import Interactions, made
 from ipseval.reading._columns import (
-    Ids,
     Numbers,
     Units,
     encoded,

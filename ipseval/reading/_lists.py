@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice, check_type, examples
+from ipseval._coded import Ids
 from ipseval._counts import Count, counts_frame
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.reading._arrays import Entries, as_table, is_arrays, of_arrays
-from ipseval.reading._columns import Ids, encoded, header_problem, numbers, rows_said, tried
+from ipseval.reading._columns import encoded, header_problem, numbers, rows_said, tried
 from ipseval.reading._names import choose, said
 from ipseval.reading._source import ENCODING, Reading, Source, open_source
 

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice, check_type, examples
+from ipseval._coded import Ids
 from ipseval._ids import as_ids, of_one_type
 from ipseval._types import AnyArray
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.exposure_log import ExposureLog
 from ipseval.interactions import Interactions
-from ipseval.reading._columns import Ids, encoded, header_problem, rows_said, tried
+from ipseval.reading._columns import encoded, header_problem, rows_said, tried
 from ipseval.reading._lists import Lists
 from ipseval.reading._names import choose
 from ipseval.reading._source import ENCODING, Reading, Source, open_source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from ipseval.splits._leakage import Leakage
 Overlap = Literal["raise", "drop"]
 Seen = Literal["exclude", "include"]
 SEEN = ("exclude", "include")
+NO_POSITIVE = "the test part is empty: there is no positive to rank."
 
 
 def check_split(split: Any) -> None:
@@ -84,7 +85,7 @@ class Split:
                     "build them with Split.from_frames or from one Interactions object."
                 )
         if len(self.test) == 0:
-            raise InputError("the test part is empty: there is no positive to rank.")
+            raise InputError(NO_POSITIVE)
         for part, name in zip(parts[1:], ("test", "validation"), strict=False):
             if part.n_repeats:
                 raise InputError(
@@ -312,6 +313,17 @@ class Split:
         )
 
 
+def made(train: Interactions, test: Interactions, **values: Any) -> Split:
+    """Return a split of parts that are known to be disjoint and of one universe; not empty is checked."""
+    if not len(test):
+        raise InputError(NO_POSITIVE)
+    split = object.__new__(Split)
+    plain = {one.name: one.default for one in fields(Split)}
+    for name, value in {**plain, "train": train, "test": test, **values}.items():
+        object.__setattr__(split, name, value)
+    return split
+
+
 def nothing(log: Interactions) -> Interactions:
     """Return no interactions, over the ids of a log."""
     return log.select(np.zeros(len(log), dtype=bool))._with(counted=())
@@ -331,6 +343,6 @@ def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> 
 
 def _union(id_arrays: list[AnyArray], name: str) -> AnyArray:
     together = np.concatenate(of_one_type(id_arrays, f"column {name!r} of the frames"))
-    _, ids = pd.factorize(together, sort=True)
-    refuse_header(together, np.asarray(ids), f"column {name!r} of the frames")
+    codes, ids = pd.factorize(together, sort=True)
+    refuse_header(codes, np.asarray(ids), f"column {name!r} of the frames")
     return np.asarray(ids)

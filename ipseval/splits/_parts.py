@@ -8,7 +8,7 @@ from ipseval._checks import check_choice, warn_user
 from ipseval._types import BoolArray, IntArray
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions
-from ipseval.splits._base import SEEN, Seen, Split
+from ipseval.splits._base import SEEN, Seen, Split, made
 
 
 def split_rows(
@@ -39,7 +39,8 @@ def split_rows(
             earlier = np.concatenate([earlier, validation.pair_key])
         n_before, test = len(test), _new(test, earlier, "test")
         n_dropped = n_before - len(test)
-    return Split(
+    make = Split if log.repeats else made  # parts of distinct pairs are disjoint
+    return make(
         train,
         test,
         validation=validation,

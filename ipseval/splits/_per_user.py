@@ -7,18 +7,12 @@ from typing import Literal
 import numpy as np
 
 from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int, counted
-from ipseval._types import AnyArray, BoolArray, IntArray, RngLike
+from ipseval._types import IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.splits._base import Seen, Split
 from ipseval.splits._leakage import warn_about_leakage
-from ipseval.splits._order import (
-    order_within_user,
-    position_within_user,
-    positions,
-    share_of,
-    timestamps,
-)
+from ipseval.splits._order import UserCuts, share_of, timestamps
 from ipseval.splits._parts import split_rows
 
 Order = Literal["random", "temporal"]
@@ -62,9 +56,9 @@ def split_random(
     """
     check_interactions(log, "log")
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
-    position = position_within_user(log, as_generator(rng).random(len(log)))
+    cuts = UserCuts.of(log, as_generator(rng).random(len(log)))
     description = "random per user, " + _describe_shares(test_fraction, validation_fraction)
-    return _cut(log, position, n_test, n_validation, description, seen)
+    return _cut(cuts, n_test, n_validation, description, seen)
 
 
 def split_temporal(
@@ -106,10 +100,9 @@ def split_temporal(
     """
     time = timestamps(log, "a split by time")
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
-    order = order_within_user(log, time)
-    position = log.activity[log.user] - 1 - positions(log, order)
+    cuts = UserCuts.of(log, time, latest_first=True)
     description = "by time per user, " + _describe_shares(test_fraction, validation_fraction)
-    return _cut(log, position, n_test, n_validation, description, seen, order=order, time=time)
+    return _cut(cuts, n_test, n_validation, description, seen)
 
 
 def split_leave_one_out(
@@ -166,14 +159,11 @@ def split_leave_one_out(
     n_later = n_test * n_validation if n_validation else None
     description = f"leave-one-out, {order} order, {n_validation} validation"
     if order == "random":
-        position = position_within_user(log, as_generator(rng).random(len(log)))
-        return _cut(log, position, n_test, n_later, description, seen)
+        return _cut(UserCuts.of(log, as_generator(rng).random(len(log))), n_test, n_later, description, seen)
     if rng is not None:
         raise InputError("rng has no effect with order='temporal'; leave it out.")
     time = timestamps(log, "leave-one-out in temporal order")
-    rows = order_within_user(log, time)
-    position = log.activity[log.user] - 1 - positions(log, rows)
-    return _cut(log, position, n_test, n_later, description, seen, order=rows, time=time)
+    return _cut(UserCuts.of(log, time, latest_first=True), n_test, n_later, description, seen)
 
 
 def _shares(
@@ -200,43 +190,21 @@ def _describe_shares(test_fraction: float, validation_fraction: float) -> str:
 
 
 def _cut(
-    log: Interactions,
-    position: IntArray,
-    n_test: IntArray,
-    n_validation: IntArray | None,
-    description: str,
-    seen: Seen,
-    *,
-    order: IntArray | None = None,
-    time: AnyArray | None = None,
+    cuts: UserCuts, n_test: IntArray, n_validation: IntArray | None, description: str, seen: Seen
 ) -> Split:
-    """Return the split whose test rows are each user's first `n_test` positions, then validation."""
-    last_test = n_test[log.user]
-    in_test, in_validation = position < last_test, None
+    """Return the split whose test rows are each user's first `n_test` in an order, then validation."""
+    log = cuts.log
+    in_test, tied = cuts.before(np.minimum(n_test, log.activity))
+    in_train, in_validation = ~in_test, None
     if n_validation is not None:
-        in_validation = ~in_test & (position < last_test + n_validation[log.user])
-    n_tied = 0
-    if order is not None and time is not None:
-        n_tied = _n_tied_users(log, order, time, in_test, in_validation)
-        if n_tied:
-            description += f", ties in time at the cut of {counted(n_tied, 'user')} broken by row order"
-    in_train = ~in_test if in_validation is None else ~(in_test | in_validation)
+        held_out, tied_below = cuts.before(np.minimum(n_test + n_validation, log.activity))
+        in_train, in_validation, tied = ~held_out, held_out & ~in_test, tied | tied_below
+    n_tied = int(tied.sum()) if cuts.latest_first else 0
+    if n_tied:
+        description += f", ties in time at the cut of {counted(n_tied, 'user')} broken by row order"
     split = split_rows(
         log, in_train, in_test, in_validation, seen=seen, description=description, n_tied_users=n_tied
     )
-    if time is not None:
+    if cuts.latest_first:
         warn_about_leakage(split.leakage)
     return split
-
-
-def _n_tied_users(
-    log: Interactions, order: IntArray, time: AnyArray, in_test: BoolArray, in_validation: BoolArray | None
-) -> int:
-    """Return how many users have two interactions of the same time in different parts."""
-    user, sorted_time = log.user[order], time[order]
-    part = in_test.astype(np.int8)
-    if in_validation is not None:
-        part += np.int8(2) * in_validation
-    part = part[order]
-    tied = (user[1:] == user[:-1]) & (sorted_time[1:] == sorted_time[:-1]) & (part[1:] != part[:-1])
-    return int(np.unique(user[1:][tied]).size)

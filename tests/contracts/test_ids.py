@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -242,3 +245,58 @@ def test_a_choice_of_rows_that_is_none_is_refused(keep):
 def test_a_split_checks_its_parts(parts):
     with pytest.raises(InputError, match="train must be Interactions"):
         Split(*parts)
+
+
+def held(names):
+    """Return text in every way that frames hold it, with the missing one that goes with it."""
+    table = pa.table({"user": pa.array(names, pa.string())})
+    cut = pa.chunked_array([names[:2], names[2:]], pa.large_string())
+    yield "object", pd.DataFrame({"user": pd.Series(names, dtype=object)})
+    yield "python string", pd.DataFrame({"user": pd.Series(names, dtype="string[python]")})
+    yield "arrow string", pd.DataFrame({"user": pd.Series(names, dtype="string[pyarrow]")})
+    yield "category", pd.DataFrame({"user": pd.Categorical(names, categories=["zz", "b", "é", "a", "𝔸"])})
+    yield "chunks", pa.table({"user": cut})
+    yield "dictionary", pa.table({"user": table["user"].dictionary_encode()})
+    yield "polars", pl.from_arrow(table)
+    yield "polars category", pl.from_arrow(table).cast(pl.Categorical)
+
+
+NAMES = ["é", "a", "𝔸", "b", "a", "é"]
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_text_is_the_same_ids_however_a_frame_holds_it(number):
+    what, frame = list(held(NAMES))[number]
+    named = nw.from_native(frame).with_row_index("item").to_native()
+    log = Interactions.from_frame(named)
+    assert log.user_ids.tolist() == ["a", "b", "é", "𝔸"], what
+    assert log.user_ids.dtype == object
+    assert {type(one) for one in log.user_ids.tolist()} == {str}
+    assert log.user.tolist() == [2, 0, 3, 1, 0, 2]
+    given_order = Interactions.from_frame(named, users=["𝔸", "a", "x", "é", "b"])
+    assert given_order.user.tolist() == [3, 1, 0, 4, 1, 3]
+    with pytest.raises(InputError, match=r"has 2 ids that are not in the given universe of 2 \('𝔸', 'b';"):
+        Interactions.from_frame(named, users=["a", "é"])
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_missing_text_is_counted_however_a_frame_holds_it(number):
+    _, frame = list(held(["a", None, "b", None]))[number]
+    with pytest.raises(InputError, match="column 'user' has 2 missing entries of 4"):
+        Interactions.from_frame(nw.from_native(frame).with_row_index("item").to_native())
+
+
+def test_half_a_character_is_an_id_as_any_text():
+    log = Interactions.from_frame(
+        pd.DataFrame({"user": pd.Series(["b", "\ud800"], dtype=object), "item": [1, 2]})
+    )
+    assert log.user_ids.tolist() == ["b", "\ud800"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_numbers_keep_their_type_as_ids(dtype):
+    users = np.array([7, 3, 100, 3], dtype=dtype)
+    log = Interactions.from_frame(pd.DataFrame({"user": users, "item": range(4)}))
+    assert log.user_ids.dtype == dtype
+    assert log.user_ids.tolist() == [3, 7, 100]
+    assert log.user.tolist() == [1, 0, 2, 0]
