@@ -39,7 +39,7 @@ def read(
     separator: str | None = None,
     header: bool | None = None,
     encoding: str = ENCODING,
-) -> Interactions | ExposureLog:
+) -> Interactions | Any:
     """Return a log as it is: impressions where it has a column of clicks, otherwise interactions.
 
     Columns with a usual name are found; `.data` of the result says which were read as what, and counts what

@@ -1,0 +1,72 @@
+"""The rooms whose tests are tested: what is mutated, by which tests it has to be found, and the controls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Room:
+    """Files, the fast tests that concern them, and the control: a change that has to be found."""
+
+    files: str
+    tests: tuple[str, ...]
+    control: tuple[str, str, str]  # file, text, and what it is replaced with
+    left_out: tuple[str, ...] = field(default=())
+
+    def paths(self, root: Path) -> list[Path]:
+        """Return the files that are mutated."""
+        found = sorted(root.glob(self.files))
+        return [path for path in found if path.name not in ("__init__.py", *self.left_out)]
+
+
+SHARED = ("tests/contracts/test_numbers.py", "tests/test_evaluation_oracle.py", "tests/test_identities.py")
+ROOMS = {
+    "estimators": Room(
+        "ipseval/estimators/*.py",
+        (
+            *SHARED,
+            "tests/contracts/test_estimators.py",
+            *("tests/metrics/test_parts.py", "tests/metrics/test_numerics.py", "tests/test_doubly_robust.py"),
+            *("tests/inference/test_own_weights.py", "tests/test_trust.py", "tests/test_ratings.py"),
+            *("tests/inference/test_intervals.py", "tests/golden/test_printed.py"),
+        ),
+        ("ipseval/estimators/_sums.py", "self.numerator.sum()", "2 * self.numerator.sum()"),
+    ),
+    "metrics": Room(
+        "ipseval/metrics/*.py",
+        (
+            *SHARED,
+            *(f"tests/metrics/test_{name}.py" for name in ("known_answers", "labels", "parts", "numerics")),
+            *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration")),
+            *("tests/contracts/test_metrics.py", "tests/contracts/test_renamed_metrics.py"),
+        ),
+        ("ipseval/metrics/_additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),
+    ),
+    "inference": Room(
+        "ipseval/inference/*.py",
+        (*SHARED, "tests/inference", "tests/test_trust.py", "tests/contracts/test_estimators.py"),
+        ("ipseval/inference/_intervals.py", "1 - confidence_level", "2 - confidence_level"),
+    ),
+    "ranking": Room(
+        "ipseval/ranking/*.py",
+        (*SHARED, "tests/ranking", "tests/sampled/test_pools.py", "tests/test_splits.py"),
+        ("ipseval/ranking/_kernels.py", "score > block.exact", "score < block.exact"),
+        # Compiled code: another engine, which must give the integers of the NumPy kernels.
+        left_out=("_kernels_numba.py", "_best_numba.py", "_compiled.py", "_kernels_torch.py"),
+    ),
+    "testing": Room(
+        "ipseval/testing/*.py",
+        (*(f"tests/test_{name}.py" for name in ("testing", "gates", "artefacts", "saved_evaluations")),),
+        ("ipseval/testing/_compare.py", "self.low >= -self.margin", "self.low <= -self.margin"),
+    ),
+    "report": Room(
+        "ipseval/report/*.py",
+        (
+            *(f"tests/test_{name}.py" for name in ("report", "report_page", "report_names", "reprs", "diff")),
+            *("tests/golden/test_printed.py", "tests/test_verdict.py"),
+        ),
+        ("ipseval/report/_text.py", "max(map(_width, column))", "min(map(_width, column))"),
+    ),
+}  # fmt: skip

@@ -1,0 +1,268 @@
+"""Are wrong numbers found? Mutants of six rooms against their tests.
+
+    python -m tests.mutation.run                      all rooms: what `make mutation` runs
+    python -m tests.mutation.run metrics --n 20       one room, fewer mutants
+    python -m tests.mutation.run --floor 0.9          exit code 1 where a room's score is lower
+
+A mutant is one change of one expression (an operator, a comparison, a number, a truth value, a loop) by
+Cosmic Ray, at a place drawn with a fixed seed. It runs against those tests of its room that run its line, the
+fast ones first, until one fails. Before that the tests pass without a change, and fail with the control, a
+change that has to be found. The score is the share of mutants found; `survivors.txt` says which are left out
+because no test can tell them from the library, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.mutation.rooms import ROOMS, Room
+from tests.mutation.sample import Mutant, sample
+
+ROOT = Path(__file__).resolve().parents[2]
+SURVIVORS = Path(__file__).with_name("survivors.txt")
+PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
+MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # imported once
+MOST_SECONDS = 15.0  # of tests for one mutant, as they take without a change
+
+
+@dataclass
+class Trace:
+    """Which tests run a line, and how long a test takes; tests by name, parameters together."""
+
+    tests: dict[str, dict[int, set[str]]]
+    seconds: dict[str, float]
+
+    def of(self, path: str, line: int) -> list[str]:
+        """Return the tests that run a line, the fast ones first; all where none is known to (constants)."""
+        found = self.tests.get(path, {}).get(line, set()) or set(self.seconds)
+        taken, total = [], 0.0
+        for name in sorted(found, key=lambda one: (self.seconds.get(one, 0.0), one)):
+            total += self.seconds.get(name, 0.0)
+            if taken and total > MOST_SECONDS:
+                break
+            taken.append(name)
+        return taken
+
+    def expected(self, names: Iterable[str]) -> float:
+        """Return how long tests take without a change."""
+        return sum(self.seconds.get(one, 0.0) for one in names)
+
+
+@dataclass
+class Score:
+    """What became of the mutants of a room."""
+
+    n_places: int = 0
+    found: int = 0
+    excused: list[Mutant] = field(default_factory=list)
+    survived: list[Mutant] = field(default_factory=list)
+
+    @property
+    def n(self) -> int:
+        """How many mutants count."""
+        return self.found + len(self.survived)
+
+    @property
+    def share(self) -> float:
+        """The share that was found."""
+        return self.found / self.n if self.n else float("nan")
+
+    def interval(self, z: float = 1.959963984540054) -> tuple[float, float]:
+        """Return Wilson's 95 % interval of the share among all places."""
+        n, p = self.n, self.share
+        middle, half = p + z * z / (2 * n), z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+        return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
+
+
+class Plugin:
+    """What a run of pytest notes: the seconds of each test, parameters together."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seconds[report.nodeid.partition("[")[0]] += report.duration
+
+
+def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None) -> int:
+    """Run pytest in the copy, in this process; with `trace`, write there which test runs which line."""
+    import pytest
+
+    os.chdir(copy)
+    sys.path.insert(0, str(copy))
+    for name in [one for one in sys.modules if one.partition(".")[0] in ("tests", "ipseval")]:
+        del sys.modules[name]
+    with (copy.parent / "output.txt").open("w") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    # Compiled once, and never of a mutant: files change more than once a second.
+    sys.dont_write_bytecode = trace is None
+    if trace is None:
+        return int(pytest.main([*PYTEST, *MARKS, *arguments]))
+    import coverage
+
+    plugin = Plugin()
+    measured = coverage.Coverage(data_file=None, source=[str(copy / "ipseval")], config_file=False)
+    measured.set_option("run:dynamic_context", "test_function")
+    measured.start()
+    code = int(pytest.main([*PYTEST, *MARKS, *arguments], plugins=[plugin]))
+    measured.stop()
+    data = measured.get_data()
+    lines = {
+        str(Path(path).relative_to(copy)): {
+            line: sorted(filter(None, names)) for line, names in data.contexts_by_lineno(path).items()
+        }
+        for path in data.measured_files()
+    }
+    trace.write_text(json.dumps({"lines": lines, "seconds": plugin.seconds}), encoding="utf-8")
+    return code
+
+
+def forked(copy: Path, arguments: Sequence[str], limit: float, *, trace: Path | None = None) -> int | None:
+    """Return the exit code of pytest in a fork, or None where it was stopped at the limit of seconds."""
+    pid = os.fork()
+    if pid == 0:
+        code = 70
+        try:
+            os.setsid()
+            code = child(copy, arguments, trace=trace)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+def traced(copy: Path, room: Room) -> Trace:
+    """Run the tests of a room without a change, and note what they run."""
+    path = copy.parent / "trace.json"
+    code = forked(copy, room.tests, 1800, trace=path)
+    if code != 0:
+        output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
+        sys.exit(f"the tests of the room do not pass without a change: exit code {code}\n{output[-3000:]}")
+    read = json.loads(path.read_text(encoding="utf-8"))
+    node_of = {
+        one.removesuffix(".py").replace("/", ".").replace(".py::", "."): one for one in read["seconds"]
+    }
+    tests = {
+        path: {
+            int(line): {node_of[name] for name in names if name in node_of} for line, names in lines.items()
+        }
+        for path, lines in read["lines"].items()
+    }
+    return Trace(tests, read["seconds"])
+
+
+def is_found(copy: Path, path: str, line: int, code: str, trace: Trace) -> bool:
+    """Return whether a test fails, or takes too long, with a file changed."""
+    target = copy / path
+    kept = target.with_suffix(".kept")
+    shutil.copy2(target, kept)
+    names = trace.of(path, line)
+    try:
+        target.write_text(code, encoding="utf-8")
+        result = forked(copy, names, 20 + 6 * trace.expected(names))
+    finally:
+        os.replace(kept, target)
+    return result != 0
+
+
+def control(copy: Path, room: Room, trace: Trace) -> None:
+    """Stop where the change that must be found is not."""
+    path, old, new = room.control
+    code = (copy / path).read_text(encoding="utf-8")
+    place = code.find(old)
+    if place < 0:
+        sys.exit(f"the control is out of date: {old!r} does not stand in {path}")
+    line = code.count("\n", 0, place) + 1
+    if not is_found(copy, path, line, code[:place] + new + code[place + len(old) :], trace):
+        sys.exit(f"the control survived: {path}:{line}, {old!r} as {new!r}. No score of this run counts.")
+
+
+def reasons(text: str) -> Mapping[str, str]:
+    """Return why a mutant cannot be found, or need not be, by its name: pairs of lines."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return {name: why.strip() for name, why in zip(lines[::2], lines[1::2], strict=True)}
+
+
+def judge(room: Room, copy: Path, n: int, seed: int) -> Score:
+    """Run a sample of the mutants of a room."""
+    begun = time.monotonic()
+    trace = traced(copy, room)
+    control(copy, room, trace)
+    excuses = reasons(SURVIVORS.read_text(encoding="utf-8"))
+    mutants, n_places = sample(copy, room.paths(copy), n, seed)
+    score = Score(n_places)
+    print(f"  control found; {len(trace.seconds)} tests, {time.monotonic() - begun:.0f} s", flush=True)
+    for one in mutants:
+        if is_found(copy, one.path, one.line, one.code, trace):
+            score.found += 1
+        elif one.name in excuses:
+            score.excused.append(one)
+        else:
+            score.survived.append(one)
+            print(f"  survived  {one.path}:{one.line}\n    {one.before}\n    {one.after}", flush=True)
+    return score
+
+
+def main() -> None:
+    """Judge the rooms one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("rooms", nargs="*", metavar="room", help=", ".join(ROOMS))
+    parser.add_argument("--n", type=int, default=100, help="mutants of each room")
+    parser.add_argument("--seed", type=int, default=26)
+    parser.add_argument("--floor", type=float, default=0.9)
+    options = parser.parse_args()
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    os.environ |= {"CI": "true", "MPLBACKEND": "Agg"}
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("IPSEVAL_DATA", str(ROOT.parent / "shared" / "data"))
+    import hypothesis  # noqa: F401 - once, before forks
+
+    low = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        ignored = shutil.ignore_patterns(".git", ".venv", ".nox", "__pycache__", ".*_cache", ".hypothesis")
+        shutil.copytree(ROOT, copy, ignore=ignored)
+        os.environ["PYTHONPATH"] = str(copy)
+        for name in options.rooms or ROOMS:
+            print(name, flush=True)
+            begun = time.monotonic()
+            score = judge(ROOMS[name], copy, options.n, options.seed)
+            bounds = " to ".join(f"{one:.0%}" for one in score.interval())
+            print(
+                f"  {score.share:.0%} found ({score.found} of {score.n}; 95 % interval {bounds}), "
+                f"{len(score.excused)} with a reason, {score.n_places} places, "
+                f"{(time.monotonic() - begun) / 60:.0f} min",
+                flush=True,
+            )
+            if not score.share >= options.floor:
+                low.append(name)
+    if low:
+        sys.exit(f"below {options.floor:.0%}: {', '.join(low)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""A sample of mutants: one change at each of some places of the code, by the operators of Cosmic Ray."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cosmic_ray.ast import get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+# `x == None` and `x is None`, `n == 1` and `n is 1` are the same here. Decorators declare, and without those
+# that keep a result only time is lost. Two operators need names to insert.
+SAME = ("Is_Eq", "IsNot_NotEq", "Eq_Is", "NotEq_IsNot")
+NO_OPERATORS = ("RemoveDecorator", "VariableReplacer", "VariableInserter")
+WITH_NONE = ("Is_", "IsNot_")  # of `is` only the opposite: any other comparison with None is a TypeError
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed file: where, what stood there, what stands there now."""
+
+    path: str
+    line: int
+    before: str
+    after: str
+    code: str
+
+    @property
+    def name(self) -> str:
+        """What the list of survivors calls it, without the line, which moves."""
+        return f"{self.path}: {self.before} → {self.after}"
+
+
+def operators() -> list[str]:
+    """Return the operators that are applied."""
+    return [name for name in operator_names() if applies(name.split("/")[1])]
+
+
+def applies(name: str) -> bool:
+    """Return whether an operator makes mutants that a test could find."""
+    change = name.removeprefix("ReplaceComparisonOperator_")
+    if change.startswith(WITH_NONE):
+        return change in ("Is_IsNot", "IsNot_Is")
+    return change not in SAME and name not in NO_OPERATORS
+
+
+def nodes(node: Any) -> Iterator[Any]:
+    """Yield the nodes of a tree in the order in which Cosmic Ray counts."""
+    yield node
+    for child in getattr(node, "children", ()):
+        yield from nodes(child)
+
+
+def places(code: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
+    """Return what can be changed at each place: operators and their occurrence in the file."""
+    every = list(nodes(get_ast(code)))
+    found: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
+    for name in operators():
+        operator = get_operator(name)()
+        positions = [one for node in every for one in operator.mutation_positions(node)]
+        for occurrence, (start, _) in enumerate(positions):
+            found[start].append((name, occurrence))
+    return found
+
+
+def meaning(code: str) -> str:
+    """Return the syntax tree without annotations, which no run reads."""
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            if getattr(node, name, None) is not None:
+                setattr(node, name, ast.Constant(None))
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.test, node.body = ast.Constant(None), [ast.Pass()]
+    return ast.dump(tree)
+
+
+def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
+    """Return a mutant, or None where the change cannot be seen or is no Python."""
+    code = path.read_text(encoding="utf-8")
+    changed = mutate_code(code, get_operator(name)(), occurrence)
+    try:
+        if changed is None or meaning(changed) == meaning(code):
+            return None
+    except SyntaxError:
+        return None
+    old, new = code.splitlines(), changed.splitlines()
+    line = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), len(new) - 1)
+    return Mutant(str(path.relative_to(root)), line + 1, old[line].strip(), new[line].strip(), changed)
+
+
+def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[Mutant], int]:
+    """Return `n` mutants of files, at places drawn without replacement, and the number of places.
+
+    Every place is as likely as any other, and at a place every operator.
+    """
+    chooser = random.Random(seed)
+    every = [
+        (path, start, makers)
+        for path in paths
+        for start, makers in sorted(places(path.read_text(encoding="utf-8")).items())
+    ]
+    chooser.shuffle(every)
+    found: list[Mutant] = []
+    for path, _, makers in every:
+        if len(found) == n:
+            break
+        one = mutant(root, path, *chooser.choice(makers))
+        if one is not None:
+            found.append(one)
+    return found, len(every)

@@ -1,0 +1,156 @@
+"""What type checkers make of the main expressions: read by mypy and pyright, never run.
+
+`assert_type` is an error for any other type, `Any` included. `python -m tests.typing` runs the checkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, assert_type
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+import ipseval
+from ipseval import baselines
+from ipseval._differences import Difference, ModelResult
+from ipseval._verdict import Verdict
+from ipseval.agreement import OrderAgreement
+from ipseval.beyond import BeyondAccuracy
+from ipseval.correction import Correction
+from ipseval.estimators import Estimator, Sample, UserSums
+from ipseval.inference import Interval, Sensitivity
+from ipseval.metrics import AdditiveMetric, Definition, Metric
+from ipseval.policies import PolicyEvaluation, evaluate_policies
+from ipseval.propensity import ExaminationCurve
+from ipseval.protocols import Protocol, grid
+from ipseval.sampled_metrics import SampledEstimate
+from ipseval.segments import Decomposition, Segments
+from ipseval.splits import SlidingSplits
+from ipseval.validation import Validation
+from ipseval.windows import WindowEvaluation, evaluate_windows
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+def data(frame: pd.DataFrame) -> None:
+    """From a file or frame to a split."""
+    log = ipseval.Interactions.from_frame(frame, value="rating", timestamp="time")
+    assert_type(log, ipseval.Interactions)
+    # An ExposureLog where clicks are read: with `Any` nobody has to ask before using what is there.
+    assert_type(ipseval.read("clicks.csv"), ipseval.Interactions | Any)
+    assert_type(ipseval.read_lists("lists.csv"), ipseval.Lists)
+    assert_type(len(log), int)
+    assert_type(log.to_frame(), pd.DataFrame)
+    assert_type(ipseval.k_core(log, 5), ipseval.Interactions)
+    split = ipseval.split_random(log, test_fraction=0.2, rng=0)
+    assert_type(split, ipseval.Split)
+    assert_type(split.train, ipseval.Interactions)
+    assert_type(split.validation, ipseval.Interactions | None)
+    assert_type(ipseval.repeated_splits(log), Iterator[ipseval.Split])
+    windows = ipseval.split_sliding(log, test=7)
+    assert_type(windows, SlidingSplits)
+    assert_type(windows[0], ipseval.Split)
+    assert_type(windows[:2], list[ipseval.Split])
+    assert_type(evaluate_windows({"popular": baselines.popularity}, windows), WindowEvaluation)
+
+
+def propensities(log: ipseval.Interactions, exposure: ipseval.Exposure, shown: ipseval.ExposureLog) -> None:
+    """Every model has `fit(train) -> Propensity`."""
+    assert_type(ipseval.PowerLawPropensity(gamma=0).fit(log), ipseval.Propensity)
+    assert_type(ipseval.KnownPropensity(item=[0.5]).fit(log), ipseval.Propensity)
+    assert_type(ipseval.DirectPropensity(exposure).fit(log), ipseval.Propensity)
+    assert_type(ipseval.DensityRatioPropensity(exposure).fit(log), ipseval.Propensity)
+    assert_type(ipseval.ImpressionPropensity(shown).fit(log), ipseval.Propensity)
+    assert_type(ipseval.ExaminationModel("em").fit(shown), ExaminationCurve)
+    fit = ipseval.fit_gamma([1, 2, 3], [1, 2, 3], 10)
+    assert_type(fit, ipseval.GammaFit)
+    assert_type(fit.gamma, float)
+    assert_type(fit.conf_int(), tuple[float, float])
+    assert_type(ipseval.PowerLawPropensity(gamma=fit).fit(log).clip(floor=0.1), ipseval.Propensity)
+
+
+def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ipseval.Exposure) -> None:
+    """An evaluation, what it is asked, and what is subtracted."""
+    found = ipseval.evaluate({"als": scores, "ease": baselines.ease(split.train)}, split)
+    assert_type(found, ipseval.Evaluation)
+    assert_type(found.frame, pd.DataFrame)
+    assert_type(found["als"], ModelResult)
+    assert_type(found["als"] - found["ease"], Difference)
+    assert_type((found["als"] - found["ease"]).frame, pd.DataFrame)
+    assert_type(found.models, list[str])
+    assert_type(found.verdicts, tuple[Verdict, ...])
+    assert_type(found.intervals, dict[tuple[str, str, str], Interval])
+    assert_type(found.compare("ease", correction="holm"), pd.DataFrame)
+    assert_type(found.bounds([1.5, 2.0]), pd.DataFrame)
+    assert_type(found.tipping_points(), pd.DataFrame)
+    assert_type(found.sensitivity([-1, 0, 1]), Sensitivity)
+    assert_type(found.diagnostics, pd.DataFrame)
+    assert_type(found.by("popularity"), Segments)
+    assert_type(found.decomposition("recall@10"), Decomposition)
+    assert_type(found.beyond, BeyondAccuracy | None)
+    assert_type(found.per_user("als", "recall@10", "aoa").mean(), float)
+    assert_type(found.to_markdown(), str)
+    assert_type(found.to_html("page.html"), str)
+    assert_type(found.save("result.npz"), None)
+    assert_type(ipseval.Evaluation.load("result.npz"), ipseval.Evaluation)
+    assert_type(found.with_intervals("bca", rng=0), ipseval.Evaluation)
+    assert_type(ipseval.correct({"als": scores}, split, exposure=exposure), Correction)
+
+
+def ranks(scores: npt.NDArray[np.float64], split: ipseval.Split) -> None:
+    """Ranks, metrics, sampled candidates."""
+    ranked = ipseval.rank_positives(scores, split, candidates=ipseval.SampledCandidates(100, rng=0))
+    assert_type(ranked, ipseval.RankedPositives)
+    assert_type(ipseval.evaluate_ranks({"als": ranked}), ipseval.Evaluation)
+    assert_type(ipseval.metric("recall@10"), Metric)
+    assert_type(ipseval.metric("recall@10", sampled="bv"), Metric)
+    assert_type(ipseval.correct_sampled([1, 2], 1000, 100), SampledEstimate)
+    assert_type(ipseval.order_agreement([1, 2], [2, 1]), OrderAgreement)
+
+
+def others(
+    frame: pd.DataFrame, log: ipseval.ExposureLog, study: ipseval.datasets.RandomExposureStudy
+) -> None:
+    """Slates, policies, validation, protocols."""
+    assert_type(ipseval.evaluate_slates({"m": frame}, frame), ipseval.Evaluation)
+    assert_type(evaluate_policies(log, {"m": np.ones((3, 2))}), PolicyEvaluation)
+    assert_type(ipseval.validate({}, study, propensities={}), Validation)
+    assert_type(grid(k_core=(5, 10)), list[Protocol])
+    assert_type(baselines.popularity(study.biased), Floats)
+
+
+class OwnMetric(AdditiveMetric):
+    """A metric of a user's own."""
+
+    name = "own"
+    definition = Definition("Σ 1/r / s", "s")
+
+    def at_rank(
+        self, rank: npt.NDArray[np.floating[Any]], n_candidates: Any
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Return 1/r."""
+        return 1 / rank
+
+
+class OwnEstimator(Estimator):
+    """An estimator of a user's own: the mean over users, each by its number of positives."""
+
+    label = "own"
+
+    def sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return the sums."""
+        ranked = sample.ranked
+        return UserSums.of(ranked.users, metric.user_values(ranked, ties=sample.ties) * ranked.counts)
+
+    def positive_weights(self, sample: Sample) -> Floats:
+        """Return equal weights."""
+        return np.ones(len(sample.ranked))
+
+
+def own(scores: npt.NDArray[np.float64], split: ipseval.Split) -> None:
+    """Own scorers, metrics and estimators are taken."""
+    models = {"f": lambda users: scores[users]}
+    found = ipseval.evaluate(models, split, metrics=[OwnMetric(), "auc"], estimators=[OwnEstimator()])
+    assert_type(found, ipseval.Evaluation)
