@@ -1,7 +1,7 @@
 # One-line targets; `make test lint types` is what to run before a commit, `.ci/run` is what CI runs.
 PYTHON ?= python
 
-.PHONY: test unit contract golden engines properties slow lint format types docs bench demo processors fuzz ci
+.PHONY: test unit contract golden engines properties slow lint format types docs bench demo processors coverage mutation fuzz ci
 
 test: ; $(PYTHON) -m pytest
 unit contract golden engines: ; $(PYTHON) -m pytest -m "$@ and not slow"
@@ -9,10 +9,12 @@ properties: ; $(PYTHON) -m pytest --hypothesis-profile thorough -m "hypothesis a
 slow: ; $(PYTHON) -m pytest -m slow
 lint: ; ruff check . && ruff format --check .
 format: ; ruff check --fix . && ruff format .
-types: ; mypy
+types: ; mypy && $(PYTHON) -m tests.typing
 docs: ; codespell docs *.md data/README.md && $(PYTHON) -m documentation
 bench: ; for name in inference metrics propensity ranking sampled splits; do $(PYTHON) benchmarks/$$name.py || exit 1; done
 demo: ; ipseval demo
 processors: ; $(PYTHON) tests/processors.py --suite
+coverage: ; $(PYTHON) -m coverage run -m pytest && $(PYTHON) -m tests.floors
+mutation: ; $(PYTHON) -m tests.mutation.run --n $(or $(N),100)
 fuzz: ; $(PYTHON) tests/fuzz/run.py --minutes $(or $(MINUTES),60)
 ci: ; .ci/run

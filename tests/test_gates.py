@@ -47,6 +47,10 @@ MIXED = {
     "influence that is not a number": (influence(lambda n: [math.nan] * n), "of some users is not finite"),
     "too few users": (influence(lambda n: [0.0] * (n - 1)), "expected 149 numbers"),
     "too many users": (influence(lambda n: [0.0] * (n + 1)), "expected 149 numbers"),
+    "letters of no code": (
+        lambda content: content["influence"][0].__setitem__(1, "!" + content["influence"][0][1]),
+        "cannot read",
+    ),
     "a bomb": (influence(lambda n: [0.0] * 10**7), "expected 149 numbers"),
     "users in another order": (
         lambda content: shuffled(content),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -136,6 +137,48 @@ def test_without_users_the_comparison_is_unpaired_and_wider(baseline):
     assert not unpaired.paired
     assert unpaired.std_error == pytest.approx(np.hypot(*errors))
     assert unpaired.std_error > 1.2 * paired.std_error
+
+
+def test_a_comparison_says_whether_the_same_users_are_compared(baseline):
+    new = StoredResult.of(evaluated(noisy(TRUTH, 1)))
+    (same,) = compare_results(new, StoredResult.read(baseline), **RECALL)
+    (other,) = compare_results(new, StoredResult.read(changed(baseline, without_users())), **RECALL)
+    assert str(same).endswith("margin 0, paired")
+    assert str(other).endswith("margin 0, unpaired")
+
+
+def test_an_undefined_estimate_is_named_as_its_own_result_names_it(baseline):
+    old = StoredResult.read(changed(baseline, without_users(std_error=float("nan"))))
+    new = evaluate(
+        {"newer": noisy(TRUTH, 2), "model": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"]
+    )
+    pair = {"models": {"newer": "model"}, **RECALL}
+    with pytest.raises(InputError, match=r"\('model', 'recall@5', 'aoa'\) of .*model.json is undefined"):
+        compare_results(StoredResult.of(new), old, **pair)
+    (found,) = compare_results(StoredResult.of(new), StoredResult.of(evaluated(TRUTH)), **pair)
+    assert found.new == new.frame["estimate"][0]
+    undefined = StoredResult.of(new)
+    broken = dataclasses.replace(undefined.entry(("newer", "recall@5", "aoa")), estimate=float("nan"))
+    undefined.entries["newer", "recall@5", "aoa"] = broken
+    with pytest.raises(InputError, match=r"\('newer', 'recall@5', 'aoa'\) of .*is undefined"):
+        compare_results(undefined, StoredResult.of(evaluated(TRUTH)), **pair)
+
+
+def test_errors_of_a_bootstrap_need_not_be_those_of_the_users(tmp_path):
+    found = evaluated(TRUTH, interval="percentile", n_resamples=20, rng=0)
+    write_baseline(found, tmp_path / "bootstrap.json")
+    stored = StoredResult.read(tmp_path / "bootstrap.json")
+    assert stored.entry(("model", "recall@5", "aoa")).std_error == found.frame["std_error"][0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_result_of_one_user_is_stored_and_has_no_standard_error(tmp_path):
+    one = Split.from_frames(None, pd.DataFrame({"user": [0], "item": [1]}), items=range(3))
+    found = evaluate({"model": np.array([[1.0, 3.0, 2.0]])}, one, metrics=["recall@1"], estimators=["aoa"])
+    write_baseline(found, tmp_path / "one.json")
+    entry = StoredResult.read(tmp_path / "one.json").entry(("model", "recall@1", "aoa"))
+    assert (entry.estimate, entry.n_users) == (1.0, 1)
+    assert np.isnan(entry.std_error)
 
 
 def test_margin_and_rule_decide_by_the_interval(baseline):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ipseval._checks import check_choice, check_real, check_type
-from ipseval.exposure_log import ExposureLog
 from ipseval.interactions import Duplicates, Interactions
 from ipseval.reading._columns import UNITS, Units
 from ipseval.reading._draft import ROLES, Draft

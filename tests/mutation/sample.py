@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosmic_ray.ast import get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
-
 # `x == None` and `x is None`, `n == 1` and `n is 1` are the same here. Decorators declare, and without those
 # that keep a result only time is lost. Two operators need names to insert.
 SAME = ("Is_Eq", "IsNot_NotEq", "Eq_Is", "NotEq_IsNot")
@@ -39,6 +35,8 @@ class Mutant:
 
 def operators() -> list[str]:
     """Return the operators that are applied."""
+    from cosmic_ray.plugins import operator_names  # here, as in what follows: the tests do without it
+
     return [name for name in operator_names() if applies(name.split("/")[1])]
 
 
@@ -59,6 +57,9 @@ def nodes(node: Any) -> Iterator[Any]:
 
 def places(code: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
     """Return what can be changed at each place: operators and their occurrence in the file."""
+    from cosmic_ray.ast import get_ast
+    from cosmic_ray.plugins import get_operator
+
     every = list(nodes(get_ast(code)))
     found: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
     for name in operators():
@@ -83,6 +84,9 @@ def meaning(code: str) -> str:
 
 def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
     """Return a mutant, or None where the change cannot be seen or is no Python."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
     code = path.read_text(encoding="utf-8")
     changed = mutate_code(code, get_operator(name)(), occurrence)
     try:

@@ -1,0 +1,102 @@
+"""The programs that measure the tests: floors of coverage, samples of mutants, examples for type checkers."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from tests import floors
+from tests.conftest import ROOT
+from tests.mutation.rooms import ROOMS
+from tests.mutation.run import SURVIVORS, Score, Trace, reasons
+from tests.mutation.sample import Mutant, applies, meaning, places, sample
+from tests.typing.__main__ import PAGES, expected, program
+
+CODE = """
+from __future__ import annotations
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    import os
+
+def f(x: int | None = 1) -> int | None:
+    return None if x is None else x + 1
+"""
+
+
+def test_a_floor_that_is_missed_is_named():
+    counts = {"num_statements": 100, "covered_lines": 95, "num_branches": 50, "covered_branches": 44}
+    found = floors.shares({"totals": counts})
+    assert found == {"lines": 0.95, "branches": 0.88}
+    assert floors.low(found) == ["branches"]
+    assert floors.low({"lines": 0.9499, "branches": 0.9}) == ["lines"]
+    assert floors.low({"lines": float("nan"), "branches": 1.0}) == ["lines"]
+
+
+def test_annotations_and_what_only_type_checkers_read_are_no_code():
+    same = CODE.replace("int | None", "int + None").replace("if TYPE", "if not TYPE")
+    assert meaning(same) == meaning(CODE)
+    assert meaning(CODE.replace("x + 1", "x - 1")) != meaning(CODE)
+    assert meaning(CODE.replace("= 1)", "= 2)")) != meaning(CODE)
+
+
+def test_operators_whose_mutants_are_the_same_program_are_left_out():
+    change = "ReplaceComparisonOperator_{}".format
+    assert all(applies(change(one)) for one in ("Lt_LtE", "Is_IsNot", "IsNot_Is", "Eq_NotEq"))
+    assert not any(applies(change(one)) for one in ("Is_Eq", "IsNot_NotEq", "Eq_Is", "Is_Lt"))
+
+
+def test_a_sample_of_mutants_follows_from_its_seed(tmp_path):
+    pytest.importorskip("cosmic_ray")
+    path = tmp_path / "code.py"
+    path.write_text(CODE, encoding="utf-8")
+    assert len(places(CODE)) >= 5
+    one, other = (sample(tmp_path, [path], 3, seed=0) for _ in range(2))
+    assert one == other
+    assert one[1] == len(places(CODE))
+    assert 0 < len(one[0]) <= 3
+    assert all(meaning(each.code) != meaning(CODE) and each.before != each.after for each in one[0])
+
+
+def test_the_score_is_the_share_found_with_wilsons_interval():
+    mutant = Mutant("a.py", 1, "x", "y", "")
+    score = Score(found=81, survived=[mutant] * 19, excused=[mutant] * 7)
+    assert score.share == 0.81
+    assert score.interval() == pytest.approx((0.7222, 0.8749), abs=5e-5)  # statsmodels, method="wilson"
+
+
+def test_tests_of_a_line_come_fast_ones_first_and_all_where_none_is_known():
+    trace = Trace({"a.py": {3: {"slow", "fast"}}}, {"slow": 20.0, "fast": 1.0, "other": 2.0})
+    assert trace.of("a.py", 3) == ["fast"]  # the other takes longer than a mutant may
+    assert trace.of("a.py", 4) == ["fast", "other"]
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_has_files_tests_and_a_control_that_stands_in_one_of_them(name):
+    room = ROOMS[name]
+    path, old, new = room.control
+    assert ROOT / path in room.paths(ROOT)
+    assert old in (ROOT / path).read_text(encoding="utf-8")
+    assert old != new
+    assert all((ROOT / one).exists() for one in room.tests)
+
+
+def test_every_survivor_has_a_reason_and_its_line_is_still_there():
+    found = reasons(SURVIVORS.read_text(encoding="utf-8"))
+    for name, why in found.items():
+        path, _, change = name.partition(": ")
+        before = change.split(" → ")[0]
+        assert before in (ROOT / path).read_text(encoding="utf-8"), name
+        assert len(why) > 15
+
+
+def test_the_examples_that_type_checkers_read_are_those_of_the_pages():
+    assert all("ipseval.evaluate(" in program(page) for page in PAGES)
+    wrong = (Path(ROOT) / "tests" / "typing" / "wrong.py").read_text(encoding="utf-8")
+    assert len(expected(wrong)) == 8
+
+
+def test_the_package_says_that_it_is_typed():
+    assert resources.files("ipseval").joinpath("py.typed").is_file()
+    assert resources.files("ipseval").joinpath("__init__.pyi").is_file()
