@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -18,6 +18,8 @@ from ipseval._types import AnyArray, IntArray
 from ipseval.estimators import Extent, MergedSums, Moments, Rewarded, Sample, UserSums, independent_sums
 from ipseval.inference._weights import AllWeights
 from ipseval.ranking import RankedPositives
+from ipseval.segments import Groups
+from ipseval.segments._sums import SegmentSums
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
 Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
@@ -45,6 +47,8 @@ class Reduction:
         Ids behind the codes of the sums; not used with moments.
     counted : tuple of Count
         What was read of lists, left out and kept, of each model; and positives that are no candidates.
+    segments : tuple of SegmentSums
+        The same sums in groups of users or items, one for each grouping.
     """
 
     models: tuple[str, ...]
@@ -57,6 +61,7 @@ class Reduction:
     candidates: str
     samples: dict[str, Sample] = field(default_factory=dict)
     counted: tuple[Count, ...] = ()
+    segments: tuple[SegmentSums, ...] = ()
 
     def __repr__(self) -> str:
         return f"Reduction({', '.join(self.models)}; {self.extent!r})"
@@ -109,13 +114,20 @@ class Reduction:
                 _counted(ranks),
             )
 
+    def by(self, groupings: Sequence[Groups], request: Request) -> Reduction:
+        """Return the reduction with its sums in groups too, while it has the positives."""
+        cells = {key: one for key, one in self.sums.items() if not isinstance(one, Moments)}
+        asked = request.metrics, request.estimators
+        made = (SegmentSums.of(one, self.samples, cells, *asked) for one in groupings)
+        return replace(self, segments=tuple(made))
+
     def as_part(self, *, per_user: bool) -> Reduction:
         """Return what a worker sends: moments, or the sums of each user; never the positives."""
         sums: dict[Cell, Sums] = {
             key: one if per_user or isinstance(one, Moments) else Moments.of(one)
             for key, one in self.sums.items()
         }
-        return replace(self, sums=sums, samples={})
+        return replace(self, sums=sums, samples={}, segments=tuple(one.alone() for one in self.segments))
 
     def merge(self, other: Reduction) -> Reduction:
         """Return the reduction of the users of both, who are different."""
@@ -138,6 +150,7 @@ class Reduction:
             np.concatenate([ids for ids in (self.user_ids, other.user_ids) if ids.size] or [self.user_ids]),
             self.candidates,
             counted=added(self.counted, other.counted),
+            segments=tuple(one.merge(two) for one, two in zip(self.segments, other.segments, strict=True)),
         )
 
     def ordered(self, user_ids: AnyArray) -> Reduction:

@@ -78,7 +78,7 @@ SAME_LEVEL = {
     "segments": {"inference"},
     "beyond": {"inference", "segments", "_requests"},
     "policies": {"inference", "_words", "_explained"},
-    "_reduction": {"_requests", "inference"},
+    "_reduction": {"_requests", "inference", "segments"},
     "_evaluation": {"correction"},
     "_rewarding": {"_requests"},
     "_results": {"_evaluation"},

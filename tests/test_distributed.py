@@ -10,18 +10,19 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ipseval
+from ipseval.distributed._groups import UserRows
+from ipseval.distributed._ids import popularity_of
 from ipseval.distributed._partition import reduce_partition
-from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models
+from ipseval.distributed._plan import finish, make_plan, split_models
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Moments, UserSums
 from ipseval.evaluation import evaluate
-from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
+from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from ipseval.splits import Split
-from tests.conftest import examples
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the median user has"),
@@ -64,6 +65,11 @@ def local(frames, models, *, users=None, items=None, **options):
         return evaluate(models, split, **options)
 
 
+def user_rows(frames) -> UserRows:
+    counts = frames["train"]["user"].value_counts()
+    return UserRows(counts.index.to_numpy(), counts.to_numpy(), frames["test"]["user"].unique())
+
+
 def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, **options):
     """Run what a cluster runs, in this process."""
     if items is None:
@@ -71,7 +77,7 @@ def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, 
     counts = frames["train"]["item"].value_counts()
     options = {"missing": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None, **options}
     popularity = popularity_of(items, counts.index.to_numpy(), counts.to_numpy())
-    plan = make_plan(items, popularity, users=users, **options)
+    plan = make_plan(items, popularity, users=users, count=lambda: user_rows(frames), **options)
     lists, factors = split_models(models, plan.users, len(items))
 
     def part(frame: pd.DataFrame, number: int) -> pd.DataFrame:
@@ -100,6 +106,9 @@ def assert_same(distributed, evaluation, *, words: bool = True) -> None:
         ]
         difference = evaluation[first] - evaluation[second]
         pd.testing.assert_frame_equal((distributed[first] - distributed[second]).frame, difference.frame)
+    assert list(distributed.segments) == list(evaluation.segments)
+    for name, segments in evaluation.segments.items():
+        assert_same_groups(distributed.segments[name], segments, words=words)
     for ours, theirs in zip(*pairs, strict=True):
         # Words on the effective sample size turn on a last bit where it ends in .5.
         worded = [] if words else ["remark", "flag"]
@@ -108,6 +117,26 @@ def assert_same(distributed, evaluation, *, words: bool = True) -> None:
         for column in ours.columns.difference(["pareto_k", "n_users_needed", "effect_size", "p_adjusted"]):
             if ours[column].dtype.kind == "f":
                 np.testing.assert_allclose(ours[column], theirs[column], rtol=1e-11, atol=1e-12)
+
+
+def assert_same_groups(ours, theirs, *, words: bool) -> None:
+    """Check every table of segments of two evaluations."""
+    assert (ours.name, ours.axis, ours.labels, ours.note) == (
+        theirs.name,
+        theirs.axis,
+        theirs.labels,
+        theirs.note,
+    )
+    tables = ["tests"]
+    tables += ["differences"] if len(theirs.models) > 1 else []
+    tables += ["gaps"] if len(theirs.labels) > 1 else []
+    frames = [(ours.frame, theirs.frame), *((getattr(ours, one)(), getattr(theirs, one)()) for one in tables)]
+    # Skewness is a quotient of powers, which amplify the last bits of two users who are nearly alike. So the
+    # bounds that it widens are compared in worlds of more than a dozen users only.
+    unstable = [] if words else ["note", "ci_low", "ci_high"]
+    for one, other in frames:
+        one, other = (each.drop(columns=unstable, errors="ignore") for each in (one, other))
+        pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 7, 50])
@@ -166,6 +195,8 @@ def test_per_user_values_are_kept_when_asked_for_only():
     ):
         with pytest.raises(InputError, match="only moments of the users were kept"):
             ask()
+    with pytest.raises(InputError, match="Pass by= to evaluate_dask or evaluate_spark"):
+        merged.by("popularity")
     for ask in (merged.sensitivity, merged.bounds, merged.tipping_factors, merged.to_json):
         with pytest.raises(InputError, match="the ranked positives, which stayed on the cluster"):
             ask()
@@ -294,74 +325,6 @@ def test_ips_averages_over_users_without_a_row_in_any_frame():
     assert ours.frame["estimate"].item() == pytest.approx((2 / np.log2(3) + 2) / 4)
     assert ours.frame["n_users"].item() == 4
     assert_same(ours, local({"train": train, "test": test}, {"m": factors}, **options))
-
-
-WHOLE = ("auc", "atop", "rr", "ndcg", "ap", "dcg")
-LISTED = ("recall@3", "precision@2", "ndcg@4", "ap@3", "hit@1", "rr@4", "dcg@2", "mean_dcg@4", "rbp(0.5)@3")
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["zero", "drop"]), st.booleans(), st.booleans())
-def test_any_partition_of_any_population_gives_the_local_table(seed, missing, of_factors, per_user):
-    rng = np.random.default_rng(seed)
-    n_users, n_items = int(rng.integers(4, 14)), int(rng.integers(6, 12))
-    kind = rng.choice(3, size=(n_users, n_items), p=[0.5, 0.2, 0.3])
-    kind[rng.random(n_users) < 0.4] = 0  # users without a row in train or test
-    kind[0, :2] = 1, 2
-    users, items = np.arange(n_users) * 3 + 1, np.arange(n_items) + 50
-    frames = {
-        name: pd.DataFrame({"user": users[rows], "item": items[columns]})
-        for name, (rows, columns) in (("train", np.nonzero(kind == 1)), ("test", np.nonzero(kind == 2)))
-    }
-    values = rng.uniform(0.1, 1, n_items)
-    values[rng.random(n_items) < 0.3] = np.nan  # positives without a propensity leave as pairs
-    values[np.nonzero(kind[0] == 2)[0][0]] = 0.2  # at least one stays
-    known = Propensity(values, True, "known", n_items)
-    options = {
-        "users": users,
-        "items": items,
-        "propensity": known.clip(floor=0.3) if rng.random() < 0.5 else known,
-        "metrics": (*LISTED, *WHOLE) if of_factors else LISTED,
-        "estimators": (*ESTIMATORS, "ips"),
-        "n_relevant": n_items,
-        "missing": missing,
-        "ties": str(rng.choice(["default", "mean", "expected"])) if of_factors else "default",
-        "on_low_ess": "ignore",
-    }
-    if of_factors:
-        factors = (
-            rng.integers(0, 3, (n_users, 2)).astype(float),
-            rng.integers(0, 3, (n_items, 2)).astype(float),
-        )
-        models = {"one": tuple(factors), "two": (*factors, rng.normal(size=n_items))}
-    else:
-        models = {name: lists_of(rng, kind, users, items) for name in ("one", "two")}
-    expected = outcome(local, frames, models, **options)
-    ours = outcome(in_partitions, frames, models, int(rng.integers(1, 5)), per_user=per_user, **options)
-    if isinstance(expected, str):
-        assert isinstance(ours, str), expected
-        return
-    assert_same(ours, expected, words=False)
-
-
-def lists_of(rng, kind, users, items) -> pd.DataFrame:
-    """Return lists of up to 5 items outside training; some users have none."""
-    rows = []
-    for place, user in enumerate(users):
-        free = rng.permutation(items[kind[place] != 1])[: rng.integers(1, 6)]
-        if rng.random() < 0.8 or place == 0:
-            rows += [(user, item, number + 1) for number, item in enumerate(free)]
-    return pd.DataFrame(rows, columns=["user", "item", "rank"])
-
-
-def outcome(run, *given, **options):
-    """Return an evaluation, or the text of its refusal."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return run(*given, **options)
-    except InputError as error:
-        return str(error)
 
 
 def test_missing_lists_are_settled_over_all_partitions():

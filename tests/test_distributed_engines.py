@@ -20,7 +20,16 @@ from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.splits import Split
-from tests.test_distributed import METRICS, SCALED, UP_TO_A_FACTOR, as_arrays, assert_same, example, local
+from tests.test_distributed import (
+    METRICS,
+    SCALED,
+    UP_TO_A_FACTOR,
+    as_arrays,
+    assert_same,
+    example,
+    local,
+)
+from tests.test_distributed_groups import groups_of
 
 OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "snips", "snips-global"), "propensity": UP_TO_A_FACTOR}
 
@@ -81,6 +90,25 @@ def test_dask_gives_the_numbers_of_the_local_path(frames, expected, cluster):
     models = {"first": given["first"], "second": given["second"]}
     ours = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
     assert_same(ours, expected)
+
+
+@pytest.fixture(scope="module")
+def grouped(frames):
+    """Options with groups of users and items, and the local result."""
+    users = np.unique(np.concatenate([frames["train"]["user"], frames["test"]["user"]]))
+    items = np.unique(np.concatenate([frames["train"]["item"], frames["test"]["item"]]))
+    options = {**OPTIONS, "by": ["popularity", *groups_of(users, items, np.random.default_rng(0))[1:]]}
+    return options, local(frames, {"first": frames["first"], "second": frames["second"]}, **options)
+
+
+@needs_dask
+def test_dask_gives_the_groups_of_the_local_path(frames, grouped, cluster):
+    options, whole = grouped
+    given = dask_frames(frames)
+    models = {"first": given["first"], "second": given["second"]}
+    ours = evaluate_dask(models, given["train"], given["test"], **options)
+    assert list(ours.segments) == ["popularity", "activity", "cold-users", "device", "kind"]
+    assert_same(ours, whole)
 
 
 @needs_dask
@@ -229,6 +257,14 @@ def test_spark_gives_the_numbers_of_the_local_path(frames, expected, spark):
 
 
 @needs_spark
+def test_spark_gives_the_groups_of_the_local_path(frames, grouped, spark):
+    options, whole = grouped
+    given = spark_frames(frames, spark)
+    models = {"first": given["first"], "second": given["second"]}
+    assert_same(evaluate_spark(models, given["train"], given["test"], **options), whole)
+
+
+@needs_spark
 def test_spark_counts_users_without_a_row_in_ips(frames, spark):
     models, options, whole = population(frames)
     given = spark_frames(frames, spark)
@@ -242,7 +278,7 @@ def test_spark_counts_users_without_a_row_in_ips(frames, spark):
 def test_an_error_in_a_spark_partition_is_ours(frames, spark):
     given = spark_frames(frames, spark)
     doubled = given["first"].union(given["first"])
-    with pytest.raises(InputError, match=r"first \(top-K lists\): .* rows repeat an earlier user–item pair"):
+    with pytest.raises(InputError, match=r"(?s)first \(top-K lists\) .*entries repeat an item of their list"):
         evaluate_spark({"first": doubled}, given["train"], given["test"], **OPTIONS)
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from ipseval._reduction import Reduction, merge_two
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
 from ipseval._types import Missing, TieChoice
+from ipseval.distributed._groups import UserRows
+from ipseval.distributed._ids import popularity_of, universe
 from ipseval.distributed._partition import Seen, reduce_partition
-from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
+from ipseval.distributed._plan import finish, make_plan, split_models
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
@@ -38,6 +40,7 @@ def evaluate_dask(
     n_partitions: int | None = None,
     per_user: bool = False,
     seen: Seen = "exclude",
+    by: Any | None = None,
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Dask.
 
@@ -68,6 +71,9 @@ def evaluate_dask(
     seen : {"exclude", "include"}
         "include": training items compete, test pairs may be training pairs, and rows may repeat a pair: those
         of `train` all count in n*, those of `test` are one positive.
+    by : label, frame, Series, groups, or several of them, optional
+        Groups of users or items, as in `evaluate`; frames of attributes are local ones. Groups of users take
+        a number per user to the caller and to every worker, groups of items alone do not.
 
     Raises
     ------
@@ -92,6 +98,8 @@ def evaluate_dask(
         confidence_level=confidence_level,
         n_relevant=n_relevant,
         on_low_ess=on_low_ess,
+        by=by,
+        count=lambda: _user_rows(train, test),
     )
     lists, factors = split_models(models, plan.users, len(ids))
     frames = {"train": train[["user", "item"]], "test": test[["user", "item"]], **_named(lists)}
@@ -116,6 +124,12 @@ def _distinct_items(train: Any, test: Any) -> Any:
 
     both: Any = dd.concat  # untyped
     return both([train["item"], test["item"]]).unique().compute()
+
+
+def _user_rows(train: Any, test: Any) -> UserRows:
+    counts = train.groupby("user").size().compute()
+    tested = test["user"].unique().compute()
+    return UserRows(counts.index.to_numpy(), counts.to_numpy(), np.asarray(tested))
 
 
 def _partitions(frames: dict[str, Any], partitioned: bool, n_partitions: int) -> dict[str, list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from ipseval._counts import RESULT, Count, some
 from ipseval._reduction import Reduction
 from ipseval._requests import Request
 from ipseval._types import AnyArray, FloatArray
+from ipseval.distributed._groups import Grouped
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives, rank_positives
@@ -53,6 +54,8 @@ class Plan:
         Keep the sums of each user.
     seen : {"exclude", "include"}
         As in `Split`; "include": rows may repeat a pair.
+    grouped : Grouped
+        Groups of users and items in which everything is estimated too.
     """
 
     request: Request
@@ -60,6 +63,7 @@ class Plan:
     users: AnyArray | None = None
     per_user: bool = False
     seen: Seen = "exclude"
+    grouped: Grouped = field(default_factory=Grouped)
 
 
 def reduce_partition(
@@ -94,19 +98,21 @@ def reduce_users(
         )
     logs = _log(train, users, plan), _log(test, users, plan).distinct
     ranks = {name: _rank(model, *logs, plan.seen, rows, name) for name, model in models.items()}
-    part = Reduction.of(ranks, plan.request).as_part(per_user=plan.per_user)
+    whole = Reduction.of(ranks, plan.request).by(plan.grouped.among(users), plan.request)
+    part = whole.as_part(per_user=plan.per_user)
     merged = some(Count(MERGED, len(test) - len(logs[1]), len(test), RESULT))
     return replace(part, counted=part.counted + merged)
 
 
 def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
-    """Return the users without a row in any frame; without `per_user` others of that number stand for them.
+    """Return the users without a row in any frame.
 
-    They differ in nothing that is computed.
+    Where nothing is kept or grouped by user, others of that number stand for them: they differ in nothing
+    that is computed.
     """
     if plan.users is None:
         return np.zeros(0, dtype=np.int64)
-    if plan.per_user:
+    if plan.per_user or plan.grouped.reads_users:
         return plan.users[pd.Index(seen).get_indexer(pd.Index(plan.users)) < 0]
     return plan.users[n_seen:]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from ipseval._reduction import Reduction, merge_all
 from ipseval._requests import Request, check_models, fitted_propensity, requested_estimators
 from ipseval._results import finished
 from ipseval._types import AnyArray, IntArray
+from ipseval.distributed._groups import Grouped, UserRows
 from ipseval.distributed._partition import Factors, Plan, Seen, absent_users, reduce_users
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+from ipseval.segments._evaluated import segments_of
 
 
 def make_plan(
@@ -32,11 +35,13 @@ def make_plan(
     estimators: Iterable[str | Estimator] | None = None,
     per_user: bool = False,
     seen: Seen = "exclude",
+    by: Any = None,
+    count: Callable[[], UserRows],
     **options: Any,
 ) -> Plan:
     """Return the plan, with the propensity fitted to the counts of all training interactions.
 
-    `options` are those of `Request`.
+    `count` counts the rows of users, if `by` groups them; `options` are those of `Request`.
     """
     n_relevant: Any = options["n_relevant"]
     if np.ndim(n_relevant):
@@ -54,7 +59,9 @@ def make_plan(
         )
     ids = None if users is None else to_id_array(users, "users")
     check_choice("seen", seen, ("exclude", "include"))
-    return Plan(Request.of(metrics, chosen, fitted, **options), items, ids, per_user, seen)
+    request = Request.of(metrics, chosen, fitted, **options)
+    grouped = Grouped.of(by, items, popularity, ids, count)
+    return Plan(request, items, ids, per_user, seen, grouped)
 
 
 def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:
@@ -71,7 +78,9 @@ def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan)
     if plan.per_user:
         ids = np.sort(merged.user_ids) if ids is None else ids
         merged = merged.ordered(ids)
-    return finished(merged, plan.request, np.zeros(0, dtype=np.int64) if ids is None else ids)
+    evaluation = finished(merged, plan.request, np.zeros(0, dtype=np.int64) if ids is None else ids)
+    segments = {one.groups.name: segments_of(evaluation, one) for one in merged.segments}
+    return replace(evaluation, segments=segments)
 
 
 def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:
@@ -89,22 +98,6 @@ def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:
     if found is not None and found.item is None:
         raise PropensityError("a propensity per user-item pair is not supported here; use one per item.")
     return found
-
-
-def universe(ids: Any) -> AnyArray:
-    """Return distinct ids, sorted, as `Split.from_frames` orders them."""
-    array = np.asarray(ids)
-    return np.sort(array.astype(object) if array.dtype.kind in "US" else array)
-
-
-def popularity_of(items: AnyArray, counted: AnyArray, counts: AnyArray) -> IntArray:
-    """Return the counts in the order of `items`, 0 for an item that was not counted."""
-    place = pd.Index(items).get_indexer(pd.Index(counted))
-    if (place < 0).any():
-        raise InputError(f"{int((place < 0).sum())} items of the training data are not in the given items.")
-    popularity = np.zeros(len(items), dtype=np.int64)
-    popularity[place] = counts
-    return popularity
 
 
 def split_models(models: Any, users: Any | None, n_items: int) -> tuple[dict[str, Any], dict[str, Factors]]:

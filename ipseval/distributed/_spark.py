@@ -11,9 +11,11 @@ import pandas as pd
 
 from ipseval._reduction import Reduction
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
-from ipseval._types import Missing, TieChoice
+from ipseval._types import AnyArray, IntArray, Missing, TieChoice
+from ipseval.distributed._groups import UserRows
+from ipseval.distributed._ids import popularity_of, universe
 from ipseval.distributed._partition import Plan, Seen, reduce_partition
-from ipseval.distributed._plan import finish, make_plan, popularity_of, split_models, universe
+from ipseval.distributed._plan import finish, make_plan, split_models
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
@@ -40,6 +42,7 @@ def evaluate_spark(
     n_partitions: int | None = None,
     per_user: bool = False,
     seen: Seen = "exclude",
+    by: Any | None = None,
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Spark.
 
@@ -56,14 +59,11 @@ def evaluate_spark(
         of a Python worker.
     """
     from pyspark import cloudpickle
-    from pyspark.sql import functions
 
-    both = train.select("item").union(test.select("item")).distinct()
-    ids = universe(both.toPandas()["item"].to_numpy()) if items is None else np.asarray(items)
-    counts = train.groupBy("item").agg(functions.count("*").alias("n")).toPandas()
+    ids, popularity = _catalogue(train, test, items)
     plan = make_plan(
         ids,
-        popularity_of(ids, counts["item"].to_numpy(), counts["n"].to_numpy()),
+        popularity,
         users=users,
         propensity=propensity,
         metrics=metrics,
@@ -75,6 +75,8 @@ def evaluate_spark(
         confidence_level=confidence_level,
         n_relevant=n_relevant,
         on_low_ess=on_low_ess,
+        by=by,
+        count=lambda: _user_rows(train, test),
     )
     lists, factors = split_models(models, plan.users, len(ids))
     session = train.sparkSession
@@ -96,6 +98,26 @@ def evaluate_spark(
     finally:
         shared.unpersist()
     return finish(_parts(answers), {**lists, **factors}, plan)
+
+
+def _catalogue(train: Any, test: Any, items: Any | None) -> tuple[AnyArray, IntArray]:
+    """Return the ids of all items, and the training rows of each."""
+    both = train.select("item").union(test.select("item")).distinct()
+    ids = universe(both.toPandas()["item"].to_numpy()) if items is None else np.asarray(items)
+    return ids, popularity_of(ids, *_rows_by(train, "item"))
+
+
+def _user_rows(train: Any, test: Any) -> UserRows:
+    tested = test.select("user").distinct().toPandas()
+    return UserRows(*_rows_by(train, "user"), tested["user"].to_numpy())
+
+
+def _rows_by(frame: Any, column: str) -> tuple[AnyArray, IntArray]:
+    """Return the ids in a column, and how many rows each has."""
+    from pyspark.sql import functions
+
+    counts = frame.groupBy(column).agg(functions.count("*").alias("n")).toPandas()
+    return counts[column].to_numpy(), counts["n"].to_numpy()
 
 
 def _kind(frame: Any) -> str:

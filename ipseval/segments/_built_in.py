@@ -51,6 +51,21 @@ def resolve(
     return tuple(made)
 
 
+def of_items_alone(by: Any) -> bool:
+    """Return whether `by` names groups of items only, which can be made without knowing the users."""
+    if isinstance(by, str):
+        known = BUILT_IN.get(by.partition(":")[0].strip().lower())
+        return known is not None and known[0] == "item"
+    if isinstance(by, (Groups, Grouping)):
+        return by.axis == "item"
+    if isinstance(by, pd.Series):
+        return by.index.name == "item"
+    if columns_named(by):
+        return "user" not in columns_named(by)
+    several = by.values() if isinstance(by, Mapping) else by if isinstance(by, (list, tuple)) else [None]
+    return all(of_items_alone(one) for one in several)
+
+
 def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> list[Groups]:
     if isinstance(by, str):
         return [_built_in(by, counts)]
@@ -131,18 +146,18 @@ def _cold_items(counts: TrainingCounts, below: int) -> Groups:
     return cold_groups(counts.popularity, below, "item", "cold-items")
 
 
-# Label -> the rule, and the number that a label without one stands for.
-BUILT_IN: dict[str, tuple[Rule, int]] = {
-    "popularity": (_popularity, 10),
-    "activity": (_activity, 4),
-    "cold-users": (_cold_users, 1),
-    "cold-items": (_cold_items, 1),
+# Label -> what is grouped, the rule, and the number that a label without one stands for.
+BUILT_IN: dict[str, tuple[Axis, Rule, int]] = {
+    "popularity": ("item", _popularity, 10),
+    "activity": ("user", _activity, 4),
+    "cold-users": ("user", _cold_users, 1),
+    "cold-items": ("item", _cold_items, 1),
 }
 
 
 def _built_in(label: str, counts: TrainingCounts | None) -> Groups:
     name, _, number = label.partition(":")
-    rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
+    _, rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
     if number and not (number.isascii() and number.strip().isdigit()):
         raise InputError(f"grouping {label!r}: what follows the colon must be a whole number >= 1.")
     if counts is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ipseval._checks import check_choice, chosen
-from ipseval._types import AnyArray, RngLike
+from ipseval._types import RngLike
 from ipseval.errors import InputError
 from ipseval.estimators import (
     Estimate,
@@ -18,7 +18,6 @@ from ipseval.estimators import (
     resolve_estimator,
 )
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity
 from ipseval.report import Heading, Notes, Tables
 from ipseval.segments._build import build_segments
 from ipseval.segments._built_in import resolve
@@ -34,14 +33,18 @@ Key = tuple[str, str, str]
 class Evaluated(Protocol):
     """What segments read of an evaluation."""
 
-    estimates: dict[Key, Estimate]
-    samples: dict[str, Sample]
-    user_ids: AnyArray
-    confidence_level: float
-    propensity: Propensity | None
-    provenance: dict[str, Any]
-    definitions: tuple[Sequence[Metric], Sequence[Estimator]]
-    training: TrainingCounts | None
+    @property
+    def estimates(self) -> dict[Key, Estimate]: ...  # an attribute
+    @property
+    def samples(self) -> dict[str, Sample]: ...
+    @property
+    def confidence_level(self) -> float: ...
+    @property
+    def provenance(self) -> dict[str, Any]: ...
+    @property
+    def definitions(self) -> tuple[Sequence[Metric], Sequence[Estimator]]: ...
+    @property
+    def training(self) -> TrainingCounts | None: ...
 
 
 def segment(
@@ -66,8 +69,8 @@ def samples_of(evaluation: Evaluated) -> dict[str, Sample]:
     """Return the ranked positives of each recommender, or raise `InputError` where they are elsewhere."""
     if not evaluation.samples:
         raise InputError(
-            "groups need the ranked positives, which stayed on the cluster. Rank them here, with "
-            "ipseval.evaluate or evaluate_ranks."
+            "groups need the ranked positives, which stayed on the cluster. Pass by= to evaluate_dask or "
+            "evaluate_spark, or rank them here, with ipseval.evaluate."
         )
     return evaluation.samples
 
@@ -85,10 +88,19 @@ def _segments(evaluation: Evaluated, groups: Groups, simultaneous: Simultaneous,
         for metric in metrics
         for one in estimators
     }
+    made = SegmentSums.of(groups, samples, sums, metrics, estimators)
+    return segments_of(evaluation, made, simultaneous, rng)
+
+
+def segments_of(
+    evaluation: Evaluated, sums: SegmentSums, simultaneous: Simultaneous = "max-t", rng: RngLike = 0
+) -> Segments:
+    """Return the segments of an evaluation from the sums of its groups."""
+    estimates = evaluation.estimates
     return build_segments(
-        SegmentSums.of(groups, samples, sums, metrics, estimators),
-        list(samples),
-        metrics,
+        sums,
+        list(dict.fromkeys(model for model, *_ in estimates)),
+        evaluation.definitions[0],
         {key: one.sums.value() for key, one in estimates.items()},
         on_low_ess=evaluation.provenance.get("on_low_ess", "warn"),
         confidence_level=evaluation.confidence_level,

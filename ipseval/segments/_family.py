@@ -9,10 +9,14 @@ from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from ipseval._checks import as_generator
 from ipseval._types import FloatArray, RngLike
+from ipseval.estimators._sums import ROUNDING
 
 Simultaneous = Literal["max-t", "bonferroni"] | None
 SIMULTANEOUS = ("max-t", "bonferroni")
 DRAWS = 20_000
+ALIKE = 1e-13  # of two variances: what rounding leaves of a difference that does not vary
+UNCORRELATED = 1e-12
+SINGULAR = 1e-9  # eigenvalues of a correlation matrix up to here are 0
 
 
 def family_level(
@@ -41,13 +45,13 @@ def family_level(
         return level
     if method == "bonferroni":
         return level / known.size
-    inside = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
-    off = inside - np.diag(np.diag(inside))
-    if not off.any():
+    inside = _correlation(covariance[np.ix_(known, known)])
+    if _independent(inside):
         return float(-np.expm1(np.log1p(-level) / known.size))
     values, vectors = np.linalg.eigh(inside)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = as_generator(rng).standard_normal((n_draws, known.size)) @ root.T
+    # The symmetric root: signs and orders of eigenvectors, which differ between processors, change nothing.
+    root = vectors * np.sqrt(np.where(values > SINGULAR, values, 0.0)) @ vectors.T
+    draws = as_generator(rng).standard_normal((n_draws, known.size)) @ root
     largest = float(np.quantile(np.abs(draws).max(axis=1), 1 - level))
     return float(np.clip(2 * ndtr(-largest), level / known.size, level))
 
@@ -93,6 +97,8 @@ def tails_of(powers: FloatArray, total: FloatArray, ratio: FloatArray, n: FloatA
     p, r = np.moveaxis(powers, -1, 0), ratio
     with np.errstate(invalid="ignore", divide="ignore"):
         second = p[0] - 2 * r * p[1] + r**2 * p[2]
+        # Users who are all alike: what rounding leaves of terms that cancel has no shape.
+        second = np.where(second > ROUNDING * n * (p[0] + r**2 * p[2]), second, np.nan)
         third = p[3] - 3 * r * p[4] + 3 * r**2 * p[5] - r**3 * p[6]
         fourth = p[7] - 4 * r * p[8] + 6 * r**2 * p[9] - 4 * r**3 * p[10] + r**4 * p[11]
         even = p[2] / total**2
@@ -121,6 +127,36 @@ def satterthwaite(one: FloatArray, two: FloatArray, df_one: FloatArray, df_two: 
     return np.asarray(found)
 
 
+def gap_of(one: FloatArray, two: FloatArray) -> FloatArray:
+    """Return differences of values; 0 where they are those of rounding."""
+    gap = one - two
+    return np.where(np.abs(gap) <= ROUNDING * (np.abs(one) + np.abs(two)), 0.0, gap)
+
+
+def gap_error(one: float, two: float, both: float) -> float:
+    """Return the standard error of a difference from variances and covariance; 0 where they cancel."""
+    variance = one + two - 2 * both
+    return float(np.sqrt(variance)) if variance > ALIKE * (one + two) else 0.0
+
+
+def _correlation(covariance: FloatArray) -> FloatArray:
+    error = np.sqrt(np.diag(covariance))
+    return np.asarray(covariance / np.outer(error, error))
+
+
+def _independent(correlation: FloatArray) -> bool:
+    """Return whether all are uncorrelated, up to rounding."""
+    return float(np.abs(correlation - np.diag(np.diag(correlation))).max()) < UNCORRELATED
+
+
+def _is_regular(inner: FloatArray, sigma: FloatArray) -> bool:
+    """Return whether contrasts of values with covariance `sigma` vary, and none follows from the others."""
+    variance = np.diag(sigma)
+    if (np.diag(inner) <= ALIKE * (variance[1:] + variance[0])).any():
+        return False
+    return float(np.linalg.eigvalsh(_correlation(inner))[0]) > SINGULAR
+
+
 def equality_test(
     value: FloatArray, covariance: FloatArray, effective: FloatArray
 ) -> tuple[float, float, float, float]:
@@ -140,7 +176,7 @@ def equality_test(
     if m < 2:
         return nothing
     theta, sigma, n = value[known], covariance[np.ix_(known, known)], effective[known]
-    if not (sigma - np.diag(np.diag(sigma))).any():
+    if _independent(_correlation(sigma)):
         weight = 1 / variance[known]
         total = weight.sum()
         centre = (weight * theta).sum() / total
@@ -152,7 +188,7 @@ def equality_test(
         contrast = np.column_stack([-np.ones(m - 1), np.eye(m - 1)])
         gap, inner = contrast @ theta, contrast @ sigma @ contrast.T
         users = float(n.min())
-        if users <= m or np.linalg.matrix_rank(inner) < m - 1:
+        if users - m < SINGULAR or not _is_regular(inner, sigma):
             return nothing
         square = float(gap @ np.linalg.solve(inner, gap))
         first, second = float(m - 1), users - m + 1

@@ -174,6 +174,9 @@ def groupings_of(frame: Any) -> list[Grouping]:
             "a frame of groups has one column of ids, 'user' or 'item', and at least one more; got "
             f"{examples(names, 12)}."
         )
+    for fetch in ("compute", "toPandas"):
+        if hasattr(frame, fetch):
+            raise InputError(f"a frame of groups must be in memory here; pass frame.{fetch}().")
     axis = axes[0]
     ids = to_id_array(columns_of(frame, [axis])[axis], f"column {axis!r} of the groups")
     made = []

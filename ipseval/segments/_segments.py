@@ -20,9 +20,12 @@ from ipseval.inference import Correction
 from ipseval.inference._comparisons import CORRECTIONS, adjust
 from ipseval.report import Reported, Tables, csv_text, deliver
 from ipseval.segments._family import (
+    ALIKE,
     Simultaneous,
     equality_test,
     family_level,
+    gap_error,
+    gap_of,
     reach,
     satterthwaite,
     t_test,
@@ -98,9 +101,9 @@ class SegmentCell:
         covariance = joint[a, a] + joint[b, b] - joint[a, b] - joint[b, a]
         # Equal recommenders: what rounding leaves of variances that cancel is none.
         own = np.diag(joint[a, a]) + np.diag(joint[b, b])
-        nothing = np.diag(covariance) <= 1e-14 * own
+        nothing = np.diag(covariance) <= ALIKE * own
         hidden = self.suppressed[one] | self.suppressed[other]
-        gap = np.where(hidden, np.nan, self.value[one] - self.value[other])
+        gap = np.where(hidden, np.nan, gap_of(self.value[one], self.value[other]))
         return gap, _blanked(covariance, hidden | nothing)
 
 
@@ -253,9 +256,9 @@ class Segments(Reported):
                 value, covariance = cell.shown(number), cell.within(number)
                 for a, b in self._group_pairs(reference):
                     one, two = covariance[a, a], covariance[b, b]
-                    error = float(np.sqrt(max(one + two - 2 * covariance[a, b], 0.0))) if one and two else 0.0
+                    error = gap_error(one, two, covariance[a, b]) if one and two else 0.0
                     freedom = satterthwaite(one, two, *(cell.effective[number, [a, b]] - 1))
-                    gap = value[a] - value[b]
+                    gap = float(gap_of(value[a], value[b]))
                     half = float(reach(np.array(error), freedom + 1, 1 - self.confidence_level))
                     notes = [_said(cell, one, bool(cell.suppressed[number, one]), False) for one in (a, b)]
                     rows.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -110,6 +110,10 @@ class SegmentSums:
         n_positives = np.bincount(code, minlength=len(groups.labels))
         return cls(groups, cells, weights, n_positives, groups.sizes)
 
+    def alone(self) -> SegmentSums:
+        """Return the sums without the codes of users or items, which nothing reads any more."""
+        return replace(self, groups=replace(self.groups, codes=self.groups.codes[:0]))
+
     def merge(self, other: SegmentSums) -> SegmentSums:
         """Return the sums over the users of both."""
         by_user = self.groups.axis == "user"
@@ -210,8 +214,8 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
                 columns[number, :, place] = summed.reshape(n_groups, size)
         columns[:, :, 2] = 1.0 if volume is None else volume[start : start + size]
         n_users += (columns[0, :, 1] > 0).sum(axis=1)
-        powers += power_sums(*columns[:, :, :2].reshape(-1, 2, size).swapaxes(0, 1))
-        one = Moments.of_columns(columns.reshape(-1, size))
+        one, more = _reduced(columns)
+        powers += more
         merged = one if merged is None else merged.merge(one)
     assert merged is not None
     left_out = np.unique(ranked.user[undefined] * np.int64(n_groups) + groups.codes[ranked.item[undefined]])
@@ -238,9 +242,15 @@ def _restricted_items(
             assert sums.volume is None  # sums over positives have parts
             n_users[group], n_undefined[group] = sums.n_users, sums.n_undefined
     note = NO_FORM if estimator is None else RESTRICTED
-    moments = Moments.of_columns(columns.reshape(-1, ranked.users.size))
-    powers = power_sums(*columns[:, :, :2].reshape(-1, 2, ranked.users.size).swapaxes(0, 1))
+    moments, powers = _reduced(columns)
     return CellSums((moments,), n_users, n_undefined, powers, False, note)
+
+
+def _reduced(columns: FloatArray) -> tuple[Moments, FloatArray]:
+    """Return the moments and power sums of N, D and V of each model and group, (m, g, 3, n_users)."""
+    n_models, n_groups, _, size = columns.shape
+    pairs = columns[:, :, :2].reshape(n_models * n_groups, 2, size).swapaxes(0, 1)
+    return Moments.of_columns(columns.reshape(n_models * n_groups * WIDTH, size)), power_sums(*pairs)
 
 
 def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -108,6 +108,14 @@ WRONG = {
 }
 
 
+def test_frames_that_are_elsewhere_must_be_fetched_first():
+    class OfDask(pd.DataFrame):
+        compute = None
+
+    with pytest.raises(ipseval.InputError, match=r"must be in memory here; pass frame.compute\(\)"):
+        groups(OfDask({"user": ["ann"], "device": ["a"]}))
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_used_is_refused_with_what_came(case):
     by, text = WRONG[case]
