@@ -9,7 +9,7 @@ import pytest
 
 from tests import floors
 from tests.conftest import ROOT
-from tests.mutation.rooms import ROOMS
+from tests.mutation.rooms import ROOMS, Room
 from tests.mutation.run import SURVIVORS, Score, Trace, reasons
 from tests.mutation.sample import Mutant, applies, meaning, places, sample
 from tests.typing.__main__ import PAGES, expected, program
@@ -66,10 +66,14 @@ def test_the_score_is_the_share_found_with_wilsons_interval():
     assert score.interval() == pytest.approx((0.7222, 0.8749), abs=5e-5)  # statsmodels, method="wilson"
 
 
-def test_tests_of_a_line_come_fast_ones_first_and_all_where_none_is_known():
-    trace = Trace({"a.py": {3: {"slow", "fast"}}}, {"slow": 20.0, "fast": 1.0, "other": 2.0})
-    assert trace.of("a.py", 3) == ["fast"]  # the other takes longer than a mutant may
-    assert trace.of("a.py", 4) == ["fast", "other"]
+def test_tests_of_a_line_are_those_of_the_room_first_and_fast_ones_first():
+    seconds = {"room.py::b": 2.0, "room.py::a": 1.0, "far.py::c": 0.1, "far.py::d": 50.0, "a.py::a.f": 0.0}
+    trace = Trace({"a.py": {3: set(seconds) - {"a.py::a.f"}, 4: set(), 5: {"far.py::c"}}}, seconds)
+    room = Room("*.py", ("room.py",), ("", "", ""))
+    assert trace.of("a.py", 3, room) == ["a.py::a.f", "room.py::a", "room.py::b", "far.py::c"]
+    assert trace.of("a.py", 4, room) == trace.of("a.py", 3, room)  # no test is known to run it
+    assert trace.of("a.py", 5, room) == ["a.py::a.f", "far.py::c"]
+    assert Trace.read(trace.text()) == trace
 
 
 @pytest.mark.parametrize("name", ROOMS)

@@ -96,6 +96,8 @@ def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
         return None
     old, new = code.splitlines(), changed.splitlines()
     line = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), len(new) - 1)
+    if new[line].lstrip().startswith("@"):  # frozen=, eq=, slots=: declarations as well
+        return None
     return Mutant(str(path.relative_to(root)), line + 1, old[line].strip(), new[line].strip(), changed)
 
 
