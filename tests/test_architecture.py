@@ -148,6 +148,7 @@ THIRD_PARTY = {
     "protocols._traits": {"scipy", "statsmodels"},
     "distributed": {"pandas", "scipy"},
     "distributed._dask": {"dask"},
+    "distributed._duckdb": {"duckdb"},
     "distributed._spark": {"pyspark"},
     "pytest_plugin": {"pytest"},
     "demo": {"pandas", "matplotlib"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +16,11 @@ from ipseval._reduction import Reduction
 from ipseval._requests import Request
 from ipseval._types import AnyArray, FloatArray
 from ipseval.distributed._groups import Grouped
+from ipseval.distributed._sorted import Catalogue, Rows, as_rows, distinct, rank_sorted
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 
 Seen = Literal["exclude", "include"]
@@ -65,6 +68,11 @@ class Plan:
     seen: Seen = "exclude"
     grouped: Grouped = field(default_factory=Grouped)
 
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The code of each item, made once in a worker."""
+        return Catalogue(self.items)
+
 
 def reduce_partition(
     train: pd.DataFrame, test: pd.DataFrame, models: Mapping[str, Any], plan: Plan
@@ -79,17 +87,20 @@ def reduce_partition(
         Name -> frame of lists (user, item, rank or score; or user, items with an array of items, best first)
         or `Factors`.
     """
-    frames = [train, test]
-    if plan.users is not None:
-        frames += [model for model in models.values() if isinstance(model, pd.DataFrame)]
-    named = [frame["user"].to_numpy() for frame in frames if len(frame)]
-    return reduce_users(np.unique(np.concatenate(named)), train, test, models, plan) if named else None
+    trained, tested = as_rows(train, plan.catalogue), as_rows(test, plan.catalogue)
+    rows = {
+        name: as_rows(model, plan.catalogue) if isinstance(model, pd.DataFrame) else model
+        for name, model in models.items()
+    }
+    lists = [] if plan.users is None else [model for model in rows.values() if isinstance(model, Rows)]
+    named = [one.users for one in (trained, tested, *lists) if len(one)]
+    return reduce_users(distinct(named), trained, tested, rows, plan) if named else None
 
 
 def reduce_users(
-    users: AnyArray, train: pd.DataFrame, test: pd.DataFrame, models: Mapping[str, Any], plan: Plan
+    users: AnyArray, train: Rows, test: Rows, models: Mapping[str, Rows | Factors], plan: Plan
 ) -> Reduction:
-    """Return the sums of these users, some of whom may have no row in any frame."""
+    """Return the sums of these users, ascending, some of whom may have no row in any frame."""
     rows = None if plan.users is None else pd.Index(plan.users).get_indexer(pd.Index(users))
     if plan.users is not None and rows is not None and (rows < 0).any():
         raise InputError(
@@ -97,7 +108,14 @@ def reduce_users(
             f"({examples(users[rows < 0])}; users= holds {examples(plan.users)})."
         )
     logs = _log(train, users, plan), _log(test, users, plan).distinct
-    ranks = {name: _rank(model, *logs, plan.seen, rows, name) for name, model in models.items()}
+    split = Split(*logs, seen=plan.seen) if len(logs[1]) else None
+    targets = None if split is None else Targets.from_split(split)
+    ranks = {
+        name: _unlisted(*logs, plan.seen, model if isinstance(model, Rows) else None)
+        if split is None or targets is None or (isinstance(model, Rows) and not len(model))
+        else _rank(model, split, targets, rows, name)
+        for name, model in models.items()
+    }
     whole = Reduction.of(ranks, plan.request).by(plan.grouped.among(users), plan.request)
     part = whole.as_part(per_user=plan.per_user)
     merged = some(Count(MERGED, len(test) - len(logs[1]), len(test), RESULT))
@@ -117,33 +135,33 @@ def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
     return plan.users[n_seen:]
 
 
-def _log(frame: pd.DataFrame, users: AnyArray, plan: Plan) -> Interactions:
-    if len(frame):
-        return Interactions.from_frame(
-            frame,
-            users=users,
-            items=plan.items,
-            duplicates="raise" if plan.seen == "exclude" else "keep",
-        )
-    none = np.zeros(0, dtype=np.int64)
-    return Interactions(none, none, users, plan.items)
+def _log(rows: Rows, users: AnyArray, plan: Plan) -> Interactions:
+    if not len(rows):
+        none = np.zeros(0, dtype=np.int64)
+        return Interactions(none, none, users, plan.items)
+    log = rows.log(users) if plan.seen == "exclude" else None
+    if log is not None:
+        return log
+    return Interactions.from_frame(
+        rows.frame,
+        users=users,
+        items=plan.items,
+        duplicates="raise" if plan.seen == "exclude" else "keep",
+    )
 
 
 def _rank(
-    model: Any, train: Interactions, test: Interactions, seen: Seen, rows: AnyArray | None, name: str
+    model: Rows | Factors, split: Split, targets: Targets, rows: AnyArray | None, name: str
 ) -> RankedPositives:
-    is_lists = not isinstance(model, Factors)
-    if not len(test) or (is_lists and not len(model)):
-        return _unlisted(train, test, seen, model if is_lists else None)
-    split = Split(train, test, seen=seen)
-    if is_lists:
-        return rank_positives(_long(model), split, name=name)
-    return rank_positives((model.user_factors[rows], model.item_factors, model.item_bias), split, name=name)
+    if isinstance(model, Factors):
+        return rank_positives(
+            (model.user_factors[rows], model.item_factors, model.item_bias), split, name=name
+        )
+    ranked = None if model.pairs is None else rank_sorted(model.pairs, split, targets)
+    return rank_positives(model.frame, split, name=name) if ranked is None else ranked
 
 
-def _unlisted(
-    train: Interactions, test: Interactions, seen: Seen, lists: pd.DataFrame | None
-) -> RankedPositives:
+def _unlisted(train: Interactions, test: Interactions, seen: Seen, lists: Rows | None) -> RankedPositives:
     """Return the ranks where there is nothing to rank: no positive, or no list."""
     order, length = np.argsort(test.pair_key), None
     n_excluded = train.activity if seen == "exclude" else np.zeros(train.n_users, dtype=np.int64)
@@ -151,7 +169,7 @@ def _unlisted(
     if lists is not None:
         length = np.zeros(train.n_users, dtype=np.int64)
         if len(lists):
-            length[np.isin(train.user_ids, lists["user"].to_numpy())] = train.n_items
+            length[np.isin(train.user_ids, lists.users)] = train.n_items
     return RankedPositives(
         user=test.user[order],
         item=test.item[order],
@@ -164,19 +182,4 @@ def _unlisted(
         candidates_by_user=candidates,
         list_length=length,
         candidates=RankedPositives.candidates if seen == "exclude" else "all items",
-    )
-
-
-def _long(lists: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per entry; a column `items` holds each user's items, best first."""
-    if "items" not in lists.columns:
-        return lists
-    lengths = lists["items"].map(len).to_numpy(dtype=np.int64)
-    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return pd.DataFrame(
-        {
-            "user": np.repeat(lists["user"].to_numpy(), lengths),
-            "item": np.concatenate([np.asarray(one) for one in lists["items"]]),
-            "rank": np.arange(starts.size) - starts + 1,
-        }
     )

@@ -17,6 +17,7 @@ from ipseval._results import finished
 from ipseval._types import AnyArray, IntArray
 from ipseval.distributed._groups import Grouped, UserRows
 from ipseval.distributed._partition import Factors, Plan, Seen, absent_users, reduce_users
+from ipseval.distributed._sorted import Rows
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation import Evaluation
@@ -71,7 +72,7 @@ def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan)
         raise InputError("train and test have no rows.")
     absent = absent_users(merged.extent.n_population, merged.user_ids, plan)
     if absent.size:
-        none = pd.DataFrame({"user": [], "item": []})
+        none = Rows(pd.DataFrame({"user": [], "item": []}), plan.catalogue)
         unlisted = {name: one if isinstance(one, Factors) else none for name, one in models.items()}
         merged = merged.merge(reduce_users(absent, none, none, unlisted, plan))
     ids = plan.users

@@ -1,0 +1,208 @@
+"""Ids that are whole numbers, and lists as they should be: pairs sorted as single numbers.
+
+Partitions of a cluster, and of files, hold millions of entries of lists, and the general road looks at each
+a dozen times. Here user, item and rank are packed into one 64-bit number; sorting these tells users, repeats
+and order at once. Whatever is not as it should be (text, unknown items, repeated pairs, ranks with gaps,
+training items in lists) gives None, and the general road says what is wrong, or handles it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._counts import Count
+from ipseval._types import AnyArray, IntArray
+from ipseval.interactions import Interactions
+from ipseval.ranking import RankedPositives
+from ipseval.ranking._targets import Targets
+from ipseval.splits import Split
+
+BITS = 56  # ranks that fit as bits into a number, with room for the sum of as many
+ROOM = 8  # a table of codes may have so many entries for each item
+READ = "entries read from the lists: user, item, rank"
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """The ids of all items, and the code of each."""
+
+    ids: AnyArray
+
+    @cached_property
+    def _table(self) -> tuple[int, IntArray] | None:
+        if self.ids.dtype.kind not in "iu" or not self.ids.size:
+            return None
+        low, high = int(self.ids.min()), int(self.ids.max())
+        if high - low >= ROOM * self.ids.size + 2**16 or high >= 2**62 or low <= -(2**62):
+            return None
+        table = np.full(high - low + 2, -1)
+        table[self.ids.astype(np.int64) - low] = np.arange(self.ids.size)
+        return low, table
+
+    def codes(self, items: AnyArray) -> IntArray | None:
+        """Return the code of each item; None where one is unknown, or ids are no whole numbers."""
+        if self._table is None or items.dtype.kind not in "iu":
+            return None
+        low, table = self._table
+        if items.size and (int(items.min()) < low or int(items.max()) > low + table.size - 2):
+            return None
+        codes: IntArray = table[items if low == 0 else items.astype(np.int64) - low]
+        return None if codes.size and codes.min() < 0 else codes
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Distinct pairs, sorted by user and item.
+
+    Attributes
+    ----------
+    users : (n_users,) array of ids, ascending
+    size : (n_users,) int array
+        Number of pairs of each.
+    item : (n,) int array of codes
+    rank : (n,) int array
+        From 0; empty without ranks.
+    """
+
+    users: AnyArray
+    size: IntArray
+    item: IntArray
+    rank: IntArray
+
+    @classmethod
+    def of(cls, user: AnyArray, item: AnyArray, rank: AnyArray | None, catalogue: Catalogue) -> Pairs | None:
+        """Return the pairs, or None where they must go the general road."""
+        if user.dtype.kind not in "iu" or not user.size:
+            return None
+        code = catalogue.codes(item)
+        low = int(user.min())
+        depth = 0
+        if rank is not None:
+            if rank.dtype.kind not in "iu" or int(rank.min()) != 1:
+                return None
+            depth = (int(rank.max()) - 1).bit_length()
+        width = catalogue.ids.size.bit_length()
+        if code is None or (int(user.max()) - low).bit_length() + width + depth > 62 or abs(low) > 2**62:
+            return None
+        key = (user.astype(np.int64) - low) << width
+        key |= code
+        if rank is not None:
+            key <<= depth
+            key |= rank.astype(np.int64) - 1
+        key.sort()
+        place = key[:0] if rank is None else key & ((1 << depth) - 1)
+        key >>= depth
+        owner = key >> width
+        if (key[1:] == key[:-1]).any():
+            return None
+        starts = np.append(0, np.flatnonzero(owner[1:] != owner[:-1]) + 1)
+        size = np.diff(starts, append=owner.size)
+        if rank is not None and not _without_gaps(starts, size, place):
+            return None
+        users = (owner[starts] + low).astype(user.dtype)
+        key &= (1 << width) - 1
+        return cls(users, size, key, place)
+
+    def user(self, universe: AnyArray) -> IntArray | None:
+        """Return the code of each pair's user in ascending ids; None where one is unknown."""
+        place = np.searchsorted(universe, self.users)
+        if place.size and (place[-1] >= universe.size or (universe[place] != self.users).any()):
+            return None
+        return np.repeat(place, self.size)
+
+
+def _without_gaps(starts: IntArray, size: IntArray, rank: IntArray) -> bool:
+    """Return whether the ranks of each user, from 0, are 0, 1, 2, …, in any order; users are ascending."""
+    if int(rank.max()) < BITS and int(size.max()) <= BITS:
+        # n powers of 2 add up to 2ⁿ − 1 only if they are 1, 2, 4, … 2ⁿ⁻¹.
+        total = np.add.reduceat(np.left_shift(1, rank), starts)
+        return bool((total == np.left_shift(1, size) - 1).all())
+    width = int(rank.max()).bit_length()
+    key = np.repeat(np.arange(size.size), size) << width
+    key |= rank
+    key.sort()
+    key &= (1 << width) - 1
+    return bool((key == np.arange(rank.size) - np.repeat(starts, size)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a partition: interactions (user, item), or lists (user, item, rank or score)."""
+
+    frame: pd.DataFrame
+    catalogue: Catalogue
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @cached_property
+    def pairs(self) -> Pairs | None:
+        """The rows as pairs; None where they must go the general road."""
+        if not len(self.frame) or "score" in self.frame.columns:
+            return None
+        rank = self.frame["rank"].to_numpy() if "rank" in self.frame.columns else None
+        user, item = (self.frame[name].to_numpy() for name in ("user", "item"))
+        return Pairs.of(user, item, rank, self.catalogue)
+
+    @property
+    def users(self) -> AnyArray:
+        """The ids of the users, each once, ascending."""
+        return self.pairs.users if self.pairs is not None else np.unique(self.frame["user"].to_numpy())
+
+    def log(self, universe: AnyArray) -> Interactions | None:
+        """Return the rows as interactions of these users, ascending; None for the general road."""
+        user = None if self.pairs is None else self.pairs.user(universe)
+        if self.pairs is None or user is None:
+            return None
+        return Interactions(user, self.pairs.item, universe, self.catalogue.ids)
+
+
+def distinct(parts: list[AnyArray]) -> AnyArray:
+    """Return the ids of all parts, each once, ascending."""
+    ids = np.sort(np.concatenate(parts))  # many times faster than np.unique
+    return np.asarray(ids[np.append(True, ids[1:] != ids[:-1])])
+
+
+def as_rows(frame: pd.DataFrame, catalogue: Catalogue) -> Rows:
+    """Return the rows of a frame, one for each entry of lists that are arrays of items, best first."""
+    if "items" in frame.columns:
+        arrays: Any = frame["items"].to_numpy()
+        size = np.fromiter(map(len, arrays), dtype=np.int64, count=len(arrays))
+        first = np.cumsum(size) - size
+        columns = {
+            "user": np.repeat(frame["user"].to_numpy(), size),
+            "item": np.concatenate([np.asarray(one) for one in arrays]) if len(arrays) else np.zeros(0),
+            "rank": np.arange(int(size.sum())) - np.repeat(first, size) + 1,
+        }
+        frame = pd.DataFrame(columns)
+    return Rows(frame, catalogue)
+
+
+def rank_sorted(lists: Pairs, split: Split, targets: Targets) -> RankedPositives | None:
+    """Return the ranks of the positives in lists, as `rank_positives` does; None for the general road."""
+    user = lists.user(split.user_ids)
+    if user is None:
+        return None
+    n_items = np.int64(split.n_items)
+    key = user * n_items + lists.item
+
+    def places(wanted: IntArray) -> tuple[IntArray, AnyArray]:
+        place = np.minimum(np.searchsorted(key, wanted), key.size - 1)
+        return place, key[place] == wanted
+
+    if places(split.excluded.pair_key)[1].any():
+        return None
+    place, found = places(targets.user * n_items + targets.item)
+    size = np.zeros(split.n_users, dtype=np.int64)
+    size[user[np.cumsum(lists.size) - lists.size]] = lists.size
+    length = int(size.max())
+    above = np.where(found, lists.rank[place], length)
+    whole = (size >= targets.candidates_by_user)[targets.user].all()
+    said = {"list_length": size, "counted": (Count(READ, key.size),)}
+    more = said if whole else said | {"max_rank": length}
+    return targets.ranked(above, np.zeros(above.size, dtype=np.int64), **more)
