@@ -44,7 +44,7 @@ RESULTS = {
     *("BeyondAccuracy", "Measure"),
 }  # fmt: skip
 LEFT_OUT = {
-    *("evaluate_spark", "evaluate_dask"),  # they need a cluster
+    *("evaluate_spark", "evaluate_dask", "evaluate_duckdb"),  # they need a cluster, or files
     "download",  # it needs a network
     *("Refit", "PropensityModel", "Reward", "RewardModel"),  # protocols, of which nothing is made
     "UnknownNameError",  # it is raised, not called
