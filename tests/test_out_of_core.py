@@ -55,6 +55,16 @@ def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+def test_groups_of_users_and_items_are_those_of_the_local_path(tmp_path):
+    frames = example()
+    train, test, first, _ = write(frames, tmp_path)
+    options = OPTIONS | {"by": ("popularity:3", "activity:2")}
+    ours = evaluate_duckdb({"first": first}, train, test, n_partitions=3, **options)
+    theirs = local(frames, {"first": frames["first"]}, **options)
+    for name in theirs.segments:
+        pd.testing.assert_frame_equal(ours.segments[name].frame, theirs.segments[name].frame)
+
+
 def test_ids_of_text_take_the_long_road(tmp_path):
     frames = {name: one.assign(user="u" + one["user"].astype(str)) for name, one in example().items()}
     train, test, first, second = write(frames, tmp_path)
