@@ -19,11 +19,12 @@ NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "narwhals", "threadpoolctl"
 # Extra -> the module that shows that it is there, its distribution, and what it is for.
 EXTRAS = {
     "fast": ("numba", "numba", "ranks large logs about twice as fast"),
+    "gpu": ("torch", "torch", "ranks factors on a GPU"),
     "parquet": ("pyarrow", "pyarrow", "reads and writes Parquet"),
     "plot": ("matplotlib", "matplotlib", "draws pictures as PNG and PDF"),
     "download": ("pooch", "pooch", "downloads public data sets"),
     "dask": ("dask", "dask", "evaluates on a cluster"),
-    "duckdb": ("duckdb", "duckdb", "reads DuckDB relations"),
+    "duckdb": ("duckdb", "duckdb", "reads DuckDB relations, and files larger than memory"),
     "spark": ("pyspark", "pyspark", "evaluates on Spark"),
     "rewards": ("sklearn", "scikit-learn", "fits reward models by boosting"),
     "log": ("mlflow", "mlflow", "logs evaluations to MLflow, or to W&B with wandb"),
