@@ -1,7 +1,7 @@
 # One-line targets; `make test lint types` is what to run before a commit, `.ci/run` is what CI runs.
 PYTHON ?= python
 
-.PHONY: test unit contract golden engines properties slow lint format types docs bench demo processors coverage mutation fuzz ci
+.PHONY: paper matrix test unit contract golden engines properties slow lint format types docs bench demo processors coverage mutation fuzz ci
 
 test: ; $(PYTHON) -m pytest
 unit contract golden engines: ; $(PYTHON) -m pytest -m "$@ and not slow"
@@ -17,4 +17,6 @@ processors: ; $(PYTHON) tests/processors.py --suite
 coverage: ; $(PYTHON) -m coverage run -m pytest && $(PYTHON) -m tests.floors
 mutation: ; $(PYTHON) -m tests.mutation.run --n $(or $(N),100)
 fuzz: ; $(PYTHON) tests/fuzz/run.py --minutes $(or $(MINUTES),60)
+paper: ; $(PYTHON) -m paper
+matrix: ; nox -s tests && nox -s table
 ci: ; .ci/run

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ipseval.errors import InputError, IpsevalError
 
@@ -144,7 +145,8 @@ def _hints(function: Any) -> dict[str, Any]:
             continue
         with contextlib.suppress(NameError):
             if isinstance(parameter.annotation, str):
-                hints[name] = eval(parameter.annotation, function.__globals__, _Names(function.__globals__))
+                names = _Names(function.__globals__)
+                hints[name] = eval(parameter.annotation, function.__globals__, names)  # nosec B307
     return hints
 
 
@@ -169,10 +171,21 @@ class _Names(dict[str, Any]):
             raise KeyError(name) from None
 
 
+def _spelt_out(hint: Any) -> Any:
+    """Return what an alias stands for: from NumPy 2.5 on NDArray is one with a name."""
+    if hasattr(hint, "__value__"):
+        inside = typing.get_args(hint)
+        return _spelt_out(hint.__value__[inside] if inside else hint.__value__)
+    return hint
+
+
 def _fits(value: Any, hint: Any) -> bool:
     """Return whether a value has the type of an annotation; True where that cannot be told."""
     if hint is Any:
         return True
+    if hint == npt.ArrayLike:
+        return _is_array(value, "biuf")
+    hint = _spelt_out(hint)
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType) and "_NestedSequence" in str(hint):  # npt.ArrayLike
         return _is_array(value, "biuf") or (value is None and type(None) in inside)

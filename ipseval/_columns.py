@@ -13,6 +13,8 @@ from ipseval._coded import Ids, of_text
 from ipseval._types import AnyArray, BoolArray
 from ipseval.errors import InputError
 
+FINER = ("ps", "fs", "as")  # units of time below a nanosecond
+
 
 def frame_columns(frame: Any) -> set[str]:
     """Return the column names of a data frame that narwhals reads, none for anything else."""
@@ -87,18 +89,25 @@ def _in_utc(column: Any) -> Any:
     return column
 
 
+def _beyond_nanoseconds(dates: AnyArray) -> BoolArray:
+    """Return which dates nanoseconds cannot hold: NumPy wraps round there, or raises, from 2.5 on."""
+    if np.datetime_data(dates.dtype)[0] in FINER:
+        return np.isnat(dates)
+    last = int(np.datetime64(2**63 - 1, "ns").astype(dates.dtype).astype(np.int64))
+    ticks = dates.view(np.int64)  # several times faster to compare; NaT is the lowest
+    return ~((ticks >= -last) & (ticks <= last))
+
+
 def to_numbers(values: AnyArray, name: str) -> AnyArray:
     """Return a numeric column; dates become integer nanoseconds."""
     if values.dtype.kind not in "iufbM":
         odd = next((one for one in values.tolist() if not isinstance(one, (int, float))), values.dtype)
         raise InputError(f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80}).")
     if values.dtype.kind == "M":
-        numbers: AnyArray = values.astype("datetime64[ns]")
-        coarse = values.dtype in ("datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]")
-        ticks = values.view(np.int64) if coarse else values  # several times faster to compare
-        tried = values[[ticks.argmin(), ticks.argmax()]] if coarse and values.size else values
-        lost = tried.astype("datetime64[ns]").astype(values.dtype) != tried  # from 2262 on nanoseconds wrap
-        lost = numbers.astype(values.dtype) != values if lost.any() else lost
+        lost = _beyond_nanoseconds(values)
+        numbers: AnyArray = values if lost.any() else values.astype("datetime64[ns]")
+        if not lost.any() and np.datetime_data(values.dtype)[0] in FINER:
+            lost = numbers.astype(values.dtype) != values
         advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead"
     elif values.dtype.kind == "f":
         check_finite(name, values)

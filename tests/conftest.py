@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.extras import MissingExtras
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # The layer of a test follows from its path. What no line names is a unit test: one room, values by hand.
@@ -100,6 +102,10 @@ def shared_data_fixture():
     return shared_data
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(MissingExtras())  # for the doctests of ipseval/, too
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--slow-share",
@@ -107,6 +113,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         metavar="N",
         help="of the tests marked slow, run one in N, chosen by a checksum of the test's name",
+    )
+    parser.addoption(
+        "--share", type=int, default=1, metavar="N", help="of all tests, run one in N, chosen in the same way"
     )
 
 
@@ -120,13 +129,15 @@ def layer_of(path: Path) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(layer_of(item.path))
-    share = config.getoption("--slow-share")
-    if share <= 1:
-        return
-    left_out = [
-        item for item in items if item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % share
-    ]
+    of_slow, of_all = config.getoption("--slow-share"), config.getoption("--share")
+    left_out = [item for item in items if not (in_share(item, of_all) and in_share(item, of_slow, "slow"))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        kept = set(items) - set(left_out)
-        items[:] = [item for item in items if item in kept]
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def in_share(item: pytest.Item, share: int, marker: str = "") -> bool:
+    """Return whether a test is among one in `share` tests, or has not the marker that is shared out."""
+    counts = not marker or item.get_closest_marker(marker) is not None
+    return not counts or zlib.crc32(item.nodeid.encode()) % max(share, 1) == 0

@@ -18,7 +18,7 @@ def files(tmp_path):
     pairs = pd.DataFrame(np.argwhere(rng.random((30, 20)) < 0.4), columns=["user", "item"])
     is_test = rng.random(len(pairs)) < 0.3
     pairs[~is_test].to_csv(tmp_path / "train.csv", index=False)
-    pairs[is_test].to_parquet(tmp_path / "test.parquet")
+    pairs[is_test].to_csv(tmp_path / "test.csv", index=False)
     np.save(tmp_path / "als.npy", rng.normal(size=(30, 20)))
     np.savez(tmp_path / "bpr.npz", rng.normal(size=(30, 20)))
     train = set(map(tuple, pairs[~is_test].to_numpy()))
@@ -32,7 +32,7 @@ def files(tmp_path):
 
 
 def evaluate(files, *more: str) -> int:
-    common = ["--train", str(files / "train.csv"), "--test", str(files / "test.parquet")]
+    common = ["--train", str(files / "train.csv"), "--test", str(files / "test.csv")]
     return main(["evaluate", *common, *more])
 
 

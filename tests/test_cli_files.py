@@ -63,8 +63,8 @@ def test_column_options_apply_to_every_file_that_has_them(files, capsys):
     names = {"user": "uid", "item": "sku"}
     for name in ("train.csv", "top.csv"):
         pd.read_csv(files / name).rename(columns=names).to_csv(files / name, index=False)
-    test = pd.read_parquet(files / "test.parquet")
-    test.rename(columns=names).to_parquet(files / "test.parquet")
+    test = pd.read_csv(files / "test.csv")
+    test.rename(columns=names).to_csv(files / "test.csv", index=False)
     pd.DataFrame({"sku": range(20), "propensity": 0.5}).to_csv(files / "p.csv", index=False)
     pd.DataFrame({"uid": range(30)}).to_csv(files / "users.csv", index=False)
     pd.DataFrame({"item": range(20)}).to_csv(files / "items.csv", index=False)
@@ -101,7 +101,7 @@ def test_errors_name_options_of_the_command_line(files, capsys):
     pd.concat([train, train.head(1)]).to_csv(files / "twice.csv", index=False)
     scores = ["--model", f"als={files / 'als.npy'}"]
     for arguments, text in [
-        (["--train", str(files / "twice.csv"), "--test", str(files / "test.parquet")], "--duplicates drop"),
+        (["--train", str(files / "twice.csv"), "--test", str(files / "test.csv")], "--duplicates drop"),
         (["--train", str(files / "train.csv"), "--test", str(files / "train.csv")], "--overlap drop"),
     ]:
         assert main(["evaluate", *arguments, *scores]) == 2
@@ -135,6 +135,8 @@ def damage(path: Path) -> dict[str, bytes]:
 
 
 def test_every_kind_of_damage_is_one_line_with_the_name_of_the_file(files, capsys):
+    parquet = files / "test.parquet"
+    pd.read_csv(files / "test.csv").to_parquet(parquet)
     for name in ("bpr.npz", "als.npy", "test.parquet", "train.csv"):
         whole = (files / name).read_bytes()
         if name == "bpr.npz":
@@ -146,7 +148,10 @@ def test_every_kind_of_damage_is_one_line_with_the_name_of_the_file(files, capsy
                 continue  # a shorter table is a table
             (files / name).write_bytes(content)
             scores = "als.npy" if name == "als.npy" else "bpr.npz"
-            assert evaluate(files, "--model", f"m={files / scores}") == 2, (name, case)
+            assert evaluate(files, "--test", str(parquet), "--model", f"m={files / scores}") == 2, (
+                name,
+                case,
+            )
             error = capsys.readouterr().err
             assert error.startswith("ipseval: error: "), (name, case)
             assert name in error, (name, case)

@@ -143,5 +143,6 @@ def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, caps
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
     monkeypatch.setattr("ipseval.demo.run_demo", interrupted)
+    monkeypatch.setitem(sys.modules, "ipseval.report", None)  # half imported: it cannot be imported now
     assert main(["demo", "--picture", "", "--quiet"]) == 130
     assert capsys.readouterr().err == "ipseval: interrupted\n"

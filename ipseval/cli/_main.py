@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         # Compiled modules that are interrupted while they load make an ImportError of it.
         if any(isinstance(one, KeyboardInterrupt) for one in (error, error.__cause__)):
-            complain("interrupted")
+            print("ipseval: interrupted", file=sys.stderr)  # no import here: one may be half done
             return 130
         # Of a caller's model, or our own: 1 would say "worse".
         traceback.print_exc()

@@ -91,7 +91,7 @@ def evaluate_spark(
         # Spark may hand over nothing: then there is no user to count either.
         parts = [batch for batch in batches if len(batch)]
         if parts:
-            yield _answer(pd.concat(parts, ignore_index=True), pickle.loads(shared.value))
+            yield _answer(pd.concat(parts, ignore_index=True), pickle.loads(shared.value))  # nosec B301
 
     try:
         answers = rows.mapInPandas(work, "number int, failed boolean, payload binary").toPandas()
@@ -201,7 +201,7 @@ def _parts(answers: pd.DataFrame) -> list[Reduction | None]:
         raise InputError("train and test have no rows.")
     answers = answers.sort_values("number", ignore_index=True)
     for payload in answers.loc[answers["failed"], "payload"]:
-        name, text = pickle.loads(payload)
+        name, text = pickle.loads(payload)  # nosec B301
         raise InputError(f"{text} ({name} in a partition)")
     # The payloads are what our own workers pickled in this job.
-    return [pickle.loads(payload) for payload in answers["payload"]]
+    return [pickle.loads(payload) for payload in answers["payload"]]  # nosec B301

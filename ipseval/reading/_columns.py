@@ -220,7 +220,7 @@ def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
     rest = whole - np.floor(whole)  # apart from the whole part, as doubles do not hold both in nanoseconds
     scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
     dates = scaled.view("datetime64[ns]")
-    dates[found.missing] = np.datetime64("NaT")
+    dates[found.missing] = np.datetime64("NaT", "ns")
     return Numbers(dates, found.missing, None, f"{WORDS[units]} since 1970")
 
 

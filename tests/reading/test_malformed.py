@@ -7,6 +7,7 @@ import re
 import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,11 @@ def broken_parquet(folder: Path) -> object:
     log().to_parquet(folder / "log.parquet")
     content = (folder / "log.parquet").read_bytes()
     return text(content[: len(content) // 2], "log.parquet")(folder)
+
+
+def with_a_connection(source: Any) -> ipseval.Interactions:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        return ipseval.read(source, connection=connection)
 
 
 def folder_of_text(folder: Path) -> object:
@@ -283,11 +289,11 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "columns of two lengths": (of({"user": [1, 2], "item": [1]}), ["a mapping must give each column"]),
     "a query without a connection": (lambda folder: ipseval.read("SELECT * FROM log"), ["pass connection="]),
     "a query of a table that is not there": (
-        lambda folder: ipseval.read("SELECT * FROM log", connection=sqlite3.connect(":memory:")),
+        lambda folder: with_a_connection("SELECT * FROM log"),
         ["the query failed .*no such table"],
     ),
     "a frame with a connection": (
-        lambda folder: ipseval.read(log(), connection=sqlite3.connect(":memory:")),
+        lambda folder: with_a_connection(log()),
         ["the source is a query as text; got DataFrame"],
     ),
     "nulls of polars": (
