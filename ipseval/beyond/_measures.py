@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from ipseval._types import BoolArray, FloatArray
 from ipseval.beyond._data import Recommended
@@ -95,6 +96,19 @@ def _jackknifed(data: Recommended, value: float, without: FloatArray) -> UserSum
 def arp(data: Recommended) -> UserSums:
     """Return the mean over users of the mean n* of the list."""
     return UserSums.of(data.top.users, data.mean_of(data.popularity))
+
+
+def _popularity_rank(data: Recommended) -> UserSums:
+    """Return the mean over users of the mean rank of n*, as a share of the trained items; 0 for others."""
+    trained = data.popularity > 0
+    rank = np.zeros(trained.size)
+    rank[trained] = pd.Series(data.popularity[trained]).rank().to_numpy() / trained.sum()
+    return UserSums.of(data.top.users, data.mean_of(rank))
+
+
+def length(data: Recommended) -> UserSums:
+    """Return the mean over users of the number of items in the list; 0 without a list."""
+    return UserSums.of(data.top.users, data.length.astype(np.float64))
 
 
 def popularity_lift(data: Recommended) -> UserSums:
@@ -236,6 +250,13 @@ MEASURES: dict[str, Definition] = {
         "lower: lists have the user's own mix of popular and rare items; 0 when they are the same",
         "Steck, RecSys 2018, doi 10.1145/3240323.3240372",
     ),
+    "length": Definition(
+        length,
+        "mean_u |L_u|, at most k, 0 without a list",
+        "lists",
+        "higher: fewer lists end before k",
+        "Ekstrand, LensKit for Python, CIKM 2020, doi 10.1145/3340531.3412778",
+    ),
 }
 
 # Library -> measure -> its name there, the rule, and what differs in words ("" for nothing).
@@ -267,5 +288,14 @@ COMPAT: dict[str, dict[str, tuple[str, Rule, str]]] = {
             "−log2(n*/Σn*), pooled over entries; items never trained on count as 0",
         ),
         "ild": ("diversity", ild, ""),
+    },
+    "lenskit": {
+        "gini": ("ListGini", gini, ""),
+        "arp": (
+            "MeanPopRank",
+            _popularity_rank,
+            "the rank of n* in place of n*, as a share of the items of the training log; 0 for other items",
+        ),
+        "length": ("ListLength, of lists cut at k", length, ""),
     },
 }

@@ -207,7 +207,8 @@ def _estimate(one: Measure, data: Recommended) -> Estimate:
     notes = []
     n_empty = int((data.length == 0).sum())
     if n_empty:
-        notes.append(f"{counted(n_empty, 'user')} without a list left out")
+        left_out = " left out" if sums.n_undefined else ""
+        notes.append(f"{counted(n_empty, 'user')} without a list{left_out}")
     if sums.n_undefined > n_empty:
         notes.append(f"{counted(sums.n_undefined - n_empty, 'user')} left out: undefined for them")
     n_short = int(((data.length > 0) & (data.length < one.cutoff)).sum())

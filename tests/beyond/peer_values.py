@@ -66,6 +66,30 @@ def recommenders(world: dict) -> dict[str, float]:
     }
 
 
+def lenskit(world: dict) -> dict[str, float]:
+    from lenskit.data import ItemList, ItemListCollection, from_interactions_df
+    from lenskit.metrics import ExposureGini, ListGini, ListLength, MeanPopRank, RunAnalysis
+
+    k, items = world["k"], world["n_items"]
+    lists = dict(enumerate(world["lists"]))
+    lists = {u: ItemList(item_ids=own, ordered=True) for u, own in lists.items()}
+    given = ItemListCollection.from_dict(lists, "user_id")
+    run = RunAnalysis(
+        ListLength(),
+        MeanPopRank(from_interactions_df(log(world)), n=k),
+        ListGini(k, items=items),
+        ExposureGini(k, items=items),
+    )
+    found = run.measure(given, given)
+    of_lists, of_all = found.list_summary()["mean"], found.global_metrics()
+    return {
+        "length": of_lists["N"],
+        "arp": of_lists[f"MeanPopRank@{k}"],
+        "gini": of_all[f"ListGini@{k}"],
+        "exposure gini": of_all[f"ExposureGini@{k}"],
+    }
+
+
 def frame(lists: list[list[int]], user: str, item: str, *, rank: bool = False) -> pd.DataFrame:
     rows = [(u, i, place + 1) for u, own in enumerate(lists) for place, i in enumerate(own)]
     made = pd.DataFrame(rows, columns=[user, item, "rank"])
@@ -77,5 +101,5 @@ def log(world: dict) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    values = {"rectools": rectools, "replay": replay, "recommenders": recommenders}[sys.argv[1]]
+    values = {one.__name__: one for one in (rectools, replay, recommenders, lenskit)}[sys.argv[1]]
     print(json.dumps([{name: float(one) for name, one in values(w).items()} for w in json.load(sys.stdin)]))

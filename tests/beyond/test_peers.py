@@ -1,8 +1,9 @@
 """Measures of lists against the packages that others use, on fifty random worlds.
 
-IPSEVAL_PEERS names a Python that has rectools, replay-rec or recommenders; without it, this one is asked.
-They hold numpy and pandas at older versions: `python -m venv peers`, `peers/bin/pip install rectools
-replay-rec`, and `peers/bin/pip install --no-deps recommenders`.
+IPSEVAL_PEERS names Pythons, separated as in PATH, that have rectools, replay-rec, recommenders or lenskit;
+without it, this one is asked. They hold numpy and pandas at older versions: `python -m venv peers`,
+`peers/bin/pip install rectools replay-rec`, `peers/bin/pip install --no-deps recommenders`; and, as it needs
+PyTorch, `python -m venv lenskit`, `lenskit/bin/pip install lenskit`.
 """
 
 from __future__ import annotations
@@ -53,20 +54,25 @@ def first(lists):
 
 @cache
 def theirs(library: str) -> list[dict[str, float]]:
-    python = os.environ.get("IPSEVAL_PEERS", sys.executable)
-    # Of lists that are longer than k, libraries without k are given the first k.
-    given = [{**one, "lists": first(one["lists"])} for one in WORLDS] if library == "recommenders" else WORLDS
-    done = subprocess.run(
-        [python, str(HERE / "peer_values.py"), library],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "ModuleNotFoundError" in done.stderr:
-        pytest.skip(f"{library} is not installed; IPSEVAL_PEERS may name a Python that has it")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    # Of lists that are longer than k, measures without k are given the first k.
+    short = library in ("recommenders", "lenskit")
+    return values_of(library, [{**one, "lists": first(one["lists"])} for one in WORLDS] if short else WORLDS)
+
+
+def values_of(library: str, worlds: list[dict]) -> list[dict[str, float]]:
+    """Return what the package computes, by the first Python that has it."""
+    for python in os.environ.get("IPSEVAL_PEERS", sys.executable).split(os.pathsep):
+        done = subprocess.run(
+            [python, str(HERE / "peer_values.py"), library],
+            input=json.dumps(worlds),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "ModuleNotFoundError" not in done.stderr:
+            assert done.returncode == 0, done.stderr
+            return json.loads(done.stdout)
+    pytest.skip(f"{library} is not installed; IPSEVAL_PEERS may name a Python that has it")
 
 
 def ours(one, label):
@@ -93,3 +99,21 @@ def test_where_a_convention_is_called_the_same_it_is(library, name):
     difference = COMPAT[library][name][2]
     gaps = [abs(ours(one, f"{name}@{K}") - ours(one, f"{name}@{K}[{library}]")) for one in WORLDS[:10]]
     assert (max(gaps) > 1e-6) == bool(difference)
+
+
+def test_exposure_gini_of_lenskit_weighs_places_and_is_the_number_of_the_page():
+    found = theirs("lenskit")
+    for one, values in zip(WORLDS, found, strict=True):
+        weight = np.zeros(N_ITEMS)
+        for own in first(one["lists"]):
+            weight[own] += 0.85 ** np.arange(len(own))
+        ordered = np.sort(weight)
+        gini = ((2 * np.arange(1, N_ITEMS + 1) - N_ITEMS - 1) * ordered).sum() / (N_ITEMS * ordered.sum())
+        assert values["exposure gini"] == pytest.approx(gini, abs=1e-6)  # single precision there
+        assert abs(gini - values["gini"]) > 1e-4
+    # The example of docs/why-numbers-differ.md: Ann is shown c, d and Bob b, c, of a, b, c, d.
+    page = {"k": 2, "n_items": 4, "train": [[0, 0], [0, 1], [1, 0]], "lists": [[2, 3], [1, 2]]}
+    (values,) = values_of("lenskit", [page])
+    assert values["gini"] == pytest.approx(0.375, abs=1e-12)
+    assert values["arp"] == pytest.approx(0.125, abs=1e-12)
+    assert round(values["exposure gini"], 4) == 0.3851
