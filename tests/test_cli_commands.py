@@ -39,6 +39,9 @@ def folder(tmp_path, monkeypatch):
         "lists.csv", index=False
     )
     pd.DataFrame({"user": range(40), "age": ["old", "young"] * 20}).to_csv("users.csv", index=False)
+    vectors = pd.DataFrame(rng.normal(size=(30, 3)), columns=["x", "y", "z"])
+    np.save("vectors.npy", vectors.to_numpy())
+    vectors.assign(sku=range(30)).to_csv("vectors.csv", index=False)
     exposure = World(n_users=40, n_items=30, mean_relevant=8, rng=0).expose(5, 1).to_frame()
     exposure.to_csv("shown.csv", index=False)
     return tmp_path
@@ -89,6 +92,7 @@ SUCCESS = {
     ],
     "groups": ["evaluate", "log.csv", "--by", "popularity:2", *FAST],
     "groups of a file": ["evaluate", "log.csv", "--by", "users.csv:age", *FAST],
+    "diversity": ["evaluate", "log.csv", *FAST, "--beyond", "ild@5", "--item-vectors", "vectors.npy"],
     "sampled candidates": ["evaluate", "log.csv", "--candidates", "5", *FAST],
     "a bootstrap": ["evaluate", "log.csv", "--interval", "percentile", "--n-resamples", "50", *FAST],
     "all claims": ["evaluate", "log.csv", "--gamma", "0", "--explain", *FAST],
@@ -150,6 +154,11 @@ FAILURE = {
     "columns": (["evaluate", "odd.csv"], "by --user"),
     "option of a file": (["evaluate", "log.csv:usr=a"], "Did you mean 'user'"),
     "group": (["evaluate", "log.csv", "--by", "users.csv:colour", *FAST], "has no column 'colour'"),
+    "no vectors": (["evaluate", "log.csv", "--beyond", "ild@5", *FAST], "pass --item-vectors FILE"),
+    "vectors for nothing": (
+        ["evaluate", "log.csv", "--item-vectors", "vectors.npy", *FAST],
+        "read by ild@k alone; name it in --beyond",
+    ),
     "no rows": (["evaluate", "log.csv", "--threshold", "9"], "Pass a smaller --threshold"),
 }
 

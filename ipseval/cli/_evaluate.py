@@ -18,6 +18,7 @@ from ipseval.cli._inputs import (
     work_of,
 )
 from ipseval.cli._output import check_out, deliver
+from ipseval.cli._vectors import vectors_of
 from ipseval.errors import InputError
 
 
@@ -40,6 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     check_out(options)
     work = work_of(options)
     split = work.split
+    beyond = labels(options.beyond)
     allowed = None if options.allowed_items is None else column_of(options.allowed_items, "item", options)
     result = evaluate(
         models_of(options, split),
@@ -60,7 +62,8 @@ def _run(options: argparse.Namespace) -> int:
         progress=False if options.quiet else None,
         allowed_items=allowed,
         by=groups_of(options),
-        beyond=labels(options.beyond),
+        beyond=beyond,
+        item_vectors=vectors_of(options, split, beyond),
         compute=compute_options(options),
     )
     deliver(result, options)

@@ -228,6 +228,12 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     )
     add("--beyond", metavar="LABELS", help="measures of the lists: coverage@10,gini@10,arp@10,novelty@10,…")
     add(
+        "--item-vectors",
+        metavar="FILE",
+        help="for ild@k: a table with item and a column per coordinate, or one of arrays; or .npy, with "
+        "rows in the order of the sorted ids or of --items",
+    )
+    add(
         "--interval",
         choices=("normal", "percentile", "bca"),
         default="normal",

@@ -1,0 +1,95 @@
+"""Vectors of items on the command line: every form gives the same diversity; what does not fit is refused."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.cli import main
+
+VECTORS = np.random.default_rng(1).normal(size=(12, 3))
+ITEMS = [f"i{number:02}" for number in range(12)]
+COMMAND = ("evaluate", "log.csv", "--model", "popularity", "--metrics", "recall@5", "--beyond", "ild@4")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(np.argwhere(rng.random((30, 12)) < 0.4), columns=["user", "item"])
+    pairs.assign(item=np.array(ITEMS)[pairs["item"]]).to_csv("log.csv", index=False)
+    return tmp_path
+
+
+def table(**more):
+    return pd.DataFrame({"item": ITEMS, **dict(zip("xyz", VECTORS.T, strict=True)), **more})
+
+
+def write(kind):
+    """Return the file of the vectors in some form."""
+    shuffled = table().sample(frac=1, random_state=0)
+    if kind == "csv":
+        shuffled.to_csv("v.csv", index=False)
+    elif kind == "csv:item=sku":
+        shuffled.rename(columns={"item": "sku"}).to_csv("v.csv", index=False)
+        return "v.csv:item=sku"
+    elif kind == "parquet":
+        shuffled.to_parquet("v.parquet")
+    elif kind == "arrays":
+        arrays = pd.DataFrame({"item": ITEMS, "vector": list(VECTORS)})
+        arrays.sample(frac=1, random_state=0).to_parquet("v.parquet")
+        return "v.parquet"
+    else:
+        np.save("v.npy", VECTORS)
+    return f"v.{kind}"
+
+
+def test_every_form_gives_the_diversity_of_the_library(folder, capsys):
+    split = ipseval.split_random(ipseval.read("log.csv"), rng=0)
+    found = ipseval.evaluate(
+        {"popularity": ipseval.baselines.popularity(split.train)},
+        split,
+        metrics=["recall@5"],
+        beyond=["ild@4"],
+        item_vectors=VECTORS,
+    )
+    expected = found.beyond.frame["estimate"].item()
+    for kind in ("csv", "csv:item=sku", "parquet", "arrays", "npy"):
+        arguments = [*COMMAND, "--item-vectors", write(kind), "--quiet", "--out", "result.npz", "--out", "-"]
+        assert main(arguments) == 0, capsys.readouterr().err
+        ours = ipseval.Evaluation.load("result.npz").beyond.frame["estimate"].item()
+        assert ours == pytest.approx(expected, abs=1e-12), kind
+    assert io.StringIO(capsys.readouterr().out).readline()
+
+
+WRONG = {
+    "no items": (table().drop(columns="item"), "has no column 'item'; it has x, y, z. Name it as in"),
+    "a word": (table(colour="red"), "every column is a coordinate, a number; columns colour are not"),
+    "no coordinate": (table()[["item"]], "is a coordinate, a number; there is none"),
+    "an item again": (pd.concat([table(), table()[:1]]), "repeats 1 ids"),
+    "a stranger": (pd.concat([table(), table()[:1].assign(item="zz")]), "1 item outside the catalogue ('zz'"),
+    "an item without": (table()[2:], "has no vector for 2 of 12 items ('i00', 'i01')"),
+    "a hole": (table(x=[np.nan] * 12), "--item-vectors must be finite"),
+    "another number of rows": (VECTORS[1:], "must have a row for each of 12 items"),
+    "numbers for text": (table(item=range(12)), "different types"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit_is_refused(case, folder, capsys):
+    given, text = WRONG[case]
+    if isinstance(given, np.ndarray):
+        np.save("v.npy", given)
+    else:
+        given.to_csv("v.csv", index=False)
+    assert main([*COMMAND, "--item-vectors", "v.npy" if case == "another number of rows" else "v.csv"]) == 2
+    assert text in " ".join(capsys.readouterr().err.split())
+
+
+def test_unknown_items_are_left_out_where_that_is_said(folder, capsys):
+    pd.concat([table(), table()[:1].assign(item="zz")]).to_csv("v.csv", index=False)
+    assert main([*COMMAND, "--item-vectors", "v.csv", "--unknown", "drop"]) == 0, capsys.readouterr().err
