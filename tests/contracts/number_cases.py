@@ -75,6 +75,17 @@ def every_estimator() -> Numbers:
     return of_evaluation(found)
 
 
+def weighted_ties() -> Numbers:
+    """IPS and weights within tied groups, of metrics that do not add up over positives, too."""
+    found: dict[str, float] = {}
+    options = {"estimators": ["ips", "snips-global"], "n_relevant": 15}
+    for ties in ("mean", "expected"):
+        frame = evaluated(ties=ties, metrics=["rr", "hit@5", "ap", "dcg@5"], **options).frame
+        rows = frame[frame["model"] == "levels"]
+        found |= of_frame(rows.assign(ties=ties), ["ties", "metric", "estimator"], ["estimate"])
+    return found
+
+
 def every_propensity() -> Numbers:
     found: dict[str, float] = {}
     for name, fit in PROPENSITIES.items():
@@ -307,6 +318,7 @@ CASES: dict[str, Callable[[], Numbers]] = {
     "estimators": every_estimator,
     "propensities": every_propensity,
     "ties": every_choice_of_ties,
+    "weights and ties": weighted_ties,
     "intervals": intervals,
     "intervals, drawn": drawn_intervals,
     "differences": differences,

@@ -9,7 +9,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import card, resolve_estimator
-from ipseval.metrics import CONVENTIONS, metric
+from ipseval.metrics import CONVENTIONS, Dcg, Ndcg, Precision, Rbp, metric
 
 LABELS = [
     "recall@10",
@@ -152,3 +152,12 @@ def test_a_label_that_is_none_gets_an_answer(label, advice):
 )
 def test_case_and_other_names_of_an_estimator_do_not_matter(label, meant):
     assert resolve_estimator(label).label == meant
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Ndcg(5, "cubic"), lambda: Precision(5, "all"), lambda: Rbp(p=1.5), lambda: Dcg(None, "cubic")],
+)
+def test_a_class_checks_its_parameters_as_a_label_does(make):
+    with pytest.raises(InputError):
+        make()

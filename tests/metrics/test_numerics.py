@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from decimal import Decimal, getcontext
 from fractions import Fraction
@@ -11,8 +12,9 @@ import pytest
 
 import ipseval
 from ipseval._quadrature import gauss_sum
+from ipseval.metrics._average_precision import _subset_sums
 from ipseval.metrics._tied_places import mean_reciprocal, order_statistic
-from ipseval.metrics._ties import Prefix
+from ipseval.metrics._ties import Prefix, mean_products, miss_probability
 from ipseval.ranking import RankedPositives
 
 N = 100_000
@@ -243,3 +245,48 @@ def test_mean_ties_put_half_ranks_beyond_the_cutoff_for_every_metric(
     for name in ("ap", "rr"):
         assert value(f"{name}@{k}", ranked, ties="mean") == pytest.approx(expected / (above + tied / 2 + 1))
     assert value(f"dcg@{k}", ranked, ties="mean") == pytest.approx(expected / math.log2(above + tied / 2 + 2))
+
+
+@pytest.mark.parametrize("members", [[3.0, 1, 1, 1, 1, 1, 1], [1.0, 2, 3, 4, 5, 6, 7, 30], [2.0] * 7])
+def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
+    level, found, chance = _subset_sums(np.array([members]))
+    for size in level.tolist():
+        every = np.array([sum(one) for one in itertools.combinations(members, size)])
+        value, weight = found[0, size - 1], chance[0, size - 1]
+        assert weight.sum() == pytest.approx(1)
+        for power in (1, 2, 3):
+            centre = 0.0 if power == 1 else every.mean()
+            expected = ((every - centre) ** power).mean()
+            assert (weight * (value - centre) ** power).sum() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative():
+    # Mean rank 2, so half a negative above each; weights 3 and 1 over their mean are 1.5 and .5, and half of
+    # the other positive's is above. Σ w W/(W + .5), W = 1.75 and 1.25, over the sum of the weights.
+    found = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
+    assert found == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
+
+
+def test_mean_products_are_those_over_every_subset_of_the_members():
+    miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
+    is_member = np.array([[True, True, False, True], [True, True, True, True]])
+    found = mean_products(miss, is_member)
+    for row, (values, chosen) in enumerate(zip(miss, is_member, strict=True)):
+        members = values[chosen]
+        for size in range(members.size + 1):
+            products = [math.prod(one) for one in itertools.combinations(members, size)]
+            assert found[row, size] == pytest.approx(np.mean(products), rel=1e-12)
+
+
+def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
+    # Three members of a group of five places: which of the places they take is random.
+    values = (0.5, 0.9, 0.2)
+    miss = np.array([[0.5, 0.7, 0.9, 0.2]])
+    is_member = np.array([[True, False, True, True]])
+    for slots in range(6):
+        found = miss_probability(miss, is_member, np.array([slots]), np.array([5]))
+        every = [
+            math.prod(v for v, place in zip(values, taken, strict=True) if place < slots)
+            for taken in itertools.permutations(range(5), 3)
+        ]
+        assert found == pytest.approx(np.mean(every), rel=1e-12)

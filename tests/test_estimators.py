@@ -1,0 +1,115 @@
+"""Parts of the estimators, worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.errors import InputError
+from ipseval.estimators import LinearForm, Sample, UserSums, claim, resolve_estimator
+from ipseval.ranking import RankedPositives
+from tests.worlds import random_world
+
+
+def ranked() -> RankedPositives:
+    """User 0 has ranks 1 and 3, user 1 rank 2, user 2 nothing; three items and three users."""
+    above = np.array([0, 2, 1])
+    return RankedPositives(
+        np.array([0, 0, 1]), np.array([0, 1, 2]), above, np.zeros(3, dtype=int), np.full(3, 3), np.arange(3),
+        np.arange(3), candidates_by_user=np.full(3, 3),
+    )  # fmt: skip
+
+
+def found(**options) -> pd.Series:
+    settings = {"metrics": ["recall@1"], "estimators": ["ips"], "on_low_ess": "ignore"} | options
+    known = ipseval.KnownPropensity(item=[0.5, 0.25, 1.0]).fit(ids())
+    return ipseval.evaluate_ranks({"m": ranked()}, propensity=known, **settings).frame.iloc[0]
+
+
+def ids() -> ipseval.Interactions:
+    nothing = np.zeros(0, dtype=int)
+    return ipseval.Interactions(nothing, nothing, np.arange(3), np.arange(3))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_users_without_relevant_items_leave_ips_and_every_item_may_be_relevant():
+    # Only rank 1 counts: 1/.5 over s_0 = 3 items, all there are; user 1 has 0; user 2 has none and leaves.
+    assert found(n_relevant=[3, 1, 0])["estimate"] == pytest.approx((2 / 3 + 0) / 2)
+    assert found(n_relevant=[3, 1, 2])["estimate"] == pytest.approx((2 / 3 + 0 + 0) / 3)
+    with pytest.raises(InputError, match="above the number of items, 3, for 1 users"):
+        found(n_relevant=[4, 1, 2])
+
+
+def test_own_weights_enter_global_forms_only():
+    LinearForm(ranked(), False, True, own=np.ones(3))
+    with pytest.raises(InputError, match="global forms only"):
+        LinearForm(ranked(), True, True, own=np.ones(3))
+
+
+def test_coefficients_of_a_global_mean_sum_to_one_and_of_a_global_sum_to_the_mean_number_of_positives():
+    weights = np.array([2.0, 4.0, 1.0])
+    assert LinearForm(ranked(), False, True).coefficients(weights) == pytest.approx(weights / 7)
+    volume = LinearForm(ranked(), False, True, is_sum=True).coefficients(weights)
+    assert volume == pytest.approx(weights / 7 * 1.5)  # three positives of two users
+    twice = LinearForm(ranked(), False, True).coefficients(weights, np.array([2.0, 1.0]))
+    assert twice == pytest.approx(np.array([4, 8, 1]) / 13)
+
+
+def test_an_estimate_of_each_user_is_its_numerator_over_its_denominator():
+    sums = UserSums.of(np.arange(3), np.array([1.0, 6.0, 0.0]), np.array([4.0, 2.0, 0.0]))
+    np.testing.assert_array_equal(sums.user_estimates(), [0.25, 3.0, np.nan])
+
+
+def test_sums_of_more_users_keep_a_volume_only_where_both_have_one():
+    one = UserSums.of(np.arange(2), np.array([1.0, 2.0]), np.ones(2), np.array([3.0, 5.0]))
+    plain = UserSums.of(np.arange(2), np.array([1.0, 2.0]), np.ones(2))
+    assert one.followed_by(one, 2).volume.tolist() == [3, 5, 3, 5]
+    assert one.followed_by(one, 2).users.tolist() == [0, 1, 2, 3]
+    assert one.followed_by(plain, 2).volume is None
+    assert plain.followed_by(one, 2).volume is None
+
+
+def test_a_sample_says_whether_its_propensities_are_probabilities():
+    assert "probabilities" in repr(Sample(ranked(), np.ones(3), is_probability=True))
+    assert "probabilities" not in repr(Sample(ranked(), np.ones(3)))
+
+
+def test_only_the_plain_doubly_robust_estimate_of_a_sum_is_exactly_unbiased():
+    level = {
+        (label, metric): claim(ipseval.metric(metric), label, is_probability=True).level
+        for label in ("dr", "switch")
+        for metric in ("dcg", "recall@5")
+    }
+    assert level.pop(("dr", "dcg")) == "exactly unbiased"
+    assert set(level.values()) == {"consistent"}
+
+
+def terms(rewarded, weight: np.ndarray) -> UserSums:
+    """Return the doubly robust sums of recall@5 with given weights, in plain loops."""
+    made = rewarded.of_metric["recall@5"]
+    numerator, denominator = made.modelled.copy(), rewarded.total.copy()
+    for row, user in enumerate(rewarded.user):
+        rest = weight[row] * rewarded.residual[row]
+        numerator[user] += rest * made.shown[row]
+        denominator[user] += rest
+    return UserSums.of(np.arange(numerator.size), numerator, denominator)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_limit_of_clipped_weights_has_the_smallest_error_that_the_data_show():
+    world = random_world(4)
+    options = {"metrics": ["recall@5"], "estimators": ["dr"], "rewards": world.rewards()}
+    known = ipseval.KnownPropensity(item=world.propensity)
+    whole = ipseval.evaluate({"m": world.scores}, world.split, propensity=known, **options)
+    rewarded = whole.samples["m"].rewarded
+    plain = terms(rewarded, rewarded.weight)
+    limits = [np.inf, *np.quantile(rewarded.weight, np.arange(12) / 12)]
+    tried = [terms(rewarded, np.minimum(rewarded.weight, limit)) for limit in limits]
+    errors = [one.standard_error() ** 2 + (one.value() - plain.value()) ** 2 for one in tried]
+    best = tried[int(np.argmin(errors))]
+    assert 0 < np.argmin(errors) < 12  # neither no limit nor the lowest
+    numerator, denominator, _ = resolve_estimator("dr(clipped)").terms(rewarded, ipseval.metric("recall@5"))
+    np.testing.assert_allclose(numerator, best.numerator, rtol=1e-12)
+    np.testing.assert_allclose(denominator, best.denominator, rtol=1e-12)
