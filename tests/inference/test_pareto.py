@@ -67,3 +67,10 @@ def test_values_that_differ_by_rounding_only_are_no_tail():
     assert np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) * 4.5e-16])))
     assert np.isnan(pareto_k(1 + np.arange(100) * 2.3e-16))
     assert not np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) / 10])))
+
+
+def test_the_tail_is_what_exceeds_the_largest_value_outside_it():
+    # Of 100 values the tail is 20 (Vehtari et al.: min(N/5, 3√N)), the threshold the 21st from above.
+    values = np.sort(np.exp(1.5 * np.random.default_rng(3).normal(size=100)))
+    shape, _ = fit_generalised_pareto(values[80:] - values[79])
+    assert pareto_k(values) == pytest.approx((20 * shape + 10 * 0.5) / 30, rel=1e-12)

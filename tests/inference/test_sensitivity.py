@@ -249,3 +249,8 @@ def test_tipping_points_of_one_recommender_are_those_rows_of_all_pairs():
     assert 0 < len(some) < len(every)
     with pytest.raises(ipseval.UnknownNameError, match="reference"):
         evaluation.tipping_points(reference="no")
+
+
+def test_the_rows_of_a_sensitivity_are_numbered_through():
+    frame = two_items({"a": (1, 0), "b": (0, 1)}).sensitivity([0.0, 1.0]).frame
+    assert frame.index.tolist() == [0, 1, 2, 3]
