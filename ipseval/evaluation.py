@@ -24,7 +24,7 @@ from ipseval._requests import (
     fitted_propensity,
 )
 from ipseval._results import finished
-from ipseval._rewarding import rewarded_models
+from ipseval._rewarding import Rewarding
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.beyond import Measure, beyond_accuracy
 from ipseval.beyond._result import checked_measures, checked_vectors
@@ -34,7 +34,8 @@ from ipseval.estimators import Estimator, NRelevantLike, Rewarded
 from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity, PropensityModel
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking import RankedPositives
+from ipseval.ranking._exact import rank_with_best
 from ipseval.ranking._lists import settled_lists
 from ipseval.rewards import FittedRewards, Rewards
 from ipseval.segments import Groups, TrainingCounts
@@ -218,9 +219,19 @@ def _worked(
 ) -> Evaluation:
     """Return the evaluation, with the correction that random exposure makes, from one ranking of both."""
     n_threads = check_compute(options["compute"]).n_threads
-    rewarded = rewarded_models(models, split, modelled, request, options["progress"], options["compute"])
+    rewarding = None if modelled is None else Rewarding.of(modelled, split, request)
+    ranks, rewarded = {}, {}
+    for name, model in models.items():
+        sums = None if rewarding is None else rewarding.sums()
+        if exposure is None:
+            best = None if sums is None else sums.best
+            ranks[name] = rank_with_best(model, split, name=name, best=best, **options)
+        elif sums is not None:
+            alone = {"progress": options["progress"], "compute": options["compute"]}
+            rank_with_best(model, split, name=name, best=sums.best, positives=False, **alone)
+        if sums is not None:
+            rewarded[name] = sums.made()
     if exposure is None:
-        ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
         return _evaluated(ranks, request, n_threads, rewarded)
     chosen = [one for one in request.metrics if one.kind == "mean"]
     if not chosen:

@@ -10,11 +10,11 @@ import pytest
 
 import ipseval
 from ipseval import ExposureLog, InputError, PropensityError, Rewards, Split
-from ipseval._compute import ComputeOptions
 from ipseval._requests import Request
-from ipseval._rewarding import rewarded_models
+from ipseval._rewarding import Rewarding
 from ipseval.estimators import Sample, estimate, resolve_estimator
 from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
+from ipseval.ranking._exact import rank_with_best
 from ipseval.rewards import BoostingReward, FactorReward, FittedRewards, ItemReward, ShownData
 from tests.worlds import random_world
 
@@ -83,8 +83,9 @@ def expectation(label, propensity, reward, metric=DCG, *, part=lambda sums: sums
         [metric], ["dr"], known, missing="zero", ties="default", confidence_level=0.9, n_relevant=None,
         has_rewards=True,
     )  # fmt: skip
-    models = {"m": SCORES}
-    whole = rewarded_models(models, SPLIT, fitted, request, False, ComputeOptions(n_threads=1))["m"]
+    sums = Rewarding.of(fitted, SPLIT, request).sums()
+    rank_with_best(SCORES, SPLIT, name="m", best=sums.best)
+    whole = sums.made()
     total = 0.0
     for chance, clicked, shown in patterns():
         seen, taken = shown > 0, clicked > 0

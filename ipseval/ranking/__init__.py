@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.ranking._draws import SampledCandidates
-from ipseval.ranking._exact import rank_positives
+from ipseval.ranking._exact import rank_positives, top_items
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampling import Sampling
-from ipseval.ranking._top import top_items
 
 __all__ = [
     "RankedPositives",

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._factors import Factors, twins
 
@@ -51,29 +51,41 @@ class Alike:
         _, first = np.unique(number, return_index=True)
         return cls(number, first[-largest.size :], size[largest])
 
-    def with_members(self, batch: Batch, row: IntArray, item: IntArray, k: int) -> tuple[IntArray, IntArray]:
-        """Return candidate pairs with those of the classes that may be among a user's k best.
+    def with_members(
+        self, batch: Batch, row: IntArray, item: IntArray, reaches: BoolArray, most: int
+    ) -> tuple[IntArray, IntArray]:
+        """Return candidate pairs with those of the classes that may be among a user's k best, sorted.
 
-        Of each class the first k items that the user may be recommended: all have one score, and ties go to
-        the first.
+        `reaches` (n_users, g): whether the score of a class may be. Of each class the first `most` items that
+        the user may be recommended.
         """
         n_users = batch.users.size
         of_user = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))
         rows, items = [row], [item]
-        for number in range(self.first.size):
+        for number in np.flatnonzero(reaches.any(axis=0)):
             members = np.flatnonzero(self.number == number)
             hidden = self.number[batch.excluded] == number
             n_hidden = np.bincount(of_user[hidden], minlength=n_users)
-            depth = min(members.size, k + int(n_hidden.max(initial=0)))
-            left = np.ones((n_users, depth), dtype=bool)
+            depth = min(members.size, most + int(n_hidden.max(initial=0)))
+            left = np.repeat(reaches[:, number : number + 1], depth, axis=1)
             place = np.searchsorted(members, batch.excluded[hidden])
             near = place < depth
             left[of_user[hidden][near], place[near]] = False
-            left &= np.cumsum(left, axis=1) <= k
+            left &= np.cumsum(left, axis=1) <= most
             mine, column = np.nonzero(left)
             rows.append(mine)
             items.append(members[column])
-        return np.concatenate(rows), np.concatenate(items)
+        row, item = np.concatenate(rows), np.concatenate(items)
+        order = np.lexsort((item, row))
+        return row[order], item[order]
+
+    def scores(self, factors: Factors, users: IntArray, kernels: ModuleType) -> FloatArray:
+        """Return the score of the items of each class, (n_users, g)."""
+        score = np.empty(users.size * self.first.size)
+        items = np.tile(self.first, users.size)
+        users = np.repeat(users, self.first.size)
+        kernels.pair_scores(factors.user, factors.item, factors.bias, users, items, score)
+        return score.reshape(-1, self.first.size)
 
     def counts(
         self, factors: Factors, batch: Batch, exact: FloatArray, kernels: ModuleType
@@ -84,11 +96,7 @@ class Alike:
         of_user = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))[hidden >= 0]
         key = of_user * n_classes + hidden[hidden >= 0]
         size = self.size - np.bincount(key, minlength=n_users * n_classes).reshape(n_users, n_classes)
-        score = np.empty(n_users * n_classes)
-        users = np.repeat(batch.users, n_classes)
-        items = np.tile(self.first, n_users)
-        kernels.pair_scores(factors.user, factors.item, factors.bias, users, items, score)
-        by_class = score.reshape(n_users, n_classes)
+        by_class = self.scores(factors, batch.users, kernels)
         n_above, n_tied = np.zeros(row.size, np.int64), -(self.number[batch.item] >= 0).astype(np.int64)
         for one in range(n_classes):
             mine, others = by_class[row, one], size[row, one]

@@ -10,10 +10,12 @@ import numpy as np
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.ranking._targets import Targets
 
+SPARE = 192  # items beyond k that may be kept for a user before those that cannot count are left out
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The ranking work of consecutive users among those that have positives.
+    """The ranking work of consecutive users, of all or of those that have positives.
 
     `item[start[r]:start[r + 1]]` are the positives of `users[r]`, the rows `first_positive + …` of the whole;
     `excluded[excluded_start[r]:excluded_start[r + 1]]` are its excluded items, ascending.
@@ -75,10 +77,11 @@ class Batch:
         )
 
     @classmethod
-    def of(cls, targets: Targets) -> Batch:
-        """Return the work of all users that have positives."""
-        users, first = np.unique(targets.user, return_index=True)
+    def of(cls, targets: Targets, *, all_users: bool = False) -> Batch:
+        """Return the work of all users, or of all that have positives."""
         size = np.diff(targets.excluded_start)
+        users = np.arange(size.size) if all_users else np.unique(targets.user)
+        first = np.searchsorted(targets.user, users)
         wanted = np.zeros(size.size, dtype=bool)
         wanted[users] = True
         excluded = targets.excluded if wanted.all() else targets.excluded[np.repeat(wanted, size)]
@@ -138,13 +141,33 @@ class Tile(NamedTuple):
     bias: FloatArray  # (m,) and that bias
 
 
+class Gathered(NamedTuple):
+    """The items of some users that may be among their k best, by products that are off by at most a bound."""
+
+    row: IntArray  # (n,) ascending
+    item: IntArray  # (n,) ascending for each row
+    low: AnyArray  # (b,) products below cannot count
+    crowded: IntArray  # rows of which nothing was kept, as too many items were too close to call
+
+
 class Shape(NamedTuple):
-    """How large the blocks and tiles of a pass are, at most."""
+    """How large the blocks and tiles of a pass are, at most, and how many best items it keeps."""
 
     n_users: int
     n_items: int
     depth: int  # numbers per row of the fast factors
     dtype: np.dtype
+    top_k: int = 0
+
+    @property
+    def room(self) -> int:
+        """How many items may be kept for a user before those that cannot count are left out."""
+        return max(self.top_k + SPARE, 4 * self.top_k) if self.top_k else 0
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes of what is kept for a user."""
+        return self.room * (4 + self.dtype.itemsize) + self.top_k * self.dtype.itemsize
 
     @property
     def row_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""The k best items of each user of a block, kept from the products in the pass that counts; by Numba."""
+"""The items of each user of a block that may be among its k best, kept in the pass that counts; by Numba."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray
-from ipseval.ranking._batches import Catalogue, Shape
-from ipseval.ranking._compiled import compiled, dot
+from ipseval.ranking._batches import Gathered, Shape
+from ipseval.ranking._compiled import compiled
 
-GROUP = 64  # scores that are searched together for one that may count
-SPARE = 192  # items beyond k that may be kept for a user before those that cannot count are left out
+LANES = 128  # products of a tile whose largest are found side by side, by vector instructions
+GROUP = 32  # of these that are searched together for one that may count
+FEW = 512  # scores of a user up to which comparing all pairs is faster than sorting
 
 _i32: Any = np.int32
 
@@ -19,28 +20,26 @@ _i32: Any = np.int32
 class Top(NamedTuple):
     """The items of each user of a block that may be among its k best, by their products."""
 
-    k: IntArray  # (1,)
-    item: IntArray  # (b, k + SPARE), or (b, 0): nothing is kept
-    score: AnyArray  # (b, k + SPARE)
-    size: IntArray  # (b,) how many are kept
+    item: AnyArray  # (b, width), or (b, 0): nothing is kept
+    score: AnyArray  # (b, width)
+    size: IntArray  # (b,) how many are kept; −1: too many to tell apart
     best: AnyArray  # (b, k) the k best products so far, ascending
     low: AnyArray  # (b,) products below cannot count
-    floor: AnyArray  # (1,) -inf, in the type of the products
-    slack: FloatArray  # (b,) how far below the k-th best product an item of the k best can be
+    slack: AnyArray  # (b,) how far below the k-th best product an item of the k best can be
+    lane: AnyArray  # (LANES,)
 
     @classmethod
-    def empty(cls, shape: Shape, k: int) -> Top:
+    def empty(cls, shape: Shape) -> Top:
         """Return room for the users of a block."""
-        n, width = shape.n_users, k + SPARE if k else 0
+        n, width, dtype = shape.n_users, shape.room, shape.dtype
         return cls(
-            np.array([k]),
-            np.empty((n, width), dtype=np.int64),
-            np.zeros((n, width), dtype=shape.dtype),
+            np.empty((n, width), dtype=np.int32),
+            np.empty((n, width), dtype=dtype),
             np.zeros(n, dtype=np.int64),
-            np.empty((n, k), dtype=shape.dtype),
-            np.empty(n, dtype=shape.dtype),
-            np.full(1, -np.inf, dtype=shape.dtype),
-            np.empty(n),
+            np.empty((n, shape.top_k), dtype=dtype),
+            np.empty(n, dtype=dtype),
+            np.zeros(n, dtype=dtype),
+            np.empty(LANES, dtype=dtype),
         )
 
     def begin(self, slack: FloatArray) -> None:
@@ -49,85 +48,133 @@ class Top(NamedTuple):
         self.best[:] = self.low[:] = -np.inf
         self.slack[: slack.size] = slack
 
-    def candidates(self, n_users: int) -> tuple[IntArray, IntArray]:
-        """Return (row, item) of what may be among the k best of the first users."""
-        k, score = int(self.k[0]), self.score[:n_users].astype(np.float64)
-        inside = np.arange(score.shape[1]) < self.size[:n_users, None]
-        score[~inside] = -np.inf
-        place = score.shape[1] - k
-        inside &= score >= (np.partition(score, place, axis=1)[:, place] - self.slack[:n_users])[:, None]
-        row, column = np.nonzero(inside)
-        return row, self.item[row, column]
+    def gathered(self, n_users: int) -> Gathered:
+        """Return what may be among the k best of the first users."""
+        size = self.size[:n_users]
+        row, item = np.empty((2, int(np.maximum(size, 0).sum())), dtype=np.int64)
+        found = _collect(self, n_users, row, item)
+        return Gathered(row[:found], item[:found], self.low[:n_users], np.flatnonzero(size < 0))
 
 
 @compiled
-def keep_best(scores: AnyArray, first: int, top: Top, row: int, user: AnyArray, items: Catalogue) -> None:
-    """Keep what may be among the k best; most groups of products hold nothing that reaches the lowest."""
-    capacity, low = top.item.shape[1], top.low[row]
-    if capacity == 0:
+def keep_best(scores: AnyArray, first: int, top: Top, row: int) -> None:
+    """Keep what may be among the k best: found by the largest of every LANES-th product, which are few."""
+    item, score, best, lane = top.item[row], top.score[row], top.best[row], top.lane
+    n, low, slack = top.size[row], top.low[row], top.slack[row]
+    if item.size == 0 or n < 0:
         return
-    for begin in range(0, scores.size, GROUP):
-        group = scores[begin : begin + GROUP]
+    _largest(scores, lane)
+    if n == 0 and 2 * best.size <= LANES:  # so many products, of as many items, are reached from the start
+        for j in range(LANES):
+            if lane[j] > best[0]:
+                _insert(best, lane[j])
+        low = max(low, best[0] - slack)
+        best[:] = -np.inf
+    for begin in range(0, LANES, GROUP):
+        group = lane[begin : begin + GROUP]
         close = _i32(0)
-        for i in range(group.size):
-            close = _i32(close + _i32(group[i] >= low))
+        for j in range(GROUP):
+            close = _i32(close + _i32(group[j] >= low))
         if close == 0:
             continue
-        for i in range(group.size):
-            x = group[i]
-            if x >= low:
-                if top.size[row] == capacity:
-                    _leave_out(top, row, user, items)
-                    low = top.low[row]
-                    if x < low:
-                        continue
-                n = top.size[row]
-                top.item[row, n], top.score[row, n] = first + begin + i, x
-                top.size[row] = n + 1
-                if x > top.best[row, 0]:
-                    _insert(top.best[row], x)
-                    _raise_low(top, row, top.best[row, 0] - top.slack[row])
-                    low = top.low[row]
+        for j in range(begin, begin + GROUP):
+            if not lane[j] >= low:
+                continue
+            for i in range(j, scores.size, LANES):
+                x = scores[i]
+                if x >= low:
+                    if n == item.size:
+                        n = _leave_out(item, score, low)
+                        if 4 * n > 3 * item.size:
+                            top.size[row] = -1
+                            return
+                    item[n], score[n] = first + i, x
+                    n += 1
+                    if x > best[0]:
+                        _insert(best, x)
+                        low = max(low, best[0] - slack)
+    top.size[row], top.low[row] = n, low
+
+
+@compiled
+def _largest(scores: AnyArray, lane: AnyArray) -> None:
+    """Write the largest of the products j, j + LANES, j + 2 LANES, … to `lane[j]`, NaN left out."""
+    whole = scores.size - scores.size % LANES
+    for j in range(LANES):
+        lane[j] = -np.inf
+    for begin in range(0, whole, LANES):
+        part = scores[begin : begin + LANES]
+        for j in range(LANES):
+            lane[j] = part[j] if part[j] > lane[j] else lane[j]
+    rest = scores[whole:]
+    for j in range(rest.size):
+        lane[j] = rest[j] if rest[j] > lane[j] else lane[j]
 
 
 @compiled
 def _insert(best: AnyArray, x: float) -> None:
     """Put a product in its place among the best, ascending; the least of them leaves."""
-    place = 0
-    while place + 1 < best.size and best[place + 1] < x:
-        best[place] = best[place + 1]
-        place += 1
-    best[place] = x
+    last = best.size - 1
+    for place in range(last):
+        here, after = best[place], best[place + 1]
+        here = here if here > x else x
+        best[place] = after if after < here else here
+    best[last] = best[last] if best[last] > x else x
 
 
 @compiled
-def _raise_low(top: Top, row: int, value: float) -> None:
-    """Let products below `value` not count, rounded down to the type of the products."""
-    before = top.low[row]
-    top.low[row] = value
-    top.low[row] = max(before, np.nextafter(top.low[row], top.floor[0]))
-
-
-@compiled
-def _leave_out(top: Top, row: int, user: AnyArray, items: Catalogue) -> None:
-    """Leave out what is below the lowest product that counts; where that is nothing, settle."""
-    k, n, low = top.k[0], top.size[row], top.low[row]
+def _leave_out(item: AnyArray, score: AnyArray, low: float) -> int:
+    """Leave out what is below the lowest product that counts; return how many stay, in their order."""
     kept = 0
-    for j in range(n):
-        if top.score[row, j] >= low:
-            top.item[row, kept], top.score[row, kept] = top.item[row, j], top.score[row, j]
-            kept += 1
-    if kept == n:  # all are too close to call: their exact scores decide, and equal ones by their place
-        exact = np.empty(n)
-        for j in range(n):
-            exact[j] = dot(user, items.item[top.item[row, j]])
-            if items.bias.size:
-                exact[j] += items.bias[top.item[row, j]]
-        order = np.argsort(-exact, kind="mergesort")  # stable: they were met in ascending order
-        item, score = top.item[row, :n].copy(), top.score[row, :n].copy()
-        chosen = np.sort(order[:k])
-        for j in range(k):
-            top.item[row, j], top.score[row, j] = item[chosen[j]], score[chosen[j]]
-        _raise_low(top, row, exact[order[k - 1]] - 0.5 * top.slack[row])
-        kept = k
-    top.size[row] = kept
+    for j in range(item.size):
+        item[kept], score[kept] = item[j], score[j]
+        kept += score[j] >= low
+    return kept
+
+
+@compiled
+def _collect(top: Top, n_users: int, row: IntArray, item: IntArray) -> int:
+    """Write the user's row and the item of all that may count, in order; return their number."""
+    found = 0
+    for r in range(n_users):
+        first = found
+        for j in range(top.size[r]):
+            if top.score[r, j] >= top.low[r]:
+                place, new = found, top.item[r, j]
+                while place > first and item[place - 1] > new:  # in order but within a tile
+                    item[place] = item[place - 1]
+                    place -= 1
+                row[found], item[place] = r, new
+                found += 1
+    return found
+
+
+@compiled
+def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
+    n_above, n_tied = np.zeros(row.size, dtype=np.int64), np.zeros(row.size, dtype=np.int64)
+    first = 0
+    while first < row.size:
+        last = first + 1
+        while last < row.size and row[last] == row[first]:
+            last += 1
+        own = score[first:last]
+        if own.size <= FEW:
+            for j in range(own.size):
+                above, reach = 0, 0
+                for i in range(own.size):
+                    above += own[i] > own[j]
+                    reach += own[i] >= own[j]
+                n_above[first + j], n_tied[first + j] = above, reach - above - 1
+        else:
+            order = np.argsort(-own)
+            level = 0
+            while level < order.size:
+                after = level + 1
+                while after < order.size and own[order[after]] == own[order[level]]:
+                    after += 1
+                for j in range(level, after):
+                    n_above[first + order[j]], n_tied[first + order[j]] = level, after - level - 1
+                level = after
+        first = last
+    return n_above, n_tied

@@ -18,7 +18,7 @@ from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
 from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._kept import TopK
+from ipseval.ranking._kept import Best, ListMaker, TopK
 from ipseval.ranking._lists import SettledLists, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
@@ -99,12 +99,111 @@ def rank_positives(
     >>> ranked.n_above, ranked.n_tied
     (array([1, 1]), array([1, 1]))
     """
+    k = 0 if top_k is None else check_positive_int("top_k", top_k)
+    return rank_with_best(
+        model,
+        split,
+        name=name,
+        candidates=candidates,
+        allowed_items=allowed_items,
+        progress=progress,
+        compute=compute,
+        top_k=k,
+    )
+
+
+def rank_with_best(
+    model: Any,
+    split: Split,
+    *,
+    name: str,
+    candidates: Any = "all",
+    allowed_items: Any | None = None,
+    progress: bool | None = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
+    top_k: int = 0,
+    best: Best | None = None,
+    positives: bool = True,
+) -> RankedPositives:
+    """Return what `rank_positives` does; `best`: what to do with the best items of users in the same pass.
+
+    `positives`: whether any is ranked.
+    """
     check_split(split)
     resources = Resources(check_compute(compute), progress, name)
-    k = 0 if top_k is None else check_positive_int("top_k", top_k)
     adapted = model if isinstance(model, (Lists, SettledLists)) else adapt(model, split, name=name)
+    is_lists = isinstance(adapted, (Lists, SettledLists)) or is_list_frame(adapted)
+    if best is not None and (is_lists or isinstance(adapted, RankedPositives)):
+        raise InputError(
+            f"{name}: the best items of every user need scores of all items, which lists and ranks lack."
+        )
     with _named(name):
-        return _ranked(adapted, split, candidates, allowed_items, resources, k)
+        if isinstance(adapted, RankedPositives):
+            return _as_it_is(adapted, candidates, allowed_items, name, top_k)
+        targets = Targets.from_split(split)
+        if not positives:
+            targets = replace(targets, user=targets.user[:0], item=targets.item[:0], gain=None)
+        return _ranked(
+            adapted, split, targets, candidates, allowed_items, resources, top_k, best, is_lists=is_lists
+        )
+
+
+def top_items(
+    model: Any,
+    split: Split,
+    *,
+    k: int,
+    name: str = "the model",
+    progress: bool | None = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
+) -> RankedPositives:
+    """Return the candidates with fewer than k others scored strictly above them, of every user.
+
+    These are each user's k best items, and what ties with the last of them: RankedPositives whose
+    "positives" are these items, with the ranks that `rank_positives` would give them.
+
+    Parameters
+    ----------
+    model : scorer or trained model
+        As in `rank_positives`, but for lists and ranks.
+    split : Split
+        All its users are ranked; `split.excluded` does not compete.
+    k : int
+    name, progress, compute
+        As in `rank_positives`.
+
+    Raises
+    ------
+    InputError
+        For models that have no scores of all items, and scores that are NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> split = Split.from_frames(
+    ...     pd.DataFrame({"user": [0], "item": [0]}), pd.DataFrame({"user": [0], "item": [3]}),
+    ...     items=[0, 1, 2, 3])
+    >>> top = top_items(np.array([[9.0, 1.0, 5.0, 1.0]]), split, k=2)
+    >>> top.item, top.n_above, top.n_tied
+    (array([1, 2, 3]), array([1, 0, 1]), array([1, 0, 1]))
+    """
+    check_positive_int("k", k)
+    check_split(split)
+    parts: dict[int, tuple[IntArray, ...]] = {}
+
+    def keep(*part: IntArray) -> None:
+        if part[0].size:
+            parts[int(part[0][0])] = part
+
+    best = Best(k, keep, all_users=True)
+    rank_with_best(model, split, name=name, progress=progress, compute=compute, best=best, positives=False)
+    nothing = (np.zeros(0, dtype=np.int64),) * 4
+    columns = [np.concatenate(one) for one in zip(nothing, *parts.values(), strict=True)]
+    order = np.argsort(columns[0], kind="stable")  # a user's items are in one part
+    user, item, n_above, n_tied = (one[order] for one in columns)
+    targets = Targets.from_split(split)
+    return replace(targets, user=user, item=item, gain=None).ranked(n_above, n_tied)
 
 
 @contextmanager
@@ -118,21 +217,32 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
+def _as_it_is(
+    ranked: RankedPositives, candidates: Any, allowed_items: Any | None, name: str, k: int
+) -> RankedPositives:
+    """Return ranks that were made before, if they are what is asked for."""
+    if not (isinstance(candidates, str) and candidates == "all" and allowed_items is None):
+        raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
+    if k and (ranked.top is None or ranked.top.depth < k):
+        raise InputError(
+            f"{name} is already ranked, without its first {k} items; rank the model again with top_k={k}."
+        )
+    return ranked
+
+
 def _ranked(
-    model: Any, split: Split, candidates: Any, allowed_items: Any | None, resources: Resources, k: int
+    model: Any,
+    split: Split,
+    targets: Targets,
+    candidates: Any,
+    allowed_items: Any | None,
+    resources: Resources,
+    k: int,
+    best: Best | None,
+    *,
+    is_lists: bool,
 ) -> RankedPositives:
     name = resources.name
-    everything = isinstance(candidates, str) and candidates == "all" and allowed_items is None
-    if isinstance(model, RankedPositives):
-        if not everything:
-            raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
-        if k and (model.top is None or model.top.depth < k):
-            raise InputError(
-                f"{name} is already ranked, without its first {k} items; rank the model again with top_k={k}."
-            )
-        return model
-    targets = Targets.from_split(split)
-    is_lists = isinstance(model, (Lists, SettledLists)) or is_list_frame(model)
     if isinstance(candidates, SampledCandidates):
         if allowed_items is not None or is_lists:
             raise InputError(f"{name}: sampled candidates need scores of all items, and no allowed_items.")
@@ -147,23 +257,28 @@ def _ranked(
         targets = listed(targets, lists)
     elif allowed is not None:
         targets = restricted(targets, allowed)
-    users = np.unique(targets.user)
-    top = TopK.empty(users.size, k) if k else None
+    maker = ListMaker(np.unique(targets.user), split.n_users, k) if k else None
+    if maker is not None:
+        best = maker.best if best is None else best.beside(maker.best)
+    top = None if best is None else TopK(best, np.arange(split.n_users))
     if is_lists:
         ranked = rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name, top=top)
-        return ranked if top is None else replace(ranked, top=top.lists(users))
+        return ranked if maker is None else replace(ranked, top=maker.lists())
     scorer = as_scorer(model, split, name)
-    kernels = kernels_for(resources.compute.engine, len(targets.user) * split.n_items)
+    n_rows = targets.user.size + (0 if best is None else split.n_users)
+    kernels = kernels_for(resources.compute.engine, n_rows * split.n_items)
     if lists is not None:
         counts = rank_in_lists(scorer, targets, lists, kernels, resources, top)
     else:
-        counts = _rank_catalogue(scorer, targets, allowed, kernels, resources, top)
-    return targets.ranked(*counts, top=None if top is None else top.lists(users))
+        batch = Batch.of(targets, all_users=best is not None and best.all_users)
+        counts = _rank_catalogue(scorer, targets, batch, allowed, kernels, resources, top)
+    return targets.ranked(*counts, top=None if maker is None else maker.lists())
 
 
 def _rank_catalogue(
     scorer: Scorer,
     targets: Targets,
+    batch: Batch,
     allowed: IntArray | None,
     kernels: Any,
     resources: Resources,
@@ -171,8 +286,7 @@ def _rank_catalogue(
 ) -> tuple[IntArray, IntArray]:
     """Return (n_above, n_tied) among all items, or among the allowed ones."""
     n_items = targets.item_ids.size
-    batch = Batch.of(targets)
-    top = top and top.of_items(allowed)
+    top = None if top is None else top.of_users(batch.users).of_items(allowed)
     if allowed is not None:
         batch = replace(
             batch,

@@ -8,8 +8,9 @@ import numpy as np
 
 from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, FloatArray, IntArray
-from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
-from ipseval.ranking._kept import reached_by
+from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
+from ipseval.ranking._kept import reached_by, reaching
+from ipseval.ranking._order import ranks_within_group
 
 NAME = "numpy"
 BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches
@@ -49,10 +50,10 @@ def pair_scores(
 class Worker:
     """Counts for the blocks of one thread, tile by tile, in the same memory."""
 
-    def __init__(self, shape: Shape, top_k: int = 0) -> None:
+    def __init__(self, shape: Shape) -> None:
         self._scores = np.empty(shape.n_users * shape.n_items, shape.dtype)
         self._counter = Counter()
-        self._k = top_k
+        self._best = Kept(shape)
 
     def begin(self, block: Block, slack: FloatArray) -> None:
         """Take up a block of users; `count` adds to its counts.
@@ -60,7 +61,7 @@ class Worker:
         `slack` (b,): how far below the k-th best product an item of the k best can be.
         """
         self._block = block
-        self._best = Best(self._k, slack)
+        self._best.begin(slack)
         self._counter.arrange(block.start, block.lo, block.hi)
         size = np.diff(block.start)
         self._row = np.repeat(np.arange(size.size), size)
@@ -83,16 +84,15 @@ class Worker:
         above, reach = self._counter.count(scores, hidden)
         block.n_above[:] += above
         own = (block.item >= first) & (block.item < first + width)
-        if self._k:
-            self._best.add(scores, first)
+        self._best.add(scores, first)
         close = np.flatnonzero(reach - above > own)
         for part in np.split(close, range(SETTLED, close.size, SETTLED)):
             self._settle(scores, part, catalogue, first)
         return int((reach - above < own).sum()), int((reach - above)[close].sum())
 
-    def candidates(self) -> tuple[IntArray, IntArray]:
-        """Return (row, item) of all items that may be among the k best of a user."""
-        return self._best.row, self._best.item
+    def gathered(self) -> Gathered:
+        """Return all items that may be among the k best of a user."""
+        return self._best.gathered()
 
     def _settle(self, scores: AnyArray, part: IntArray, catalogue: Catalogue, first: int) -> None:
         """Decide by the exact score about the items whose product is too close to a positive's to call."""
@@ -136,39 +136,67 @@ class Worker:
         return known
 
 
-class Best:
-    """The items of some users that may be among their k best, by products that are off by at most a bound."""
+class Kept:
+    """The items of each user of a block that may be among its k best, by their products."""
 
-    def __init__(self, k: int, slack: FloatArray) -> None:
-        self._k, self._slack = k, slack
-        self._low = np.full(slack.size, -np.inf)
-        self.row = self.item = np.zeros(0, dtype=np.int64)
-        self._score = np.zeros(0)
+    def __init__(self, shape: Shape) -> None:
+        self._k = shape.top_k
+        self._item = np.empty((shape.n_users, shape.room), dtype=np.int32)
+        self._score = np.empty((shape.n_users, shape.room), dtype=shape.dtype)
+
+    def begin(self, slack: FloatArray) -> None:
+        """Take up other users, and how far below the k-th best product an item of the k best can be."""
+        self._score[:] = -np.inf
+        self._slack = slack.astype(self._score.dtype)
+        self._low = np.full(slack.size, -np.inf, dtype=self._score.dtype)
+        self._size = np.zeros(slack.size, dtype=np.int64)
+        self._crowded = np.zeros(slack.size, dtype=bool)
 
     def add(self, scores: AnyArray, first: int) -> None:
         """Take up the products of a tile, NaN left out, whose first item is `first`."""
-        with np.errstate(invalid="ignore"):
-            low = np.maximum(self._low, reached_by(scores, self._k) - self._slack)
-        fast = low.astype(scores.dtype)
-        fast = np.where(fast > low, np.nextafter(fast, scores.dtype.type(-np.inf)), fast)
-        place = np.flatnonzero(scores >= fast[:, None])
-        row, column = np.divmod(place, scores.shape[1])
-        self.row = np.concatenate([self.row, row])
-        self.item = np.concatenate([self.item, column + first])
-        self._score = np.concatenate([self._score, scores.reshape(-1)[place]])
-        self._prune()
+        if not self._k:
+            return
+        self._low = np.maximum(self._low, reached_by(scores, self._k) - self._slack)
+        row, column, score = reaching(scores, np.where(self._crowded, np.nan, self._low))
+        more = np.bincount(row, minlength=self._size.size)
+        if (self._size + more > self._item.shape[1]).any():
+            self._leave_out()
+            self._crowded |= self._size + more > self._item.shape[1]
+            stays = ~self._crowded[row]
+            row, column, score, more = row[stays], column[stays], score[stays], more * ~self._crowded
+        place = self._size[row] + np.arange(row.size) - (np.cumsum(more) - more)[row]
+        self._item[row, place], self._score[row, place] = column + first, score
+        self._size += more
+        best = np.partition(self._score[: self._size.size], -self._k, axis=1)[:, -self._k]
+        self._low = np.maximum(self._low, best - self._slack)
 
-    def _prune(self) -> None:
-        """Leave out what is farther below the k-th best product of its user than the slack."""
-        order = np.lexsort((-self._score, self.row))
-        self.row, self.item, self._score = self.row[order], self.item[order], self._score[order]
-        starts = np.flatnonzero(np.diff(self.row, prepend=-1))
-        rank = np.arange(self.row.size) - np.repeat(starts, np.diff(starts, append=self.row.size))
-        last = rank == self._k - 1
-        users = self.row[last]
-        self._low[users] = self._score[last] - self._slack[users]
-        keep = self._score >= self._low[self.row]
-        self.row, self.item, self._score = self.row[keep], self.item[keep], self._score[keep]
+    def _leave_out(self) -> None:
+        """Leave out what is below the lowest product that counts."""
+        row, place = self._inside()
+        item, score = self._item[row, place], self._score[row, place]
+        self._size = np.bincount(row, minlength=self._size.size)
+        place = np.arange(row.size) - (np.cumsum(self._size) - self._size)[row]
+        self._score[:] = -np.inf
+        self._item[row, place], self._score[row, place] = item, score
+
+    def _inside(self) -> tuple[IntArray, IntArray]:
+        """Return (row, place) of what may count."""
+        inside = np.arange(self._item.shape[1]) < self._size[:, None]
+        inside &= (self._score[: self._size.size] >= self._low[:, None]) & ~self._crowded[:, None]
+        row, place = np.nonzero(inside)
+        return row, place
+
+    def gathered(self) -> Gathered:
+        """Return what may be among the k best."""
+        row, place = self._inside()
+        return Gathered(
+            row, self._item[row, place].astype(np.int64), self._low, np.flatnonzero(self._crowded)
+        )
+
+
+def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
+    return ranks_within_group(row, score)
 
 
 def tile_width(shape: Shape) -> int:
@@ -184,7 +212,10 @@ def block_users(shape: Shape) -> int:
 
 def block_bytes(shape: Shape) -> tuple[int, int]:
     """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
-    return 0, 3 * shape.row_bytes  # products, sorted copies, masks
+    return (
+        0,
+        3 * shape.row_bytes + 2 * shape.room_bytes,
+    )  # products, sorted copies, masks; the best and a copy
 
 
 def count_stored(

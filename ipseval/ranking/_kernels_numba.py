@@ -12,8 +12,9 @@ import numpy as np
 
 from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, FloatArray, IntArray
-from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
+from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
 from ipseval.ranking._best_numba import Top, keep_best
+from ipseval.ranking._best_numba import ranks_in_rows as ranks_in_rows  # one of the kernels
 from ipseval.ranking._compiled import Function, compiled, dot
 
 NAME = "numba"
@@ -76,9 +77,21 @@ def pair_scores(
     out: FloatArray,
 ) -> None:
     """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
-    for j in range(user.size):
+    whole = user.size - user.size % ROWS
+    for j in range(0, whole, ROWS):  # ROWS sums at once: each waits for its own last addition only
+        u0, u1, u2, u3 = user[j], user[j + 1], user[j + 2], user[j + 3]
+        i0, i1, i2, i3 = item[j], item[j + 1], item[j + 2], item[j + 3]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for k in range(user_factors.shape[1]):
+            s0 += np.float64(user_factors[u0, k]) * np.float64(item_factors[i0, k])
+            s1 += np.float64(user_factors[u1, k]) * np.float64(item_factors[i1, k])
+            s2 += np.float64(user_factors[u2, k]) * np.float64(item_factors[i2, k])
+            s3 += np.float64(user_factors[u3, k]) * np.float64(item_factors[i3, k])
+        out[j], out[j + 1], out[j + 2], out[j + 3] = s0, s1, s2, s3
+    for j in range(whole, user.size):
         out[j] = dot(user_factors[user[j]], item_factors[item[j]])
-        if bias.size:
+    if bias.size:
+        for j in range(user.size):
             out[j] += bias[item[j]]
 
 
@@ -193,7 +206,7 @@ def _count_users(
                 scores[excluded[k] - first] = np.nan
                 k += 1
             pointer[r] = k
-            keep_best(scores, first, top, r, block.user[r], items)
+            keep_best(scores, first, top, r)
             for j in range(start[r], start[r + 1], 2):
                 above_1, reach_1 = _i32(0), _i32(0)
                 if j + 1 < start[r + 1]:
@@ -229,13 +242,13 @@ def _count_users(
 class Worker:
     """Counts for the blocks of one thread, tile by tile, in the same memory."""
 
-    def __init__(self, shape: Shape, top_k: int = 0) -> None:
+    def __init__(self, shape: Shape) -> None:
         depth = _whole(shape.depth)
         self._user = np.zeros((_whole(shape.n_users), depth), shape.dtype)
         self._columns = _aligned(depth, shape)
         self._scores = _aligned(ROWS, shape)
         self._known = np.empty(shape.n_items), np.empty(shape.n_items, dtype=np.int64)
-        self._top = Top.empty(shape, top_k)
+        self._top = Top.empty(shape)
 
     def begin(self, block: Block, slack: FloatArray) -> None:
         """Take up a block of users; `count` adds to its counts. `slack` is as in `_kernels`."""
@@ -255,9 +268,9 @@ class Worker:
         lost, close = _count_users(self._block, catalogue, tile, *memory)
         return int(lost), int(close)
 
-    def candidates(self) -> tuple[IntArray, IntArray]:
-        """Return (row, item) of all items that may be among the k best of a user."""
-        return self._top.candidates(self._n_users)
+    def gathered(self) -> Gathered:
+        """Return all items that may be among the k best of a user."""
+        return self._top.gathered(self._n_users)
 
 
 def tile_width(shape: Shape) -> int:
@@ -275,7 +288,8 @@ def block_users(shape: Shape) -> int:
 def block_bytes(shape: Shape) -> tuple[int, int]:
     """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
     row = _whole(shape.depth) * shape.dtype.itemsize
-    return row * (shape.n_items + ROWS) + ROWS * shape.row_bytes, 2 * row + PER_USER
+    fixed = row * (shape.n_items + ROWS) + ROWS * shape.row_bytes
+    return fixed, 2 * row + PER_USER + shape.room_bytes
 
 
 def _aligned(n_rows: int, shape: Shape) -> AnyArray:

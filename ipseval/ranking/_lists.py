@@ -180,10 +180,9 @@ def rank_lists(
     tied = np.zeros(wanted.size, dtype=np.int64)
     above[found], tied[found] = n_above[row[found]], n_tied[row[found]]
     if top is not None:  # what is in no split has no popularity; it keeps its place
-        users = np.unique(targets.user)
-        owner = np.minimum(np.searchsorted(users, entries.user), max(users.size - 1, 0))
-        kept = (users[owner] == entries.user) & (entries.item >= 0) & (n_above < top.k)
-        top.put(owner[kept], entries.item[kept], -entries.order[kept])
+        kept = np.flatnonzero((entries.item >= 0) & (n_above < top.k))
+        kept = kept[np.lexsort((entries.item[kept], entries.user[kept]))]
+        top.put(entries.user[kept], entries.item[kept], -entries.order[kept])
     said = {"list_length": size, "counted": entries.counted}
     proper = np.bincount(entries.user[(entries.item >= 0) & ~entries.seen], minlength=split.n_users)
     whole = (proper >= targets.candidates_by_user) & (proper == size)  # the list holds all candidates alone

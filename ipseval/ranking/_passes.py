@@ -18,11 +18,12 @@ from ipseval.ranking._kept import TopK
 from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._run import Resources, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
+from ipseval.ranking._settled import Settler
 from ipseval.ranking._targets import Targets
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
-SLACK = 2.001  # two products are each off by at most the bound, and a little for their difference
+SLACK = 2.25  # two products are each off by at most the bound, which is five units or more of their rounding
 CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a time
 
 Counts = tuple[IntArray, IntArray]
@@ -39,10 +40,12 @@ def rank_factors(
     bias = factors.bias if factors.bias.size else np.zeros(factors.n_items)
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
     same, rest = batch.choose(~vary)
-    n_above[same], n_tied[same] = rank_shared(bias, rest, resources.name, top and top.of_users(~vary))
+    n_above[same], n_tied[same] = rank_shared(
+        bias, rest, resources.name, None if top is None else top.of_users(rest.users)
+    )
     if vary.any():
         varying, rest = batch.choose(vary)
-        kept = top and top.of_users(vary)
+        kept = None if top is None else top.of_users(rest.users)
         n_above[varying], n_tied[varying] = _rank_products(factors, rest, kernels, resources, kept)
     return n_above, n_tied
 
@@ -82,10 +85,11 @@ def _rank_products(
         place = np.full(factors.n_items, -1)
         place[kept] = np.arange(kept.size)
         rest, chosen = factors.subset(kept), batch.among(place)
+    settler = None if top is None else Settler(factors, rest, kept, alike, kernels, top)
     n_users, n_workers = batch.users.size, resources.n_threads
     one = rest.shape(1, max(rest.n_items, 1))
     width = kernels.tile_width(one)
-    tile = one._replace(n_items=width)
+    tile = one._replace(n_items=width, top_k=0 if settler is None else settler.top_k)
     fixed, per_user = kernels.block_bytes(tile)
     size = resources.users_per_block(
         per_user,
@@ -98,14 +102,15 @@ def _rank_products(
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
 
     def make_worker() -> Callable[[int], Iterator[int]]:
-        worker = kernels.Worker(tile._replace(n_users=size), 0 if top is None else top.k)
+        worker = kernels.Worker(tile._replace(n_users=size))
 
         def handle(number: int) -> Iterator[int]:
             rows = number * size, min((number + 1) * size, n_users)
             part = batch.part(*rows)
             exact = factors.exact(part, kernels)
-            block = rest.block(chosen.part(*rows), exact)
-            worker.begin(block, SLACK * factors.error_bound(part.users))
+            among = chosen.part(*rows)
+            block, slack = rest.block(among, exact), SLACK * factors.error_bound(part.users)
+            worker.begin(block, slack)
             for _ in rest.count(worker, width, placed):
                 yield 0
             n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
@@ -113,14 +118,8 @@ def _rank_products(
                 more = alike.counts(factors, part, exact, kernels)
                 n_above[part.positives] += more[0]
                 n_tied[part.positives] += more[1]
-            if top is not None:
-                row, item = worker.candidates()
-                item = item if kept is None else kept[item]
-                if alike is not None:
-                    row, item = alike.with_members(part, row, item, top.k)
-                score = np.empty(row.size)
-                kernels.pair_scores(factors.user, factors.item, factors.bias, part.users[row], item, score)
-                top.of_users(slice(*rows)).put(row, item, score)
+            if settler is not None:
+                settler.settle(part, among, block, worker.gathered(), slack)
             yield part.users.size
 
         return handle
@@ -158,7 +157,7 @@ def rank_stored(
         n_above[part.positives], n_tied[part.positives], n_nan[first] = count_block(part, chosen, kernels)
         if top is not None and not n_nan[first]:
             row = np.repeat(np.arange(part.users.size), np.diff(part.excluded_start))
-            mine = top.of_users(slice(first, first + part.users.size))
+            mine = top.of_users(part.users)
             mine.put_stored(comparable(chosen), row, part.excluded)
 
     parallel = getattr(scorer, "parallel", False)
@@ -224,7 +223,7 @@ def rank_in_lists(
         n_nan, n_scores = n_nan + int((scores != scores).sum()), n_scores + scores.size
         above, tied = ranks_within_group(row, scores)
         if top is not None and not n_nan:
-            top.of_users(slice(a, a + size)).put(row, item, scores)
+            top.of_users(block).put(row, item, scores)
         rows = slice(first[a], stop[a + block.size - 1])
         key = row * np.int64(n_items) + item
         wanted = (np.searchsorted(block, targets.user[rows]) * np.int64(n_items)) + targets.item[rows]

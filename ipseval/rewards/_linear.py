@@ -11,6 +11,8 @@ from ipseval._types import FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.rewards._base import ShownData
 
+PAIRS = 4096  # whose factors are gathered at once
+
 
 @dataclass(frozen=True)
 class ItemReward:
@@ -67,20 +69,23 @@ class FactorReward:
         """Return the reward."""
         mean = item_means(data, self.shrinkage)
         user, item = data.factors(self.n_factors)
-        inner = user[data.user] * item[data.item]
-        terms = np.column_stack(
-            [mean[data.item], inner, inner.sum(axis=1) * mean[data.item]] if inner.size else [mean[data.item]]
-        )
+        d, own = user.shape[1], mean[data.item]
+        terms = np.empty((len(data), d + 2 if d else 1))
+        terms[:, 0] = own
+        if d:
+            np.multiply(user.take(data.user, axis=0), item.take(data.item, axis=0), out=terms[:, 1 : d + 1])
+            terms[:, d + 1] = terms[:, 1 : d + 1].sum(axis=1) * own
         weight = data.examined
         centre = weight @ terms / weight.sum()
-        spread = np.sqrt(weight @ (terms - centre) ** 2 / weight.sum())
-        scaled = (terms - centre) / np.where(spread > 0, spread, 1)
+        terms -= centre
+        weighted = terms * weight[:, None]
+        gram = weighted.T @ terms
+        spread = np.sqrt(np.diag(gram) / weight.sum())
+        spread = np.where(spread > 0, spread, 1)
         target = data.clicked / weight
         level = weight @ target / weight.sum()
-        gram = (scaled * weight[:, None]).T @ scaled + self.ridge * np.eye(scaled.shape[1])
-        beta = np.linalg.lstsq(gram, (scaled * weight[:, None]).T @ (target - level), rcond=None)[0]
-        beta = beta / np.where(spread > 0, spread, 1)
-        d = user.shape[1]
+        gram = gram / (spread[:, None] * spread) + self.ridge * np.eye(spread.size)
+        beta = np.linalg.lstsq(gram, weighted.T @ (target - level) / spread, rcond=None)[0] / spread
         by_item = level - centre @ beta + beta[0] * mean
         slopes = beta[1 : d + 1] + (beta[d + 1] * mean[:, None] if d else 0.0)
         return LinearReward(by_item, user, item * slopes)
@@ -107,9 +112,11 @@ class LinearReward:
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return m̂ of each pair, (n,)."""
-        value = self.item[item]
-        for u, v in zip(self.user_factors.T, self.item_factors.T, strict=True):
-            value = value + u[user] * v[item]
+        value = self.item.take(item)
+        for first in range(0, user.size, PAIRS):  # rows of factors lie side by side, pieces stay in the cache
+            part = slice(first, first + PAIRS)
+            p, v = self.user_factors.take(user[part], axis=0), self.item_factors.take(item[part], axis=0)
+            value[part] += np.einsum("nk,nk->n", p, v)
         return value
 
     def total(self, user: IntArray) -> FloatArray:

@@ -77,7 +77,8 @@ class Rewards:
         """
         check_same_universe(self.log, split, "Rewards")
         counts = PairCounts.of(self.log, self.examination)
-        candidate = ~np.isin(counts.pair_key, split.excluded.pair_key)
+        out = np.append(np.sort(split.excluded.pair_key), -1)  # −1 is no pair
+        candidate = out[np.searchsorted(out[:-1], counts.pair_key)] != counts.pair_key
         key = counts.pair_key[candidate]
         if not key.size:
             raise InputError("no shown pair is a candidate: all of them are training pairs of the split.")
