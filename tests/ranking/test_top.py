@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ipseval import InputError, Split
+from ipseval import InputError, Split, rank_positives
 from ipseval._compute import ComputeOptions
-from ipseval.ranking import top_items
+from ipseval.ranking import _alike, _batches, _kept, _settled, top_items
+from ipseval.ranking._exact import rank_with_best
+from ipseval.ranking._kept import Best
+from tests.ranking.test_alike import tied_factors
+from tests.ranking.test_exact import exact_scores
+from tests.ranking.worlds import ENGINES, random_world
 
 
 def world(seed, n_users, n_items):
@@ -90,6 +97,75 @@ def test_a_long_catalogue_and_any_number_of_threads(single):
             if above < 10:
                 expected[one, int(place)] = above, int((scores[one] == scores[one, place]).sum()) - 1
         assert {pair: rank for pair, rank in as_dict(top).items() if pair[0] == one} == expected
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_users=st.integers(1, 12),
+    n_items=st.integers(1, 60),
+    k=st.integers(1, 9),
+    dtype=st.sampled_from(["float32", "float64"]),
+    with_bias=st.booleans(),
+    sizes=st.fixed_dictionaries(
+        {
+            "_batches.SPARE": st.sampled_from((0, 2, 192)),
+            "_settled.WORTH": st.sampled_from((0, 1, 8)),
+            "_settled.ENTRIES": st.sampled_from((1, 100, 2**18)),
+            "_kept.ENTRIES": st.sampled_from((1, 100, 2**18)),
+            "_alike.FEWEST": st.integers(2, 5),
+        }
+    ),
+)
+def test_copies_and_near_copies_of_items_are_among_the_best_as_defined(
+    engine, seed, n_users, n_items, k, dtype, with_bias, sizes
+):
+    rng = np.random.default_rng(seed)
+    world = random_world(rng, n_users, n_items)
+    user, item = (tied_factors(rng, n, 3, dtype) for n in (world.n_users, n_items))
+    bias = rng.choice([0.0, 0.5, -np.inf, np.inf], p=[0.5, 0.3, 0.1, 0.1], size=n_items) if with_bias else None
+    compute = ComputeOptions(engine=engine, block_size=5)
+    modules = {one.__name__.rpartition(".")[2]: one for one in (_batches, _settled, _kept, _alike)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in sizes.items():
+            module, constant = name.split(".")
+            patch.setattr(modules[module], constant, value)
+        top = top_items((user, item, bias), world.split, k=k, compute=compute)
+        lists = rank_positives((user, item, bias), world.split, top_k=k, compute=compute).top
+    scores = np.array(exact_scores(user, item, bias), dtype=float).reshape(world.n_users, n_items)
+    expected = by_sorting(scores, world.split, k)
+    assert as_dict(top) == expected
+    for one, own in zip(lists.users.tolist(), lists.item.tolist(), strict=True):
+        best = sorted((above, i) for (user_, i), (above, _) in expected.items() if user_ == one)[:k]
+        assert own == [i for _, i in best] + [-1] * (k - len(best))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ranks_and_the_best_of_all_users_come_from_one_pass(engine):
+    rng, split = world(6, 40, 300)
+    few = Split.from_frames(
+        pd.DataFrame({"user": split.train.user, "item": split.train.item}),
+        pd.DataFrame({"user": split.test.user[:30], "item": split.test.item[:30]}),
+        users=np.arange(40),
+        items=np.arange(300),
+    )
+    model = rng.normal(size=(40, 5)), rng.normal(size=(300, 5))
+    found = []
+    ranked = rank_with_best(
+        model,
+        few,
+        name="m",
+        top_k=3,
+        compute=ComputeOptions(engine=engine, n_threads=1),
+        best=Best(7, lambda *part: found.append(part), all_users=True),
+    )
+    assert np.unique(few.test.user).size < 40
+    top = top_items(model, few, k=7)
+    for column, name in enumerate(("user", "item", "n_above", "n_tied")):
+        assert np.concatenate([part[column] for part in found]).tolist() == getattr(top, name).tolist()
+    alone = rank_positives(model, few, top_k=3)
+    assert ranked.n_above.tolist() == alone.n_above.tolist()
+    assert ranked.top.item.tolist() == alone.top.item.tolist()
 
 
 def test_a_guess_that_misses_the_best_is_found_out():
