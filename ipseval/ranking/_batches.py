@@ -146,6 +146,7 @@ class Gathered(NamedTuple):
 
     row: IntArray  # (n,) ascending
     item: IntArray  # (n,) ascending for each row
+    product: AnyArray  # (n,)
     low: AnyArray  # (b,) products below cannot count
     crowded: IntArray  # rows of which nothing was kept, as too many items were too close to call
 

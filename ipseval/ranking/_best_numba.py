@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.ranking._batches import Gathered, Shape
 from ipseval.ranking._compiled import compiled
 
@@ -52,8 +52,10 @@ class Top(NamedTuple):
         """Return what may be among the k best of the first users."""
         size = self.size[:n_users]
         row, item = np.empty((2, int(np.maximum(size, 0).sum())), dtype=np.int64)
-        found = _collect(self, n_users, row, item)
-        return Gathered(row[:found], item[:found], self.low[:n_users], np.flatnonzero(size < 0))
+        product = np.empty(row.size, dtype=self.score.dtype)
+        found = _collect(self, n_users, row, item, product)
+        crowded = np.flatnonzero(size < 0)
+        return Gathered(row[:found], item[:found], product[:found], self.low[:n_users], crowded)
 
 
 @compiled
@@ -133,8 +135,8 @@ def _leave_out(item: AnyArray, score: AnyArray, low: float) -> int:
 
 
 @compiled
-def _collect(top: Top, n_users: int, row: IntArray, item: IntArray) -> int:
-    """Write the user's row and the item of all that may count, in order; return their number."""
+def _collect(top: Top, n_users: int, row: IntArray, item: IntArray, product: AnyArray) -> int:
+    """Write the user's row, item and product of all that may count, in order; return their number."""
     found = 0
     for r in range(n_users):
         first = found
@@ -142,9 +144,9 @@ def _collect(top: Top, n_users: int, row: IntArray, item: IntArray) -> int:
             if top.score[r, j] >= top.low[r]:
                 place, new = found, top.item[r, j]
                 while place > first and item[place - 1] > new:  # in order but within a tile
-                    item[place] = item[place - 1]
+                    item[place], product[place] = item[place - 1], product[place - 1]
                     place -= 1
-                row[found], item[place] = r, new
+                row[found], item[place], product[place] = r, new, top.score[r, j]
                 found += 1
     return found
 
@@ -178,3 +180,28 @@ def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]
                 level = after
         first = last
     return n_above, n_tied
+
+
+@compiled
+def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolArray:
+    """Return which entries have another of the same row at most `slack[row]` away; rows are ascending."""
+    close = np.zeros(row.size, dtype=np.bool_)
+    first = 0
+    while first < row.size:
+        last = first + 1
+        while last < row.size and row[last] == row[first]:
+            last += 1
+        own, margin = product[first:last], slack[row[first]]
+        if own.size <= FEW:
+            for j in range(own.size):
+                near = 0
+                for i in range(own.size):
+                    near += abs(own[i] - own[j]) <= margin
+                close[first + j] = near > 1
+        else:
+            order = np.argsort(own)
+            for j in range(1, order.size):
+                if own[order[j]] - own[order[j - 1]] <= margin:
+                    close[first + order[j]] = close[first + order[j - 1]] = True
+        first = last
+    return close

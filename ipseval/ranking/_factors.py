@@ -158,7 +158,7 @@ class Factors:
         user, size = frozen(self.user[batch.users]), batch.item.size
         lo, hi = self._window(exact, self.error_bound(batch.users)[batch.row])
         fast_user = user.astype(self.fast_item.dtype, copy=False)
-        if self.bias.size:
+        if self.fast_item.shape[1] > self.item.shape[1]:  # the bias, of no items perhaps
             fast_user = np.column_stack([fast_user, np.ones(user.shape[0], fast_user.dtype)])
         return Block(
             user=user,

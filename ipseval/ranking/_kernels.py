@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ipseval._compute import one_blas_thread
-from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
 from ipseval.ranking._kept import reached_by, reaching
 from ipseval.ranking._order import ranks_within_group
@@ -189,9 +189,19 @@ class Kept:
     def gathered(self) -> Gathered:
         """Return what may be among the k best."""
         row, place = self._inside()
-        return Gathered(
-            row, self._item[row, place].astype(np.int64), self._low, np.flatnonzero(self._crowded)
-        )
+        item, crowded = self._item[row, place].astype(np.int64), np.flatnonzero(self._crowded)
+        return Gathered(row, item, self._score[row, place], self._low, crowded)
+
+
+def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolArray:
+    """Return which entries have another of the same row at most `slack[row]` away; rows are ascending."""
+    order = np.lexsort((product, row))
+    ordered, owner = product[order], row[order]
+    with np.errstate(invalid="ignore"):  # inf - inf
+        near = (ordered[1:] - ordered[:-1] <= slack[owner[1:]]) & (owner[1:] == owner[:-1])
+    close = np.zeros(row.size, dtype=bool)
+    close[order[1:][near]] = close[order[:-1][near]] = True
+    return close
 
 
 def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]:

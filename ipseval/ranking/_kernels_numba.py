@@ -14,7 +14,8 @@ from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
 from ipseval.ranking._best_numba import Top, keep_best
-from ipseval.ranking._best_numba import ranks_in_rows as ranks_in_rows  # one of the kernels
+from ipseval.ranking._best_numba import close_in_rows as close_in_rows  # two of the kernels
+from ipseval.ranking._best_numba import ranks_in_rows as ranks_in_rows
 from ipseval.ranking._compiled import Function, compiled, dot
 
 NAME = "numba"

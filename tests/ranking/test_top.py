@@ -123,7 +123,9 @@ def test_copies_and_near_copies_of_items_are_among_the_best_as_defined(
     rng = np.random.default_rng(seed)
     world = random_world(rng, n_users, n_items)
     user, item = (tied_factors(rng, n, 3, dtype) for n in (world.n_users, n_items))
-    bias = rng.choice([0.0, 0.5, -np.inf, np.inf], p=[0.5, 0.3, 0.1, 0.1], size=n_items) if with_bias else None
+    bias = (
+        rng.choice([0.0, 0.5, -np.inf, np.inf], p=[0.5, 0.3, 0.1, 0.1], size=n_items) if with_bias else None
+    )
     compute = ComputeOptions(engine=engine, block_size=5)
     modules = {one.__name__.rpartition(".")[2]: one for one in (_batches, _settled, _kept, _alike)}
     with pytest.MonkeyPatch.context() as patch:
@@ -168,8 +170,7 @@ def test_ranks_and_the_best_of_all_users_come_from_one_pass(engine):
     assert ranked.top.item.tolist() == alone.top.item.tolist()
 
 
-def test_a_guess_that_misses_the_best_is_found_out():
-    # All the best items lie between those that are looked at first.
+def test_best_items_of_which_one_lies_apart_are_found():
     _, split = world(4, 5, 4096)
     scores = np.tile(np.where(np.arange(4096) % 16 == 0, 1.0, 0.0), (5, 1)) + np.arange(4096) * 1e-6
     scores[:, 3] = 9.0
