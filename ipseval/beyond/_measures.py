@@ -15,7 +15,7 @@ from ipseval.estimators import UserSums
 from ipseval.segments._built_in import quantile_groups
 
 N_GROUPS, SMOOTHING = 10, 0.01  # of calibration: popularity groups, and the share of p in q
-PAIRS = 2**22  # similarities that are held at once
+ENTRIES = 2**17  # numbers of vectors that are held at once: they stay in the cache
 
 Rule = Callable[[Recommended], UserSums]
 
@@ -56,13 +56,16 @@ def gini(data: Recommended) -> UserSums:
     """Return the Gini coefficient of the exposure of all items of the catalogue, with jackknife terms."""
     n_items, total = data.train.n_items, float(data.exposure.sum())
     order = np.sort(data.exposure)
+    below = np.cumsum(np.bincount(data.exposure)) - np.bincount(
+        data.exposure
+    )  # items less exposed than c times
     above = float(((2 * np.arange(1, n_items + 1) - n_items - 1) * order).sum())
     # An item that loses one exposure takes the lowest place of those that had as many.
     held = np.sort(np.where(data.inside, data.exposure[data.item], -1), axis=1)
     same = np.zeros(held.shape, dtype=np.int64)  # the how-manieth of its list with as many
     for place in range(1, held.shape[1]):
         same[:, place] = np.where(held[:, place] == held[:, place - 1], same[:, place - 1] + 1, 0)
-    rank = np.searchsorted(order, held) + 1 + same
+    rank = below[np.maximum(held, 0)] + 1 + same
     lost = np.where(held >= 0, 2 * rank - n_items - 1, 0).sum(axis=1)
     left = total - data.length
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -154,17 +157,16 @@ def _diversity(data: Recommended) -> FloatArray:
     norm = np.linalg.norm(data.vectors, axis=1, keepdims=True)
     unit = np.append(data.vectors / np.where(norm > 0, norm, 1.0), 0 * data.vectors[:1], axis=0)
     n, k = data.item.shape
-    value = np.empty(n)
-    step = max(1, PAIRS // (k * max(k, unit.shape[1])))
+    total = np.empty(n)
+    step = max(1, ENTRIES // (k * unit.shape[1]))
     for first in range(0, n, step):
-        item = data.item[first : first + step]
-        chosen = unit[item]  # −1 is the row of zeros
-        similar = chosen @ chosen.swapaxes(1, 2)
-        both = np.triu(np.ones((k, k), dtype=bool), 1) & (item >= 0)[:, :, None] & (item >= 0)[:, None, :]
-        n_pairs = both.sum(axis=(1, 2))
-        total = np.where(both, 1 - similar, 0.0).sum(axis=(1, 2))
-        value[first : first + step] = total / np.where(n_pairs > 0, n_pairs, np.nan)
-    return value
+        chosen = unit.take(data.item[first : first + step], axis=0, mode="wrap")  # −1 is the row of zeros
+        whole = chosen.sum(axis=1)
+        total[first : first + step] = np.einsum("nd,nd->n", whole, whole)
+    # Σ_{i<j} cos = (‖Σ x‖² − Σ ‖x‖²)/2 of unit vectors x; a vector of zeros is like none.
+    similar = (total - data.sum_of((norm[:, 0] > 0).astype(np.float64))) / 2
+    n_pairs = data.length * (data.length - 1) / 2
+    return np.asarray(1 - similar / np.where(n_pairs > 0, n_pairs, np.nan))
 
 
 def calibration(data: Recommended) -> UserSums:

@@ -61,17 +61,35 @@ class Top(NamedTuple):
 @compiled
 def keep_best(scores: AnyArray, first: int, top: Top, row: int) -> None:
     """Keep what may be among the k best: found by the largest of every LANES-th product, which are few."""
+    if top.item.shape[1] == 0 or top.size[row] < 0:
+        return
+    lane = top.lane
+    _largest(scores, lane)
+    if top.size[row] == 0 and 2 * top.best.shape[1] <= LANES:
+        _begin(lane, top, row)
+    low, close = top.low[row], _i32(0)
+    for j in range(LANES):
+        close = _i32(close + _i32(lane[j] >= low))
+    if close > 0:
+        _keep(scores, first, top, row)
+
+
+@compiled
+def _begin(lane: AnyArray, top: Top, row: int) -> None:
+    """Let what is below the k-th largest of these products, each of another item, not count."""
+    best = top.best[row]
+    for j in range(LANES):
+        if lane[j] > best[0]:
+            _insert(best, lane[j])
+    top.low[row] = max(top.low[row], best[0] - top.slack[row])
+    best[:] = -np.inf
+
+
+@compiled
+def _keep(scores: AnyArray, first: int, top: Top, row: int) -> None:
+    """Keep the products that may count, and raise the bound to what k of them reach."""
     item, score, best, lane = top.item[row], top.score[row], top.best[row], top.lane
     n, low, slack = top.size[row], top.low[row], top.slack[row]
-    if item.size == 0 or n < 0:
-        return
-    _largest(scores, lane)
-    if n == 0 and 2 * best.size <= LANES:  # so many products, of as many items, are reached from the start
-        for j in range(LANES):
-            if lane[j] > best[0]:
-                _insert(best, lane[j])
-        low = max(low, best[0] - slack)
-        best[:] = -np.inf
     for begin in range(0, LANES, GROUP):
         group = lane[begin : begin + GROUP]
         close = _i32(0)
