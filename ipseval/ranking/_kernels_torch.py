@@ -20,10 +20,10 @@ import torch
 from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking import _kernels
-from ipseval.ranking._batches import Block, Catalogue, Shape, Tile
-from ipseval.ranking._kernels import count_stored, pair_scores
+from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
+from ipseval.ranking._kernels import close_in_rows, count_stored, pair_scores, ranks_in_rows
 
-__all__ = ["count_stored", "pair_scores"]
+__all__ = ["close_in_rows", "count_stored", "pair_scores", "ranks_in_rows"]
 
 NAME = "torch"
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -93,16 +93,17 @@ def held() -> Iterator[None]:
 class Worker(_kernels.Worker):
     """Counts for the blocks of one thread, tile by tile, on the device."""
 
-    def __init__(self, shape: Shape, top_k: int = 0) -> None:
+    def __init__(self, shape: Shape) -> None:
         size = shape.n_users * shape.n_items
         dtype = torch.float32 if shape.dtype == np.float32 else torch.float64
         self._memory, self._mask = (torch.empty(size, dtype=dtype, device=DEVICE) for _ in range(2))
-        self._k, self._settled = top_k, min(_kernels.SETTLED, shape.n_users)
+        self._k, self._room = shape.top_k, shape.room
+        self._settled = min(_kernels.SETTLED, shape.n_users)
 
     def begin(self, block: Block, slack: FloatArray) -> None:
         """Take up a block of users, the ones with most positives first; the rest is as in `_kernels`."""
         self._block = block
-        self._slack = slack
+        self._slack, self._low = slack, np.full(slack.size, -np.inf)  # NaN: too many are too close to call
         self._found = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
         size = np.diff(block.start)
         self._order = np.argsort(-size, kind="stable")  # the user in each row of the products
@@ -202,14 +203,12 @@ class Worker(_kernels.Worker):
 
     def _keep(self, scores: torch.Tensor, first: int) -> None:
         """Take up the items of the tile that may be among the k best of a user."""
-        width = scores.shape[1]
-        low = np.full(self._slack.size, -np.inf)
-        if self._k < width:
+        low = self._low[self._order]
+        if self._k < scores.shape[1]:
             known = scores.nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-            low = known.topk(self._k, dim=1).values[:, -1].cpu().numpy() - self._slack[self._order]
-        fast = low.astype(self._block.lo.dtype)
-        fast = np.where(fast > low, np.nextafter(fast, fast.dtype.type(-np.inf)), fast)
-        place, column = (scores >= _on_device(fast)[:, None]).nonzero().T
+            reached = known.topk(self._k, dim=1).values[:, -1].cpu().numpy()
+            low = np.maximum(low, reached - self._slack[self._order])
+        place, column = (scores >= _on_device(self._rounded_down(low))[:, None]).nonzero().T
         found = (
             self._order[place.cpu().numpy()],
             column.cpu().numpy() + first,
@@ -220,14 +219,23 @@ class Worker(_kernels.Worker):
         row, item, score = row[order], item[order], score[order]
         starts = np.flatnonzero(np.diff(row, prepend=-1))
         last = starts[np.diff(starts, append=row.size) >= self._k] + self._k - 1
-        low = np.full(self._slack.size, -np.inf)
-        low[row[last]] = score[last] - self._slack[row[last]]
-        kept = score >= low[row]
+        self._low[row[last]] = np.maximum(self._low[row[last]], score[last] - self._slack[row[last]])
+        size = np.bincount(row[score >= self._low[row]], minlength=self._slack.size)
+        self._low[size > self._room] = np.nan
+        kept = score >= self._low[row]
         self._found = row[kept], item[kept], score[kept]
 
-    def candidates(self) -> tuple[IntArray, IntArray]:
-        """Return (row, item) of all items that may be among the k best of a user."""
-        return self._found[0], self._found[1]
+    def _rounded_down(self, low: FloatArray) -> AnyArray:
+        """Return bounds in the type of the products."""
+        fast = low.astype(self._block.lo.dtype)
+        return np.where(fast > low, np.nextafter(fast, fast.dtype.type(-np.inf)), fast)
+
+    def gathered(self) -> Gathered:
+        """Return all items that may be among the k best of a user."""
+        row, item, score = self._found
+        order = np.lexsort((item, row))
+        crowded = np.flatnonzero(np.isnan(self._low))
+        return Gathered(row[order], item[order], score[order], self._low, crowded)
 
 
 def tile_width(shape: Shape) -> int:

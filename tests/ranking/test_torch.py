@@ -73,9 +73,9 @@ def test_the_memory_of_all_workers_stays_within_the_limit(world, model, monkeypa
     shapes = []
     original = kernels.Worker.__init__
 
-    def spy(self, shape, top_k=0):
+    def spy(self, shape):
         shapes.append(shape)
-        original(self, shape, top_k)
+        original(self, shape)
 
     monkeypatch.setattr(kernels.Worker, "__init__", spy)
     ranked(model, world, engine="torch", n_threads=2, max_memory=limit)
