@@ -194,10 +194,11 @@ def ranks() -> Numbers:
 
 def drawn_candidates() -> Numbers:
     found = {}
-    for per in ("user", "positive"):
-        candidates = ipseval.SampledCandidates(10, per=per, rng=3)
-        one = ipseval.rank_positives(models()["free"], split(), candidates=candidates)
-        found[f"{per} · n_above"] = float((one.n_above * (1 + np.arange(len(one)))).sum())
+    for distribution, name in (("uniform", ""), ("popularity", "popularity · ")):
+        for per in ("user", "positive"):
+            candidates = ipseval.SampledCandidates(10, distribution=distribution, per=per, rng=3)
+            one = ipseval.rank_positives(models()["free"], split(), candidates=candidates)
+            found[f"{name}{per} · n_above"] = float((one.n_above * (1 + np.arange(len(one)))).sum())
     return found
 
 
