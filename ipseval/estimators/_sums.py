@@ -185,9 +185,20 @@ class UserSums:
     def among(self, chosen: BoolArray) -> UserSums:
         """Return the sums of the chosen users, (n_users of the population,) True or False."""
         rows = chosen[self.users]
-        volume = None if self.volume is None else self.volume[rows]
+        volume, size = (None if one is None else one[rows] for one in (self.volume, self.size))
         mine = (self.users[rows], self.numerator[rows], self.denominator[rows])
-        return UserSums(*mine, volume, 0, self.root)
+        return UserSums(*mine, volume, 0, self.root, size)
+
+    def without_size(self) -> UserSums:
+        """Return sums of the same value and influence without M_u, which V_u takes in.
+
+        V_u becomes v + (V_u − v M_u)/M̄ with v = ΣV/ΣM: its mean is v, and what a user adds to v is the same.
+        """
+        if self.size is None or not self.n_users:
+            return replace(self, size=None)
+        mean = self._mean_volume()
+        volume = None if self.volume is None else mean + (self.volume - mean * self.size) / self.size.mean()
+        return replace(self, volume=volume, size=None)
 
     def recoded(self, codes: IntArray) -> UserSums:
         """Return the sums with `codes[u]` for user u, in ascending order."""

@@ -39,7 +39,9 @@ def build_segments(
     for key, cell in sums.cells.items():
         overall = np.array([whole[model, *key] for model in models])
         weights = sums.weights.get(key[1])
-        cells[key] = _cell(cell, weights, by_label[key[0]], overall, sums.n_positives, by_user, on_low_ess)
+        cells[key] = _cell(
+            cell, weights, by_label[key[0]], overall, sums.n_positives, by_user, sums.evaluated, on_low_ess
+        )
     return Segments(
         sums.groups.name,
         sums.groups.axis,
@@ -61,6 +63,7 @@ def _cell(
     whole: FloatArray,
     n_positives: IntArray,
     by_user: bool,
+    evaluated: str,
     on_low_ess: str,
 ) -> SegmentCell:
     n_models, n_groups = whole.size, n_positives.size
@@ -69,7 +72,7 @@ def _cell(
     value = np.array([one.value() for one in members])[order].reshape(n_models, n_groups)
     covariance = block_diag(*(one.covariance() for one in cell.blocks))[order][:, order]
     total, square, worth, volume, n_users = (
-        one[order].reshape(n_models, n_groups) for one in _totals(cell.blocks)
+        one[order].reshape(n_models, n_groups) for one in _totals(cell.blocks, cell.volume)
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         effective = np.where(square > 0, total**2 / square, 0.0)
@@ -83,7 +86,8 @@ def _cell(
     with np.errstate(invalid="ignore", divide="ignore"):
         tails = tails_of(powers, total, worth / total, n_users)
     flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)
-    notes = tuple("; ".join(filter(None, [cell.note, _left_out(int(n))])) for n in cell.n_undefined)
+    left_out = [_left_out(int(n), evaluated) for n in cell.n_undefined]
+    notes = tuple("; ".join(filter(None, [cell.note, one])) for one in left_out)
     return SegmentCell(
         value,
         share,
@@ -100,7 +104,7 @@ def _cell(
     )
 
 
-def _totals(blocks: Sequence[Moments]) -> list[FloatArray]:
+def _totals(blocks: Sequence[Moments], of_queries: float | None) -> list[FloatArray]:
     """Return ΣD, ΣD², ΣN of each member, the mean volume over the users of all blocks, and the users."""
     found = []
     users = sum(one.n for one in blocks)
@@ -110,6 +114,8 @@ def _totals(blocks: Sequence[Moments]) -> list[FloatArray]:
         worth, total = one.n * one.mean[0::WIDTH], one.n * one.mean[1::WIDTH]
         square = np.diag(one.scatter)[1::WIDTH] + one.n * one.mean[1::WIDTH] ** 2
         volume = one.mean[2::WIDTH] if shared is None else np.asarray(shared)
+        if of_queries is not None:
+            volume = np.full(total.size, of_queries)
         found.append((total, square, worth, volume, np.full(total.size, float(one.n))))
     return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
@@ -141,7 +147,7 @@ def _trust(
     return tuple(flags), suppressed
 
 
-def _left_out(n_undefined: int) -> str:
+def _left_out(n_undefined: int, evaluated: str) -> str:
     if not n_undefined:
         return ""
-    return f"{counted(n_undefined, 'user')} left out: the metric is undefined for them"
+    return f"{counted(n_undefined, evaluated)} left out: the metric is undefined for them"

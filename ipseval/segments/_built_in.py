@@ -68,7 +68,7 @@ def of_items_alone(by: Any) -> bool:
 
 def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> list[Groups]:
     if isinstance(by, str):
-        return [_built_in(by, counts)]
+        return [_built_in(by, users, items, counts)]
     if isinstance(by, Groups):
         size = (users if by.axis == "user" else items).size
         if by.codes.size != size:
@@ -155,14 +155,20 @@ BUILT_IN: dict[str, tuple[Axis, Rule, int]] = {
 }
 
 
-def _built_in(label: str, counts: TrainingCounts | None) -> Groups:
+def _built_in(label: str, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> Groups:
     name, _, number = label.partition(":")
-    _, rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
+    axis, rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
     if number and not (number.isascii() and number.strip().isdigit()):
         raise InputError(f"grouping {label!r}: what follows the colon must be a whole number >= 1.")
     if counts is None:
         raise InputError(
             f"groups by {name} need the training counts, which ranks alone do not have. Evaluate with "
             "ipseval.evaluate, or pass counts=ipseval.segments.TrainingCounts.of(train)."
+        )
+    size = (users if axis == "user" else items).size
+    if counts.along(axis).size != size:
+        raise InputError(
+            f"groups by {name} need the training counts of the {size:,} {axis}s that are evaluated, in their "
+            f"order; got {counts.along(axis).size:,}."
         )
     return rule(counts, check_positive_int(name, int(number or default)))

@@ -87,7 +87,7 @@ class Decomposition(Reported):
             For a metric whose positives do not add up to its value under both estimators.
         """
         first = next(iter(samples.values())).ranked
-        code = groups.codes[first.user if groups.axis == "user" else first.item]
+        code = groups.codes[first.unit(first.user) if groups.axis == "user" else first.item]
         n_groups = len(groups.labels)
         share, value = _shares_and_values(plain, code, n_groups, samples, metric)
         share_weighted, value_weighted = _shares_and_values(weighted, code, n_groups, samples, metric)

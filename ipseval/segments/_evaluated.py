@@ -59,9 +59,7 @@ def segment(
     if simultaneous is not None:
         check_choice("simultaneous", simultaneous, SIMULTANEOUS)
     first = next(iter(samples_of(evaluation).values())).ranked
-    if first.cluster is not None:
-        raise InputError("groups of queries of users have no errors yet; evaluate a part of the slates.")
-    groups = resolve(by, first.user_ids, first.item_ids, counts or training_of(evaluation))
+    groups = resolve(by, first.unit_ids, first.item_ids, counts or training_of(evaluation))
     return {one.name: _segments(evaluation, one, simultaneous, rng) for one in groups}
 
 
@@ -183,7 +181,7 @@ class Segmented:
         """
         samples, definitions = samples_of(self), self.definitions  # type: ignore[arg-type, attr-defined]
         first = next(iter(samples.values())).ranked
-        groups = resolve(by, first.user_ids, first.item_ids, counts or training_of(self))  # type: ignore[arg-type]
+        groups = resolve(by, first.unit_ids, first.item_ids, counts or training_of(self))  # type: ignore[arg-type]
         if len(groups) > 1:
             raise InputError(f"by= holds {len(groups)} groupings; a decomposition takes one.")
         known = {one.label: one for one in definitions[0]}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ipseval._types import BoolArray, FloatArray, IntArray
-from ipseval.estimators import Estimator, Moments, Parts, Sample, UserSums
+from ipseval.estimators import Estimator, Moments, Parts, Sample, UserSums, independent_sums
 from ipseval.estimators._moments import WIDTH
 from ipseval.inference._weights import Weighed, WeightSums
 from ipseval.metrics import Metric
@@ -40,6 +40,8 @@ class CellSums:
         Whether the groups add up to the whole.
     note : str
         What a reader must know of it.
+    volume : float or None
+        V̄ over all queries, where users have several and groups are of users; None: that of the blocks.
     """
 
     blocks: tuple[Moments, ...]
@@ -48,6 +50,7 @@ class CellSums:
     powers: FloatArray
     additive: bool = True
     note: str = ""
+    volume: float | None = None
 
     def merge(self, other: CellSums) -> CellSums:
         """Return the sums over the users of both."""
@@ -76,6 +79,8 @@ class SegmentSums:
     n_positives : (n_groups,) int array
     sizes : (n_groups,) int array
         Users or items in each group.
+    evaluated : str
+        What a metric is computed for: "user", or "query".
     """
 
     groups: Groups
@@ -83,6 +88,7 @@ class SegmentSums:
     weights: dict[str, tuple[WeightSums | None, ...]]
     n_positives: IntArray
     sizes: IntArray
+    evaluated: str = "user"
 
     @classmethod
     def of(
@@ -96,7 +102,7 @@ class SegmentSums:
         """Return the sums of each group of users or items; `sums` are those of all users."""
         first = next(iter(samples.values()))
         ranked = first.ranked
-        code = groups.codes[ranked.user if groups.axis == "user" else ranked.item]
+        code = groups.codes[ranked.unit(ranked.user) if groups.axis == "user" else ranked.item]
         several = list(samples.values())
         cells = {}
         for metric in metrics:
@@ -108,7 +114,8 @@ class SegmentSums:
                     cells[metric.label, one.label] = _of_items(groups, several, metric, one)
         weights = {one.label: _weights(one, first, code, groups) for one in estimators if one.weighted}
         n_positives = np.bincount(code, minlength=len(groups.labels))
-        return cls(groups, cells, weights, n_positives, groups.sizes)
+        evaluated = "user" if ranked.cluster is None else "query"
+        return cls(groups, cells, weights, n_positives, groups.sizes, evaluated)
 
     def alone(self) -> SegmentSums:
         """Return the sums without the codes of users or items, which nothing reads any more."""
@@ -126,6 +133,7 @@ class SegmentSums:
             },
             self.n_positives + other.n_positives,
             self.sizes + other.sizes if by_user else self.sizes,
+            self.evaluated,
         )
 
 
@@ -164,14 +172,19 @@ def _of_users(
         if estimator.separable:
             parts = [one.among(mine) for one in sums]
         else:
-            parts = [estimator.sums(_restricted(one, mine[one.ranked.user]), metric) for one in samples]
-        blocks.append(Moments.of(parts))
+            chosen = mine[ranked.unit(ranked.user)]
+            parts = [independent_sums(_restricted(one, chosen), metric, estimator) for one in samples]
+        blocks.append(Moments.of([one.without_size() for one in parts]))
         powers += [power_sums(one.numerator, one.denominator) for one in parts]
         n_users.append(int((parts[0].denominator > 0).sum()))
-        n_undefined.append(int((population & mine).sum()) - parts[0].n_users)
+        asked = population & mine[ranked.unit(np.arange(ranked.n_population))]
+        size = parts[0].size
+        n_undefined.append(int(asked.sum()) - (parts[0].n_users if size is None else int(size.sum())))
     note = "" if estimator.separable else ALL_USERS
     counts = np.array(n_users), np.array(n_undefined)
-    return CellSums(tuple(blocks), *counts, np.array(powers), estimator.separable, note)
+    volume, size = sums[0].volume, sums[0].size
+    of_queries = None if volume is None or size is None else float(volume.sum() / size.sum())
+    return CellSums(tuple(blocks), *counts, np.array(powers), estimator.separable, note, of_queries)
 
 
 def _of_items(groups: Groups, samples: list[Sample], metric: Metric, estimator: Estimator) -> CellSums:
@@ -197,8 +210,14 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
     volume = None
     if first.users is not None and first.volume is not None:
         volume = first.volume[np.searchsorted(first.users, users)]
-    keep = ~undefined & np.isin(ranked.user, users)
+    keep = np.flatnonzero(~undefined & np.isin(ranked.user, users))
     row, code = np.searchsorted(users, ranked.user[keep]), groups.codes[ranked.item[keep]]
+    if ranked.cluster is not None:
+        whole = UserSums(users, np.zeros(users.size), np.ones(users.size), volume).by_cluster(ranked.cluster)
+        row = np.searchsorted(whole.users, ranked.cluster[users[row]])
+        order = np.argsort(row, kind="stable")  # the rows of one user side by side
+        keep, row, code = keep[order], row[order], code[order]
+        users, volume = whole.users, whole.without_size().volume
     weight = [one.weight[keep] for one in parts]
     worth = [one.weight[keep] * one.value[keep] for one in parts]
     merged, n_users = None, np.zeros(n_groups, dtype=np.int64)
@@ -227,7 +246,8 @@ def _restricted_items(
 ) -> CellSums:
     """Return the sums of the positives of each group alone, the others of their users being candidates."""
     ranked, n_groups = samples[0].ranked, len(groups.labels)
-    columns = np.zeros((len(samples), n_groups, WIDTH, ranked.users.size))
+    units = np.unique(ranked.unit(ranked.users))
+    columns = np.zeros((len(samples), n_groups, WIDTH, units.size))
     columns[:, :, 2] = 1.0
     n_users, n_undefined = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)
     for group in range(n_groups):
@@ -235,8 +255,8 @@ def _restricted_items(
         if not mine.any() or estimator is None:
             continue
         for number, sample in enumerate(samples):
-            sums = estimator.sums(_restricted(sample, mine), metric)
-            rows = np.searchsorted(ranked.users, sums.users)
+            sums = independent_sums(_restricted(sample, mine), metric, estimator)
+            rows = np.searchsorted(units, sums.users)
             columns[number, group, 0, rows] = sums.numerator
             columns[number, group, 1, rows] = sums.denominator
             assert sums.volume is None  # sums over positives have parts

@@ -46,6 +46,7 @@ def evaluate_slates(
     interval: IntervalMethod = "normal",
     n_resamples: int = 10_000,
     rng: RngLike = None,
+    by: Any | None = None,
 ) -> Evaluation:
     """Return estimates of every metric within queries, for every recommender, with errors over users.
 
@@ -78,6 +79,9 @@ def evaluate_slates(
         s of each query, an array in the order of `slates.query_ids` or a Series; as in `evaluate`.
     estimators, ties, confidence_level, on_low_ess, interval, n_resamples, rng
         As in `evaluate`.
+    by
+        Groups of users or items, as in `evaluate`: a query belongs to its user. Without users, groups of
+        users are groups of queries, by their ids.
 
     Raises
     ------
@@ -119,6 +123,7 @@ def evaluate_slates(
         interval=interval,
         n_resamples=n_resamples,
         rng=rng,
+        by=by,
     )
     return replace(evaluation, counted=(*listed.counts, *evaluation.counted))
 

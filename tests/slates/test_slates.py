@@ -370,10 +370,6 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         Slates(*arrays, user=np.zeros(2, dtype=int), user_ids=np.array([1]))
     with pytest.raises(InputError, match="go together"):
         Slates(*arrays, user=np.zeros(1, dtype=int))
-    with pytest.raises(InputError, match="groups of queries"):
-        evaluate_slates({"m": SHOWN}, metrics=["rr"]).by(
-            pd.Series(["a", "b"], index=["ann", "ben"], name="g")
-        )
 
 
 def test_models_of_one_table_must_rank_the_queries_of_the_same_users():

@@ -1,0 +1,122 @@
+"""Groups of slates: a query belongs to its user, whose queries are added up before errors are taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.segments import TrainingCounts
+
+N_USERS, N_ITEMS = 40, 25
+METRICS = ["ndcg@5", "recall@3", "dcg@5", "rr", "hit@2", "auc"]
+ESTIMATORS = ["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"]
+DEVICE = {f"u{number}": ["app", "tv", "web"][number % 3] for number in range(N_USERS)}
+pytestmark = pytest.mark.filterwarnings("ignore:the median")
+
+
+def slates(seed=0):
+    """Users of one to five queries of 3 to 9 items, with propensities; some queries without a positive."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for user in range(N_USERS):
+        for query in range(rng.integers(1, 6)):
+            items = rng.choice(N_ITEMS, rng.integers(3, 10), replace=False)
+            rows += [(f"u{user}", f"u{user}q{query}", item, int(rng.random() < 0.3)) for item in items]
+    frame = pd.DataFrame(rows, columns=["user", "query", "item", "label"])
+    chance = np.linspace(0.1, 1, N_ITEMS)
+    return frame.assign(
+        propensity=chance[frame["item"]], one=rng.normal(size=len(frame)), two=rng.normal(size=len(frame))
+    )
+
+
+def evaluated(frame, **options):
+    given = {"metrics": METRICS, "estimators": ESTIMATORS, "on_low_ess": "ignore", **options}
+    return ipseval.evaluate_slates({"one": "one", "two": "two"}, frame, **given)
+
+
+def test_a_group_of_users_has_the_estimate_and_error_of_its_queries_alone():
+    frame = slates()
+    found = evaluated(frame, by=ipseval.user_groups(DEVICE, name="device")).segments["device"]
+    rows = found.frame.set_index(["model", "metric", "estimator", "group"])
+    leads = found.differences().set_index(["metric", "estimator", "group"])
+    for device in ("app", "tv", "web"):
+        alone = evaluated(frame[frame["user"].map(DEVICE) == device])
+        for key, row in alone.frame.set_index(["model", "metric", "estimator"]).iterrows():
+            here = rows.loc[(*key, device)]
+            assert here["estimate"] == pytest.approx(row["estimate"], abs=1e-12)
+            assert here["std_error"] == pytest.approx(row["std_error"], abs=1e-12)
+            # Users with queries of positives alone have no pairs to win, and no weight in that of pairs.
+            assert here["n_users"] == row["n_users"] or key[1:] == ("auc", "snips-pooled")
+        for key, row in alone.compare().set_index(["metric", "estimator"]).iterrows():
+            here, sign = leads.loc[(*key, device)], 1 if row["model"] == "one" else -1
+            assert here["difference"] * sign == pytest.approx(row["difference"], abs=1e-12)
+            assert here["std_error"] == pytest.approx(row["std_error"], rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_users_and_items_sum_to_the_whole(seed):
+    metrics, estimators = ["ndcg@5", "recall@3", "dcg@5"], ESTIMATORS
+    kind = ipseval.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
+    evaluation = evaluated(slates(seed), metrics=metrics, estimators=estimators)
+    whole = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
+    for by in (ipseval.user_groups(DEVICE, name="device"), kind):
+        total = evaluation.by(by).frame.groupby(["model", "metric", "estimator"])[["part", "share"]].sum()
+        np.testing.assert_allclose(total["part"], whole.loc[total.index], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(total["share"], 1, rtol=0, atol=1e-12)
+
+
+def test_errors_of_groups_of_items_are_those_of_users_not_of_queries():
+    frame = slates(1)
+    evaluation = evaluated(frame, metrics=["recall@3", "hit@2"], estimators=["snips-global"])
+    kind = ipseval.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
+    rows = evaluation.by(kind).frame.set_index(["model", "metric", "group"])
+    sample = evaluation.samples["one"]
+    ranked = sample.ranked
+    parts = evaluation.definitions[1][0].parts(sample, evaluation.definitions[0][0])
+    user = ranked.cluster[ranked.user]
+    users = np.unique(user)
+    rare = ranked.item_ids[ranked.item] % 4 == 0
+    for group, mine in (("a", rare), ("b", ~rare)):
+        top = np.bincount(user, parts.weight * parts.value * mine, N_USERS)[users]
+        low = np.bincount(user, parts.weight * mine, N_USERS)[users]
+        ratio = top.sum() / low.sum()
+        psi = (top - ratio * low) / low.mean()
+        error = np.sqrt((psi**2).sum() / (users.size * (users.size - 1)))
+        assert rows.loc[("one", "recall@3", group), "estimate"] == pytest.approx(ratio, abs=1e-12)
+        assert rows.loc[("one", "recall@3", group), "std_error"] == pytest.approx(error, rel=1e-10)
+    # hit is no sum over positives: it is of those of the group alone.
+    alone = {"metrics": ["hit@2"], "estimators": ["aoa"], "on_low_ess": "ignore"}
+    expected = ipseval.evaluate_ranks({"m": ranked.select(rare)}, **alone).frame["estimate"].item()
+    hits = evaluated(frame, **alone).by(kind).frame.set_index(["model", "group"])
+    assert hits.loc[("one", "a"), "estimate"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_is_undefined_is_counted_in_queries_and_counts_must_fit():
+    frame = slates(2)
+    device = ipseval.user_groups(DEVICE, name="device")
+    found = evaluated(frame, metrics=["auc"], estimators=["aoa"], by=device)
+    of_query = frame.groupby("query").agg(user=("user", "first"), mean=("label", "mean"))
+    only_positives = of_query[of_query["mean"] == 1]["user"].map(DEVICE).value_counts()
+    rows = found.segments["device"].frame.query("model == 'one'").set_index("group")
+    for group, n in only_positives.items():
+        assert f"{n} quer" in rows.loc[group, "note"]
+    evaluation = evaluated(frame)
+    with pytest.raises(ipseval.InputError, match="need the training counts, which ranks alone do not have"):
+        evaluation.by("popularity")
+    wrong = TrainingCounts(np.arange(3), np.arange(N_USERS))
+    with pytest.raises(ipseval.InputError, match=r"training counts of the 25 items .* got 3"):
+        evaluation.by("popularity", counts=wrong)
+    right = TrainingCounts(np.arange(N_ITEMS), np.arange(N_USERS))
+    assert len(evaluation.by("popularity:5", counts=right).labels) == 5
+    assert len(evaluation.by("activity:4", counts=right).labels) == 4
+
+
+def test_a_decomposition_of_slates_is_exact():
+    evaluation = evaluated(slates(3), metrics=["recall@3"], estimators=["aoa", "snips-global"])
+    value = evaluation.frame.set_index(["model", "estimator"])["estimate"]
+    totals = evaluation.decomposition(by=ipseval.user_groups(DEVICE, name="device")).totals.set_index("model")
+    for model in ("one", "two"):
+        gap = value[model, "snips-global"] - value[model, "aoa"]
+        assert totals.loc[model, ["moved", "within"]].sum() == pytest.approx(gap, abs=1e-12)
