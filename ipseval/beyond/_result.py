@@ -179,7 +179,12 @@ def checked_vectors(vectors: Any, n_items: int, measures: Sequence[Measure]) -> 
         if any(one.name == "ild" for one in measures):
             raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
         return None
-    array = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
+    try:
+        array = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
+    except ValueError:
+        raise InputError(
+            f"item_vectors must be numbers of shape ({n_items}, d); rows differ in length."
+        ) from None
     if array.ndim != 2 or array.shape[0] != n_items or array.dtype.kind not in "iufb":
         raise InputError(
             f"item_vectors must be numbers of shape ({n_items}, d), rows in the order of split.item_ids; got "

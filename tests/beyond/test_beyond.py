@@ -154,6 +154,8 @@ def test_what_is_missing_is_named_before_anything_is_ranked():
         ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"])
     with pytest.raises(ipseval.InputError, match=r"shape \(4, d\)"):
         ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"], item_vectors=np.ones((3, 2)))
+    with pytest.raises(ipseval.InputError, match="rows differ in length"):
+        ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"], item_vectors=[[1], [1, 2]] * 2)
     plain = ipseval.rank_positives(LISTS, SPLIT)
     with pytest.raises(ipseval.InputError, match=r"m has no lists of the first 10.*top_k=10"):
         ipseval.beyond_accuracy({"m": plain}, SPLIT)
