@@ -15,6 +15,7 @@ from ipseval.inference._comparisons import (
 )
 from ipseval.inference._factors import required_factor, tipping_factors
 from ipseval.inference._intervals import bca_interval, normal_interval, percentile_interval
+from ipseval.inference._looks import Until
 from ipseval.inference._pareto import pareto_k
 from ipseval.inference._popularity import popularity_weights
 from ipseval.inference._refit import PowerLawRefit, Refit, bootstrap_refit
@@ -37,6 +38,7 @@ __all__ = [
     "PowerLawRefit",
     "Refit",
     "Sensitivity",
+    "Until",
     "WeightDiagnostics",
     "bca_interval",
     "bootstrap",

@@ -243,6 +243,11 @@ def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, 
     return [(*cell, model, other) for cell in cells for model, other in pairs]
 
 
+def difference_reach(error: float, n: int, confidence_level: float) -> float:
+    """Return t SE, the half-width of the interval of a paired difference over n users."""
+    return float(stdtrit(n - 1, (1 + confidence_level) / 2)) * error
+
+
 def _tested(
     gap: float, error: float, n: int, confidence_level: float, power: float, wanted: float | None
 ) -> tuple[float | int | str, ...]:
@@ -257,7 +262,7 @@ def _tested(
     else:
         p_value = 2 * float(stdtr(n - 1, -abs(gap) / error))
     level = 1 - confidence_level
-    reach = float(stdtrit(n - 1, (1 + confidence_level) / 2)) * error
+    reach = difference_reach(error, n, confidence_level)
     return (
         gap,
         error,
