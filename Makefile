@@ -11,7 +11,7 @@ lint: ; ruff check . && ruff format --check .
 format: ; ruff check --fix . && ruff format .
 types: ; mypy && $(PYTHON) -m tests.typing
 docs: ; codespell docs *.md data/README.md && $(PYTHON) -m documentation
-bench: ; for name in inference metrics propensity ranking sampled splits; do $(PYTHON) benchmarks/$$name.py || exit 1; done
+bench: ; $(PYTHON) benchmarks/run.py $(if $(AGAINST),--against $(AGAINST))
 demo: ; ipseval demo
 processors: ; $(PYTHON) tests/processors.py --suite
 coverage: ; $(PYTHON) -m coverage run -m pytest && $(PYTHON) -m tests.floors

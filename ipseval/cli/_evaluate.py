@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         beyond=beyond,
         item_vectors=vectors_of(options, split, beyond),
         compute=compute_options(options),
-        until=_until(options.until),
+        until=until_of(options.until),
     )
     deliver(result, options)
     return 0
@@ -81,7 +81,8 @@ def _candidates(options: argparse.Namespace) -> Any:
     return SampledCandidates(int(options.candidates), rng=options.seed)
 
 
-def _until(text: str | None) -> Any:
+def until_of(text: str | None) -> Any:
+    """Return what `--until` asks for: a width, or `differences:` and a width."""
     from ipseval.inference import Until
 
     if text is None:

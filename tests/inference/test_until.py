@@ -12,6 +12,8 @@ from scipy.stats import multivariate_normal, norm
 import ipseval
 from ipseval import InputError, PowerLawPropensity, RankedPositives, Split, UnknownNameError, Until
 from ipseval._until import joined
+from ipseval.cli import main
+from ipseval.cli._evaluate import until_of
 from ipseval.inference._looks import boundary, planned, spent
 from ipseval.ranking import rank_positives
 
@@ -245,3 +247,24 @@ def test_the_interval_after_stopping_holds_the_truth_and_costs_little_more_than_
         used.append(found.extent.n_users)
     assert np.mean(held) >= 0.95
     assert np.median(used) <= 1.5 * 2_000
+
+
+@pytest.mark.parametrize(
+    ("text", "of"), [("0.1", "levels"), ("levels:0.1", "levels"), ("differences:0.1", "differences")]
+)
+def test_the_command_line_reads_a_width_and_what_it_is_of(tmp_path, capsys, text, of):
+    _, split = world()
+    split.train.to_frame().to_csv(tmp_path / "train.csv", index=False)
+    split.test.to_frame().to_csv(tmp_path / "test.csv", index=False)
+    files = ["--train", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv")]
+    options = ["--model", "popularity", "--model", "random", "--metrics", "recall@10", "--until", text]
+    assert main(["evaluate", *files, *options, "--seed", "1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"of {N_TESTED} users ranked" in printed or f"all {N_TESTED} users ranked" in printed
+    assert ("of a difference" in printed) == (of == "differences")
+
+
+@pytest.mark.parametrize("text", ["narrow", "differences:", "ratios:0.1", "-1"])
+def test_the_command_line_refuses_another_width(text):
+    with pytest.raises(InputError):
+        until_of(text)

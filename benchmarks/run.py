@@ -1,0 +1,143 @@
+"""All benchmarks, in one file with versions and hardware; or two commits in alternation.
+
+    python benchmarks/run.py                                # every script once, into build/benchmarks.md
+    python benchmarks/run.py splits.py "ingest.py --pairs 650000"
+    python benchmarks/run.py ingest.py --against main --repeats 5
+
+With `--against` each script runs in this tree and in a fresh checkout of the other commit, in turn, and the
+ratio of the medians of processor time (of the process and its children) is printed. It takes what both have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = (
+    "demo",
+    "inference",
+    "ingest",
+    "metrics",
+    "propensity",
+    "ranking",
+    "reading",
+    "report",
+    "sampled",
+    "splits",
+)
+PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "polars", "numba", "threadpoolctl")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "scripts", nargs="*", default=[f"{name}.py" for name in SCRIPTS], help="with their options"
+    )
+    parser.add_argument("--against", metavar="REV", help="a commit to compare with")
+    parser.add_argument("--repeats", type=int, default=5, help="of each, with --against; default: 5")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "benchmarks.md")
+    options = parser.parse_args()
+    parts = [header(options.against)]
+    print(parts[0], flush=True)
+    if options.against is None:
+        for script in options.scripts:
+            parts.append(f"## {script}\n\n```text\n{run(ROOT, script)[1].strip()}\n```\n")
+            print(parts[-1], flush=True)
+    else:
+        parts.append(against(options.against, options.scripts, options.repeats))
+        print(parts[-1])
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text("\n".join(parts), encoding="utf-8")
+
+
+def header(other: str | None) -> str:
+    """Return what the figures depend on, as Markdown."""
+    rows = {"commit": commit(ROOT, "HEAD")}
+    if other is not None:
+        rows["against"] = commit(ROOT, other)
+    rows |= {"processor": processor(), "cores": str(os.cpu_count()), "system": platform.platform()}
+    rows["memory"] = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"
+    rows["python"] = platform.python_version()
+    rows |= {name: installed(name) for name in PACKAGES}
+    lines = [f"| {name} | {value} |" for name, value in rows.items()]
+    return "\n".join(["# Benchmarks", "", "| what | value |", "|---|---|", *lines, ""])
+
+
+def against(rev: str, scripts: list[str], repeats: int) -> str:
+    """Return a table of processor times of both commits; the two are run in turn."""
+    lines = ["| script | this, s | other, s | this / other |", "|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as folder:
+        other = Path(folder) / "other"
+        git("worktree", "add", "--detach", str(other), rev)
+        try:
+            for script in scripts:
+                seconds: dict[Path, list[float]] = {ROOT: [], other: []}
+                for repeat in range(repeats):
+                    for tree in (ROOT, other) if repeat % 2 else (other, ROOT):
+                        seconds[tree].append(run(tree, script)[0])
+                mine, theirs = (statistics.median(values) for values in seconds.values())
+                lines.append(f"| {script} | {mine:.2f} | {theirs:.2f} | {mine / theirs:.2f} |")
+        finally:
+            git("worktree", "remove", "--force", str(other))
+    return "\n".join([*lines, ""])
+
+
+def run(tree: Path, script: str) -> tuple[float, str]:
+    """Return the processor time of a script of this tree on the library of `tree`, and what it printed."""
+    name, *arguments = shlex.split(script)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / name), *arguments],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(f"{script} failed in {tree}:\n{done.stderr}")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+def commit(tree: Path, rev: str) -> str:
+    changed = " and changes" if rev == "HEAD" and git("status", "--porcelain", tree=tree) else ""
+    return git("log", "-1", "--format=%h %cs", rev, tree=tree) + changed
+
+
+def git(*arguments: str, tree: Path = ROOT) -> str:
+    done = subprocess.run(["git", *arguments], cwd=tree, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"git {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def processor() -> str:
+    """Return the model of the processor, and whether it has AVX-512."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = dict(line.split(":", 1) for line in reversed(lines) if ":" in line)
+    found = {key.strip(): value.strip() for key, value in found.items()}
+    wide = "AVX-512" if "avx512f" in found.get("flags", "") else "no AVX-512"
+    return f"{found['model name']}, {wide}" if "model name" in found else platform.processor()
+
+
+def installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+if __name__ == "__main__":
+    main()
