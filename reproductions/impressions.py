@@ -1,6 +1,6 @@
 """Estimates from impressions with positions, judged by the truth: mean squared error, coverage, curves.
 
-    python -m reproductions.impressions [--repetitions 500] [--curves 20] [--write]
+    python -m reproductions.impressions [--repetitions 500] [--curves 100] [--write]
 
 A superpopulation of 20,000 users and 1,000 items with known chances to like; each repetition draws 5,000
 users from it. A user gets one page of ten places: one item from each of ten groups of items, by one of three
@@ -10,6 +10,8 @@ knows nothing of the user: it is wrong, and the chances are right.
 
 Seed, size and number of repetitions were fixed before the run, after a pilot of four repetitions that had a
 random recommender in place of "pure taste": its recall is k of n under any model, so that dm had no error.
+That of the curves was fixed after a pilot of eleven logs of another seed. Within 2 SE a right curve lies
+94.8 % of the time (t with 39 degrees of freedom, as the errors come from 40 groups of users).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import f
 
 import ipseval
 from ipseval import ExaminationModel, ExposureLog, Interactions
@@ -32,6 +35,7 @@ from reproductions.tables import ROOT, markdown, write_tables
 N_POOL, N_USERS, N_ITEMS, N_PLACES, N_FOLDS, K = 20_000, 5_000, 1_000, 10, 5, 10
 THETA = 1 / np.arange(1, N_PLACES + 1) ** 0.7
 POLICIES = ("uniform", "popular", "personal")
+METHODS = ("randomised", "harvesting", "em")
 METRICS = ("recall@10", "dcg@10")
 ESTIMATORS = ("dm", "snips-shown", "dr", "dr(clipped)")
 SEED, Z = 20_260, 1.959964
@@ -158,27 +162,52 @@ def estimates(world: World, policy: str, rng: np.random.Generator) -> Iterator[d
 
 
 def curves(world: World, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return how far examination curves are from the truth, in their standard errors."""
+    """Return examination curves of n logs of each policy, one row per place but the first."""
     rows = []
     for policy in POLICIES:
-        for _ in range(n):
+        for number in range(n):
             _, *page = world.pages(policy, rng)
             log = log_of(*page)
             random = log.user % 2 == 1  # whose pages are in random order
-            for method in ("randomised", "harvesting", "em"):
+            for method in METHODS:
                 curve: ExaminationCurve = ExaminationModel(method).fit(
                     log.select(random) if method == "randomised" else log
                 )
-                z = (curve.theta - THETA)[1:] / curve.std_error[1:]
-                rows.append(
-                    {
-                        "method": method,
-                        "policy": policy,
-                        "within 2 SE": np.mean(np.abs(z) <= 2),
-                        "z": z.mean(),
-                    }
-                )
+                off = curve.theta - THETA
+                rows += [
+                    {"method": method, "policy": policy, "log": number, "place": at + 1, "off": off[at],
+                     "error": curve.std_error[at]}
+                    for at in range(1, N_PLACES)
+                ]  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def judged(drawn: pd.DataFrame) -> list[list[str]]:
+    """Return rows of coverage, of stated errors in parts of the spread over logs, and of bias.
+
+    The bias of all places together is judged by Hotelling's T² of the mean curve against the truth, and that
+    of the worst place is shown in parts of θ.
+    """
+    rows = []
+    for (policy, method), part in drawn.groupby(["policy", "method"], sort=False):
+        off, error = (part.pivot(index="log", columns="place", values=one) for one in ("off", "error"))
+        n, p = off.shape
+        within = (off.abs() <= 2 * error).mean()
+        mean = off.mean()
+        distance = n * float(mean @ np.linalg.solve(off.cov(), mean))
+        chance = float(f.sf(distance * (n - p) / (p * (n - 1)), p, n - p))
+        bias = mean / THETA[1:]
+        rows.append(
+            [
+                *(str(policy), str(method), f"{100 * within.mean():.1f}"),
+                f"{100 * within.min():.0f}–{100 * within.max():.0f}",
+                f"{float((np.sqrt((error**2).mean()) / off.std(ddof=1)).mean()):.2f}",
+                f"{100 * bias.loc[bias.abs().idxmax()]:+.1f}",
+                f"{100 * float((off.std(ddof=1) / np.sqrt(n) / THETA[1:])[bias.abs().idxmax()]):.1f}",
+                f"{chance:.2f}",
+            ]
+        )
+    return rows
 
 
 def table(results: pd.DataFrame) -> list[list[str]]:
@@ -187,10 +216,8 @@ def table(results: pd.DataFrame) -> list[list[str]]:
     One estimator is chosen for all recommenders, so errors are added up over them; the last columns are the
     worst single recommender and the mean coverage.
     """
-    error = results.groupby(["policy", "metric", "recommender", "estimator"], sort=False)[
-        "squared error"
-    ].mean()
-    covered = results.groupby(["policy", "metric", "estimator"], sort=False)["covered"].mean()
+    error = results.groupby(["policy", "metric", "recommender", "estimator"])["squared error"].mean()
+    covered = results.groupby(["policy", "metric", "estimator"])["covered"].mean()
     rows = []
     for policy in POLICIES:
         for metric in METRICS:
@@ -208,12 +235,16 @@ def table(results: pd.DataFrame) -> list[list[str]]:
 
 
 HEADER = ("policy", "metric", "estimator", "squared error", "worst recommender", "coverage of 95 %")
+CURVES = (
+    *("policy", "method", "within 2 SE, %", "by place", "stated SE / spread"),
+    *("largest bias of a place, %", "± its SE", "p of no bias"),
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=500)
-    parser.add_argument("--curves", type=int, default=20)
+    parser.add_argument("--repetitions", type=int, default=500, help="0: none")
+    parser.add_argument("--curves", type=int, default=100, help="logs of each policy; 0: none")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/exposure-logs.md")
     options = parser.parse_args()
     rng = np.random.default_rng(SEED)
@@ -224,16 +255,15 @@ def main() -> None:
         for _ in range(options.repetitions)
         for row in estimates(world, policy, rng)
     ]
-    results = pd.DataFrame(rows)
-    cells = results.groupby(["policy", "recommender", "metric", "estimator"], sort=False)
-    print(cells[["squared error", "bias", "covered"]].mean().to_string())
-    drawn = curves(world, options.curves, np.random.default_rng(SEED + 1))
-    found = drawn.groupby("method", sort=False)[["within 2 SE", "mean z"]].mean()
-    judged = [[name, f"{100 * one.iloc[0]:.1f} %", f"{one.iloc[1]:+.2f}"] for name, one in found.iterrows()]
-    tables = {
-        "simulation": markdown(HEADER, table(results)),
-        "curves": markdown(("method", "within 2 standard errors", "mean distance in them"), judged),
-    }
+    tables = {}
+    if rows:
+        results = pd.DataFrame(rows)
+        cells = results.groupby(["policy", "recommender", "metric", "estimator"], sort=False)
+        print(cells[["squared error", "bias", "covered"]].mean().to_string())
+        tables["simulation"] = markdown(HEADER, table(results))
+    if options.curves:
+        drawn = curves(world, options.curves, np.random.default_rng(SEED + 2))
+        tables["curves"] = markdown(CURVES, judged(drawn))
     print("\n\n".join(tables.values()))
     if options.write:
         write_tables(tables, PAGE)
