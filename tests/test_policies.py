@@ -7,10 +7,12 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import gamma, nbinom, norm
 
 from ipseval import ExposureLog, InputError, PropensityError, UnknownNameError
 from ipseval.datasets import load_open_bandit
 from ipseval.policies import evaluate_policies
+from ipseval.policies._rewards import STRENGTHS, click_rates, shrunk_factors
 from ipseval.propensity import ExaminationCurve
 
 # Three items at two places; every user sees one place. Chances of the log, of a new policy, and of a click.
@@ -152,6 +154,123 @@ def test_intervals_cover_the_value_and_control_variates_do_not_widen_them():
     for one, count in {**covered, "delta-ips": delta}.items():
         assert abs(count - 0.95 * n) < four_sigma, one
     assert max(widths["ips-cv"], widths["dr"]) < widths["ips"]
+
+
+def limits(total, variance, further):
+    """Return the quantiles of gamma distributions, the upper one with a further click, by scipy."""
+    more = total + further, variance + further**2
+    low = gamma.ppf(0.025, total**2 / variance, scale=variance / total)
+    return low, gamma.ppf(0.975, more[0] ** 2 / more[1], scale=more[1] / more[0])
+
+
+def test_intervals_have_the_limits_of_weighted_counts():
+    log = drawn(np.random.default_rng(5), 60)
+    found = evaluate_policies(log, {"new": NEW}, estimators=["ips", "snips", "dr", "dm"], shrinkage=3.0)
+    frame = found.frame.set_index("estimator")
+    w = NEW[log.item, log.position - 1] / log.propensity
+    further = (w**2).sum() / w.sum()
+    for label, mass in (("ips", 60), ("snips", w.sum())):
+        own = frame.loc[label]
+        expected = limits((w * log.clicked).sum() / mass, own["std_error"] ** 2, further / mass)
+        assert own[["ci_low", "ci_high"]].tolist() == pytest.approx(expected)
+    # dr: the distances of ips from its limits; what its own variance has on top is added as normal.
+    ips, dr = frame.loc["ips"], frame.loc["dr"]
+    low, high = ips["estimate"] - ips["ci_low"], ips["ci_high"] - ips["estimate"]
+    rest = norm.ppf(0.975) ** 2 * (dr["std_error"] ** 2 - ips["std_error"] ** 2)
+    assert rest > 0
+    distances = dr["estimate"] - dr["ci_low"], dr["ci_high"] - dr["estimate"]
+    assert distances == pytest.approx((np.sqrt(low**2 + rest), np.sqrt(high**2 + rest)))
+    dm = frame.loc["dm"]
+    assert dm["ci_high"] - dm["estimate"] == pytest.approx(norm.ppf(0.975) * dm["std_error"])
+
+
+def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_there_is_none():
+    log = log_of([0, 1, 2, 0], [0, 0, 1, 1], [0, 0, 0, 0])
+    row = evaluate_policies(log, {"log": LOGGED}, estimators=["ips"]).frame.iloc[0]
+    assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([0, -np.log(0.025) / 4])
+    never = np.array([[0, 0], [0, 1.0], [1, 0]])
+    row = evaluate_policies(log_of([0, 0], [0, 1], [1, 0]), {"n": never}, n_folds=2).frame.iloc[0]
+    assert row[["ci_low", "ci_high"]].isna().all()
+
+
+def test_an_estimate_is_held_against_what_the_policy_earned_itself():
+    rng = np.random.default_rng(6)
+    found = evaluate_policies(drawn(rng, 200), {"new": NEW, "log": LOGGED}, estimators=["snips"])
+    own = drawn(rng, 100)  # made by the logged policy
+    row = found.against(own, "log").iloc[0]
+    rate = own.clicked.mean()
+    seen = rate, *limits(rate, rate * (1 - rate) / 99, 1 / 100)
+    mine = found.frame.set_index("policy").loc["log", ["estimate", "ci_low", "ci_high"]].tolist()
+    gap = mine[0] - rate
+    low = gap - np.hypot(mine[0] - mine[1], seen[2] - rate)
+    high = gap + np.hypot(mine[2] - mine[0], rate - seen[1])
+    assert row[["difference", "ci_low", "ci_high"]].tolist() == pytest.approx([gap, low, high])
+    assert row["agrees"] == (low <= 0 <= high)
+    with pytest.raises(InputError, match="policy must name the one that made the log: one of new, log"):
+        found.against(own)
+    with pytest.raises(UnknownNameError, match="unknown policy 'none'"):
+        found.against(own, "none")
+
+
+def sparse(rng, n):
+    """Return a log with about 10 clicks whose weights under a uniform policy reach 30, and the true value."""
+    quality = rng.normal(size=20)
+    chance = np.exp(1.5 * (0.5 * quality + 0.87 * rng.normal(size=20)))
+    chance /= chance.sum()
+    rate = np.exp(0.6 * quality)
+    rate *= 10 / n / rate.mean()
+    item, user = rng.choice(20, n, p=chance), np.arange(n)
+    log = ExposureLog(user, item, user, np.arange(20), rng.random(n) < rate[item], propensity=chance[item])
+    return log, rate.mean()
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_value_where_clicks_are_few_and_normal_ones_do_not():
+    rng, n = np.random.default_rng(8), 400
+    held, normal = dict.fromkeys(("ips", "snips", "dr", "dr-sn"), 0), 0
+    for _ in range(n):
+        log, truth = sparse(rng, 2000)
+        frame = evaluate_policies(log, {"uniform": np.full((20, 1), 1 / 20)}, estimators=list(held)).frame
+        for row in frame.itertuples():
+            held[row.estimator] += row.ci_low <= truth <= row.ci_high
+            normal += abs(row.estimate - truth) <= 1.96 * row.std_error
+    four_sigma = 4 * np.sqrt(0.05 * 0.95 * n)
+    assert min(held.values()) > 0.95 * n - four_sigma
+    assert normal / 4 < 0.95 * n - four_sigma
+
+
+def test_resamples_of_two_logs_hold_an_exact_interval_83_percent_of_the_time_and_halves_95():
+    # Two logs of one click rate; the interval for the difference of their rates is all but exact.
+    rng, n, rate, m = np.random.default_rng(9), 4000, 0.4, 40_000
+
+    def agree(one, other, size):
+        p = (one + other) / (2 * size)
+        return np.abs(one - other) / size <= 1.959964 * np.sqrt(2 * p * (1 - p) / size)
+
+    clicks = rng.binomial(n, rate, (2, m))
+    assert agree(*clicks, n).mean() == pytest.approx(0.95, abs=0.006)
+    resampled = rng.binomial(n, clicks / n)  # as drawing n rows of each log with replacement
+    assert agree(*resampled, n).mean() == pytest.approx(2 * norm.cdf(1.96 / np.sqrt(2)) - 1, abs=0.008)
+    halves = rng.hypergeometric(clicks, n - clicks, n // 2)
+    assert agree(*halves, n // 2).mean() == pytest.approx(0.95, abs=0.006)
+
+
+def test_click_rates_are_shrunk_as_much_as_the_likelihood_says():
+    clicks, expected = np.array([4.0, 0, 1, 12, 3]), np.array([2.0, 3, 1, 4, 10])
+
+    def likelihood(a, m):
+        return nbinom.logpmf(clicks, a, a / (a + m * expected)).sum()
+
+    _, a, m = max((likelihood(a, m), a, m) for a in STRENGTHS[7:14] for m in np.linspace(1.1, 1.5, 41))
+    assert STRENGTHS[7] < a < STRENGTHS[13]
+    assert shrunk_factors(clicks, expected) == pytest.approx((clicks + a) / (expected + a / m), rel=5e-3)
+
+
+def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_place():
+    shown = np.full((30, 2), 1000.0)
+    clicks = np.tile([[5.0, 20.0]], (30, 1))
+    np.testing.assert_allclose(click_rates(shown, clicks), clicks / shown, rtol=1e-6)
+    assert (click_rates(shown, np.zeros((30, 2))) == 0).all()
 
 
 def test_differences_with_a_control_variate_are_never_wider():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from ipseval._checks import (
     check_real,
     check_type,
 )
-from ipseval._types import FloatArray, IntArray, RngLike
+from ipseval._types import FloatArray, RngLike
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import DM, DR, IPS, SNIPS
 from ipseval.exposure_log import ExposureLog
 from ipseval.policies._result import CLAIMS, PolicyEvaluation, Value, controlled, mean_of
+from ipseval.policies._rewards import cross_fitted
 from ipseval.policies._targets import as_target
 from ipseval.propensity import ExaminationCurve
 
@@ -32,7 +34,7 @@ def evaluate_policies(
     estimators: Iterable[str] = (IPS, SNIPS, DR),
     examination: ExaminationCurve | None = None,
     confidence_level: float = 0.95,
-    shrinkage: float = 50.0,
+    shrinkage: float | None = None,
     n_folds: int = 5,
     rng: RngLike = 0,
 ) -> PolicyEvaluation:
@@ -48,8 +50,16 @@ def evaluate_policies(
     * `dcg`: (1/n) Σ y d(r)/(p θ), r the item's place under the new policy, d(r) = 1/log2(1 + r), θ the
       examination of the logged place. Its expectation is Σ_i m_i d(r_i), the DCG of what users like.
 
-    m̂ is the click rate of the item at the place, shrunk to that of the place, cross-fitted over users. Users
-    are the units of all standard errors. `dcg` is the value of a ranking, reward-weighted, if a click needs
+    m̂ is the click rate of the item at the place, cross-fitted over users: the place's rate × the item's
+    factor × a factor of the cell, both shrunk to 1 as much as the counts say (`shrinkage`). Users are the
+    units of all standard errors.
+
+    Intervals: clicks are few and unequal, so that Σ w y has the limits of weighted counts, quantiles of gamma
+    distributions with the estimate's variance. The upper one counts in a further click of the weight Σw²/Σw,
+    which is 1/ess in `snips`. With many clicks they become normal ones. Those of `dm` are normal, and leave
+    out the noise of m̂.
+
+    `dcg` is the value of a ranking, reward-weighted, if a click needs
     examination and liking alone, places are examined as 1/log2(1 + r) under the new policy, and every item
     could stand at every place of the log. Where p θ is the same for all clicks it is the plain DCG of the
     clicked items up to a factor (Jeunen et al.); otherwise plain DCG is biased.
@@ -66,8 +76,9 @@ def evaluate_policies(
     examination : ExaminationCurve, optional
         θ of the log's places, for `dcg`; without it each is 1.
     confidence_level : float
-    shrinkage : float >= 0
-        Impressions that the place's click rate counts for in m̂.
+    shrinkage : float >= 0, optional
+        Impressions that the place's click rate counts for in m̂, which is then the shrunk rate of each cell.
+        Default: the strength of the largest likelihood of the counts, for items and for cells.
     n_folds, rng
         Of the cross-fitting.
 
@@ -83,7 +94,8 @@ def evaluate_policies(
     Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay & Wen, Offline evaluation of ranking policies with click
     models, KDD 2018, doi 10.1145/3219819.3220028. Jeunen, Potapov & Ustimenko, On (normalised) discounted
     cumulative gain as an off-policy evaluation metric for top-n recommendation, KDD 2024,
-    doi 10.1145/3637528.3671687.
+    doi 10.1145/3637528.3671687. Fay & Feuer, Confidence intervals for directly standardized rates, Statistics
+    in Medicine 16, 1997.
 
     Examples
     --------
@@ -102,7 +114,8 @@ def evaluate_policies(
     for label in labels:
         check_choice("estimators", label, CLAIMS)
     check_fraction("confidence_level", confidence_level)
-    check_real("shrinkage", shrinkage, low=0.0, low_open=False)
+    if shrinkage is not None:
+        check_real("shrinkage", shrinkage, low=0.0, low_open=False)
     check_positive_int("n_folds", n_folds, minimum=2)
     _, unit = np.unique(log.user, return_inverse=True)
     held = np.zeros(1, np.int64) if log.position is None else np.unique(log.position)
@@ -110,7 +123,7 @@ def evaluate_policies(
     n_units = int(unit.max()) + 1
     fold = (as_generator(rng).permutation(n_units) % n_folds)[unit]
     theta = np.ones(len(log)) if examination is None else examination.at(held[place])
-    reward = _cross_fitted(log, place, held.size, fold, n_folds, shrinkage)
+    reward = cross_fitted(log, place, held.size, fold, n_folds, shrinkage)
     predicted = reward[fold, log.item, place]
 
     def by_unit(values: FloatArray) -> FloatArray:
@@ -125,39 +138,34 @@ def evaluate_policies(
         gains[name], weights[name] = by_unit(w * log.clicked), by_unit(w)
         modelled = mean_of(by_unit(target.modelled(reward, place, fold)), rows)
         rest = by_unit(w * (log.clicked - predicted))
+        ips = _clicked(gains[name], rows, w)
+        snips = _clicked(gains[name], weights[name], w)
+        discount = target.discounted / (log.propensity * theta)
         made = {
-            IPS: mean_of(gains[name], rows),
-            "ips-cv": controlled(gains[name], weights[name], rows, 1.0),
-            SNIPS: mean_of(gains[name], weights[name]),
+            IPS: ips,
+            "ips-cv": _of(ips, controlled(gains[name], weights[name], rows, 1.0)),
+            SNIPS: snips,
             DM: modelled,
-            DR: _sum(modelled, mean_of(rest, rows)),
-            "dr-sn": _sum(modelled, mean_of(rest, weights[name])),
-            "dcg": mean_of(by_unit(target.discounted * log.clicked / (log.propensity * theta)), rows),
+            DR: _of(ips, modelled, mean_of(rest, rows)),
+            "dr-sn": _of(snips, modelled, mean_of(rest, weights[name])),
+            "dcg": _clicked(by_unit(discount * log.clicked), rows, discount),
         }
         values |= {(name, label): made[label] for label in labels}
         overlap.append(_overlap(name, w))
     return PolicyEvaluation(values, gains, weights, rows, pd.DataFrame(overlap), confidence_level)
 
 
-def _sum(one: Value, other: Value) -> Value:
-    return Value(one.value + other.value, one.influence + other.influence)
+def _clicked(values: FloatArray, mass: FloatArray, weight: FloatArray) -> Value:
+    """Return Σ values / Σ mass, where the values are clicks with the weights of the impressions."""
+    found, total = mean_of(values, mass), float(weight.sum())
+    further = float(weight @ weight) / (total * mass.sum()) if total else float("nan")
+    return replace(found, clicks=found, further=further)
 
 
-def _cross_fitted(
-    log: ExposureLog, place: IntArray, n_places: int, fold: IntArray, n_folds: int, shrinkage: float
-) -> FloatArray:
-    """Return m̂ (n_folds, n_items, n_places) from the users of the other folds."""
-    shape = (n_folds, log.n_items, n_places)
-    cell = np.ravel_multi_index((fold, log.item, place), shape)
-    size = int(np.prod(shape))
-    shown = np.bincount(cell, minlength=size).reshape(shape).astype(np.float64)
-    clicks = np.bincount(cell, log.clicked, minlength=size).reshape(shape)
-    shown, clicks = shown.sum(axis=0) - shown, clicks.sum(axis=0) - clicks
-    with np.errstate(invalid="ignore", divide="ignore"):
-        level = clicks.sum(axis=1, keepdims=True) / shown.sum(axis=1, keepdims=True)
-        level = np.nan_to_num(level)
-        weight = shown + shrinkage
-        return np.asarray(np.where(weight > 0, (clicks + shrinkage * level) / weight, level))
+def _of(clicks: Value, *parts: Value) -> Value:
+    """Return the sum of parts, in which the clicks of another value are."""
+    influence = np.sum([one.influence for one in parts], axis=0)
+    return Value(sum(one.value for one in parts), influence, clicks, clicks.further)
 
 
 def _overlap(name: str, weight: FloatArray) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from ipseval._checks import check_type
 from ipseval._types import FloatArray
-from ipseval.errors import UnknownNameError
+from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import DM, DR, IPS, SNIPS
+from ipseval.exposure_log import ExposureLog
+from ipseval.inference._rates import count_interval, difference_interval
 from ipseval.policies._tables import policy_tables
 from ipseval.report import Reported, Tables
 
@@ -30,16 +33,49 @@ CLAIMS = {
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """One value with the influence of each unit, (n_units,), of mean 0."""
+    """One value with the influence of each unit, (n_units,), of mean 0.
+
+    Attributes
+    ----------
+    value : float
+    influence : (n_units,) float array
+    clicks : Value, optional
+        The weighted clicks in the value, all of one sign: few large steps, where clicks are rare.
+    further : float
+        What one further click would add: Σw²/Σw over impressions, in parts of the mass. NaN: nothing is
+        known of it, as no impression has a weight.
+    """
 
     value: float
     influence: FloatArray
+    clicks: Value | None = None
+    further: float = 0.0
 
     @property
     def standard_error(self) -> float:
         """√(Σψ²/(n(n − 1)))."""
         n = self.influence.size
         return float(np.sqrt((self.influence**2).sum() / (n * (n - 1.0)))) if n > 1 else float("nan")
+
+    def interval(self, confidence_level: float) -> tuple[float, float]:
+        """Return (low, high): gamma limits of the clicks and normal ones of the rest, or normal ones.
+
+        The clicks have the smaller of their own variance and that of the value, which another part may
+        lower; what is left of the variance of the value is added as for independent parts.
+        """
+        error, z = self.standard_error, float(norm.ppf((1 + confidence_level) / 2))
+        if self.clicks is None:
+            return self.value - z * error, self.value + z * error
+        if np.isnan([self.further, error, self.value]).any():
+            return float("nan"), float("nan")
+        total, variance = self.clicks.value, min(error, self.clicks.standard_error) ** 2
+        low, high = count_interval(
+            total, variance, self.further, self.further**2, confidence_level=confidence_level
+        )
+        rest = z * np.sqrt(max(error**2 - variance, 0.0))
+        return self.value - float(np.hypot(total - low, rest)), self.value + float(
+            np.hypot(high - total, rest)
+        )
 
 
 def mean_of(values: FloatArray, mass: FloatArray) -> Value:
@@ -89,12 +125,59 @@ class PolicyEvaluation(Reported):
         columns = ["policy", "estimator", "estimate", "std_error", "ci_low", "ci_high", "ess", "claim"]
         return pd.DataFrame(rows, columns=columns)
 
+    def against(self, log: ExposureLog, policy: str | None = None) -> pd.DataFrame:
+        """Return how far the estimates of a policy are from the click rate that it had in a log of its own.
+
+        The interval is one for the difference, which holds the noise of both logs: the estimate agrees with
+        what was seen where it contains 0. Both limits are joined by the MOVER method (Zou & Donner 2008,
+        doi 10.1002/sim.3095).
+
+        Parameters
+        ----------
+        log : ExposureLog
+            What the policy showed, independent of the log of the estimates.
+        policy : str, optional
+            Its name; needed where several were evaluated.
+
+        Returns
+        -------
+        DataFrame
+            policy, estimator, estimate, observed, difference, ci_low, ci_high, agrees.
+
+        Raises
+        ------
+        UnknownNameError
+            For a policy that was not evaluated.
+        InputError
+            Where several were and none is named.
+        """
+        check_type("log", log, ExposureLog, " Read one with ExposureLog.from_frame(frame).")
+        names = list(self.weights)
+        if policy is None and len(names) > 1:
+            raise InputError(f"policy must name the one that made the log: one of {', '.join(names)}.")
+        name = names[0] if policy is None else policy
+        if name not in names:
+            raise UnknownNameError("policy", name, names)
+        _, unit = np.unique(log.user, return_inverse=True)
+        own = mean_of(np.bincount(unit, log.clicked).astype(float), np.bincount(unit).astype(float))
+        own = replace(own, clicks=own, further=1 / len(log))
+        seen = own.value, *own.interval(self.confidence_level)
+        rows = []
+        for (of, estimator), value in self.values.items():
+            if of == name:
+                given = value.value, *value.interval(self.confidence_level)
+                low, high = difference_interval(given, seen)
+                gap = value.value - own.value
+                rows.append((name, estimator, value.value, own.value, gap, low, high, low <= 0 <= high))
+        columns = ["policy", "estimator", "estimate", "observed", "difference", "ci_low", "ci_high", "agrees"]
+        return pd.DataFrame(rows, columns=columns)
+
     def compare(self, reference: str | None = None) -> pd.DataFrame:
         """Return differences of policies with a control variate, and of their other estimates.
 
         `delta-ips` is mean (w_a − w_b)(y − β) with the β of the smallest variance, which costs no bias in
         expectation, as w_a − w_b has mean 0 where both policies are covered. Other rows subtract estimates,
-        paired by unit.
+        paired by unit. Intervals and p-values are normal ones: with few clicks they are too sure.
 
         Parameters
         ----------
@@ -138,8 +221,7 @@ class PolicyEvaluation(Reported):
         return controlled(gain, weight, self.rows, 0.0)
 
     def _interval(self, value: Value) -> tuple[float, float, float, float]:
-        half = float(norm.ppf((1 + self.confidence_level) / 2)) * value.standard_error
-        return value.value, value.standard_error, value.value - half, value.value + half
+        return value.value, value.standard_error, *value.interval(self.confidence_level)
 
 
 def controlled(gain: FloatArray, weight: FloatArray, rows: FloatArray, expected: float) -> Value:

@@ -62,6 +62,23 @@ def test_em_reaches_the_largest_likelihood():
     assert theta == pytest.approx(grid[np.argmax([best(one) for one in grid])], abs=6e-4)
 
 
+def test_the_accelerated_em_ends_where_plain_steps_end():
+    log = simulated(np.random.default_rng(3), n_users=20)
+    clicks, shown = np.zeros((log.n_items, 5)), np.zeros((log.n_items, 5))
+    np.add.at(clicks, (log.item, log.position - 1), log.clicked)
+    np.add.at(shown, (log.item, log.position - 1), 1)
+    theta, gamma = np.full(5, 0.9), (clicks.sum(axis=1) + 0.5) / (shown.sum(axis=1) + 1)
+    for _ in range(3_000):
+        neither = (shown - clicks) / np.maximum(1 - theta * gamma[:, None], 1e-300)
+        examined = clicks + neither * theta * (1 - gamma[:, None])
+        relevant = clicks + neither * gamma[:, None] * (1 - theta)
+        theta, gamma = (
+            examined.sum(axis=0) / shown.sum(axis=0),
+            relevant.sum(axis=1) / np.maximum(shown.sum(axis=1), 1),
+        )
+    assert ExaminationModel("em").fit(log).theta == pytest.approx(theta / theta[0], rel=1e-6)
+
+
 @pytest.mark.parametrize("method", ["harvesting", "em"])
 def test_a_known_curve_is_recovered_where_position_follows_relevance(method):
     log = simulated(np.random.default_rng(7))

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from ipseval.errors import InputError
-from ipseval.validation._rates import difference_interval, weighted_rate_interval
+from ipseval.inference._rates import difference_interval, weighted_rate_interval
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 30])

@@ -43,17 +43,42 @@ def weighted_rate_interval(
     >>> round(low, 3), round(high, 3)
     (0.619, 8.767)
     """
-    level = check_fraction("confidence_level", confidence_level)
+    check_fraction("confidence_level", confidence_level)
     if possible_weights.size == 0 or not (possible_weights > 0).all():
         raise InputError("possible_weights must hold at least one weight, and all must be > 0.")
     total, square = float(event_weights.sum()), float((event_weights**2).sum())
-    low = 0.0 if total == 0 else _gamma_quantile(total, square, (1 - level) / 2)
     more, more_square = float(possible_weights.mean()), float((possible_weights**2).mean())
-    high = _gamma_quantile(total + more, square + more_square, (1 + level) / 2)
-    return low, high
+    return count_interval(total, square, more, more_square, confidence_level=confidence_level)
+
+
+def count_interval(
+    total: float, variance: float, more: float, more_square: float, *, confidence_level: float
+) -> tuple[float, float]:
+    """Return an interval for the mean of a sum of weights of rare events: quantiles of gamma distributions.
+
+    Parameters
+    ----------
+    total, variance : float >= 0
+        The observed sum and its variance: the squares of the weights for Poisson events, less for frequent
+        ones.
+    more, more_square : float >= 0
+        Mean and mean square of the weight of one further event, which the upper limit counts in.
+
+    Examples
+    --------
+    No event, and each would weigh 1: 0 to 3.69, the exact Poisson interval of 0.
+
+    >>> low, high = count_interval(0.0, 0.0, 1.0, 1.0, confidence_level=0.95)
+    >>> low, round(high, 2)
+    (0.0, 3.69)
+    """
+    low = _gamma_quantile(total, variance, (1 - confidence_level) / 2)
+    return low, _gamma_quantile(total + more, variance + more_square, (1 + confidence_level) / 2)
 
 
 def _gamma_quantile(mean: float, variance: float, probability: float) -> float:
+    if variance == 0 or mean == 0:
+        return mean
     return float(variance / mean * gammaincinv(mean**2 / variance, probability))
 
 
