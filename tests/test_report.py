@@ -19,10 +19,12 @@ from ipseval.report import (
     Code,
     Heading,
     Notes,
+    Picture,
     Table,
     Tables,
     forest,
     to_html,
+    to_html_tables,
     to_latex,
     to_markdown,
     to_text,
@@ -374,3 +376,15 @@ def test_every_part_has_a_form_in_every_language():
     assert "### Head" in to_markdown(tables)
     assert r"\paragraph{Head}" in to_latex(tables)
     assert "<h3>Head</h3>" in to_html(tables)
+
+
+@pytest.mark.parametrize(("width", "kind"), [(0, "plot"), (300, "")])
+def test_a_picture_without_a_width_of_its_own_is_a_plot_that_fills_the_page(width, kind):
+    picture = Picture("an example", "<g></g>", 50, width)
+    assert f'<div class="{kind}"><svg' in to_html_tables(Tables((), (picture,)))
+
+
+@pytest.mark.parametrize(("metrics", "has_choice"), [(("recall@5", "auc"), True), (("auc", "auc"), False)])
+def test_a_page_lets_metrics_be_chosen_where_there_are_several(metrics, has_choice):
+    parts = tuple(Table(("model",), ((Cell("als"),),), metric=one) for one in metrics)
+    assert ('id="metric"' in to_html(Tables((), parts))) == has_choice

@@ -65,7 +65,7 @@ ROOMS = {
         "ipseval/report/*.py",
         (
             *(f"tests/test_{name}.py" for name in ("report", "report_page", "report_names", "reprs", "diff")),
-            *("tests/golden/test_printed.py", "tests/test_verdict.py"),
+            *("tests/golden/test_printed.py", "tests/golden/test_pictures.py", "tests/test_verdict.py"),
         ),
         ("ipseval/report/_text.py", "max(map(_width, column))", "min(map(_width, column))"),
     ),
