@@ -12,6 +12,7 @@ from ipseval._logistic import fit_logistic
 from ipseval._requests import check_same_positives, requested_metrics
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
+from ipseval.correction._steady import steadied
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import Metric
@@ -46,7 +47,8 @@ class CorrectionPath:
     alpha : (n_grid,) array
         The strengths, for each basis in turn.
     value : (n_grid, n_cells) array
-        θ(α).
+        θ(α). Of metrics cut at a rank the contrasts of recommenders are drawn to those of AOA, as far as
+        their noise asks for.
     covariance : (n_grid, n_cells, n_cells) array
         Sampling covariance of θ(α), from the influence of users.
     spread : (n_grid, n_cells, n_cells) array
@@ -152,10 +154,17 @@ def correction_path(
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = contributions(ranks, asked, ties)
     odds = _log_odds(split, (first.user, first.item), _others(interactions, split, key), as_generator(rng))
-    parts = [_weighted(first, values, one, alpha) for one in odds.values() for alpha in ALPHAS]
-    value, covariance, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
+    plain = _influence(first, values, np.full(len(first), 1 / max(len(first), 1)))
+    parts = [_weighted(first, values, one, alpha, plain) for one in odds.values() for alpha in ALPHAS]
+    value, covariance, cross, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
     covariance += np.array([half_hit(hit, similarity, one) for one in ess])
+    metric_of = np.repeat(np.arange(len(asked)), len(ranks))
+    short = np.repeat([not one.linear_in_rank for one in asked], len(ranks))
+    for part in np.arange(value.shape[0]).reshape(len(odds), -1):
+        value[part], covariance[part] = steadied(
+            value[part], covariance[part], cross[part], spread[part[REFERENCE]], metric_of, short, REFERENCE
+        )
     return CorrectionPath(
         tuple(ranks),
         tuple(asked),
@@ -209,19 +218,24 @@ def half_hit(hit: FloatArray, similarity: FloatArray, n_positives: float) -> Flo
 
 
 def _weighted(
-    ranked: RankedPositives, values: FloatArray, log_odds: FloatArray, alpha: float
-) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
-    """Return θ(α), its covariance, that of one contribution, the effective sample size, the share cut."""
+    ranked: RankedPositives, values: FloatArray, log_odds: FloatArray, alpha: float, plain: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, float]:
+    """Return θ(α), its covariance, that with θ(0), that of one contribution, the effective size, the cut."""
     raw = np.exp(-alpha * (log_odds - log_odds.min()))
     weight = np.minimum(raw, np.quantile(raw, LIMIT))
     share = weight / weight.sum()
     mean = share @ values
-    centred = share[:, None] * (values - mean)
-    influence = by_user(ranked, centred)
-    n = influence.shape[0]
-    covariance = influence.T @ influence * (n / max(n - 1, 1))
-    spread = centred.T @ (values - mean)
-    return mean, covariance, spread, 1 / float(share @ share), 1 - float(weight.sum() / raw.sum())
+    influence = _influence(ranked, values, share)
+    more = influence.shape[0] / max(influence.shape[0] - 1, 1)
+    covariance, cross = (more * influence.T @ other for other in (influence, plain))
+    centred = values - mean
+    spread = (share[:, None] * centred).T @ centred
+    return mean, covariance, cross, spread, 1 / float(share @ share), 1 - float(weight.sum() / raw.sum())
+
+
+def _influence(ranked: RankedPositives, values: FloatArray, share: FloatArray) -> FloatArray:
+    """Return what each user moves the weighted mean, (n_users_with_positives, n_cells)."""
+    return by_user(ranked, share[:, None] * (values - share @ values))
 
 
 def _typical_hit(values: FloatArray, n_metrics: int) -> FloatArray:

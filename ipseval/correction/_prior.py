@@ -65,8 +65,8 @@ class CorrectionPrior:
 
     no_bias: float = 0.21
     mean: float = 0.42
-    sd: float = 0.26
-    deviation: float = 0.11
+    sd: float = 0.24
+    deviation: float = 0.10
     whole_deviation: float = 0.18
     log_scale_sd: float = 1.0
     interactions_mean: float = 0.9
