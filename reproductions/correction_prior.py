@@ -1,9 +1,10 @@
 """The prior of the correction strength, from simulated worlds; prints the constants of CorrectionPrior.
 
-    python -m reproductions.correction_prior [--worlds 144] [--write]
+    python -m reproductions.correction_prior [--worlds 144] [--table] [--write]
 
 The constants maximise the mean log density of the truth by the posterior at 0, 25, 100, 400 and 1,600 exposed
 users of 20 items. First those of the path from positives, then those of the one from all interactions.
+`--table` leaves the search out, and shows the α of the worlds under the constants of `CorrectionPrior`.
 """
 
 from __future__ import annotations
@@ -126,11 +127,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--worlds", type=int, default=144)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--table", action="store_true", help="no search: the constants as they are")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     options = parser.parse_args()
     with ProcessPoolExecutor(options.processes) as pool:
         cases = list(pool.map(case, range(options.worlds)))
-    found = best_with_skipped(cases, best(cases))
+    found = CorrectionPrior() if options.table else best_with_skipped(cases, best(cases))
     made = table(cases, found)
     if options.write:
         write_tables({"correction-prior": made}, PAGE)

@@ -39,7 +39,9 @@ class CorrectionPrior:
     if exposure is uniform, these odds are equal, and no α harms.
 
     The default comes from simulated worlds with exposure that is uniform, by popularity, by taste, by
-    self-selection, by activity, and mixed: `python -m reproductions.correction_prior`. No real log was used.
+    self-selection, by activity, and mixed: `python -m reproductions.correction_prior`. `sd` and `deviation`
+    stand between the likeliest of these worlds and those whose intervals held on further ones. No real log
+    was used.
 
     Parameters
     ----------

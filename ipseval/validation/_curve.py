@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -163,30 +163,86 @@ def exposure_curve(
     check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets.")
     check_fraction("confidence_level", confidence_level)
     check_fraction("test_fraction", test_fraction)
-    check_positive_int("n_draws", n_draws)
-    sizes = [check_positive_int("n_users", one, minimum=0) for one in n_users]
-    n_exposed = np.unique(study.random.user).size
-    if not sizes or max(sizes) >= n_exposed:
-        raise InputError(
-            f"n_users must be numbers below {n_exposed:,}, the users with random exposure; got {sizes}."
-        )
-    asked = [metric(one) for one in metrics]
-    rule = PowerLawPropensity(gamma=0, unseen="smooth") if propensity is None else propensity
-    if not hasattr(rule, "fit"):
-        raise InputError(f"propensity must be a model with fit(train); got {type(rule).__name__}.")
-    generator, rows = as_generator(rng), []
+    curve = Curve.of(
+        study, [metric(one) for one in metrics], n_users, n_draws, prior, confidence_level, propensity
+    )
+    generator = as_generator(rng)
     for number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
-        one = _Prepared.of(models, study, split, asked, rule, generator, compute)
-        for size in sizes:
-            for draw in range(n_draws if size else 1):
-                users = generator.choice(one.exposed, size, replace=False)
-                found = one.estimates(users, prior, confidence_level, generator)
-                rows += [
+        both = held_out_and_random(split, shown_positives(study, split))
+        ranks = {
+            name: rank_positives(model(split.train), both, name=name, compute=compute)
+            for name, model in models.items()
+        }
+        curve.add(number, split, ranks, generator)
+    return curve.result()
+
+
+def shown_positives(study: RandomExposureStudy, split: Split) -> IntArray:
+    """Return the keys of the random-exposure positives outside training."""
+    shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+    return shown.pair_key[shown.positive]
+
+
+def held_out_and_random(split: Split, random: IntArray) -> Split:
+    """Return the split with held-out and random positives to rank in one pass."""
+    key = np.union1d(split.test.pair_key, random)
+    both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
+    return Split(split.train, both, description="held-out and random-exposure positives")
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The engine of the curve: filled split by split by `add`, read by `result`."""
+
+    study: RandomExposureStudy
+    metrics: list[Metric]
+    sizes: list[int]
+    n_draws: int
+    prior: CorrectionPrior | None
+    confidence_level: float
+    rule: Any
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        study: RandomExposureStudy,
+        metrics: list[Metric],
+        n_users: Sequence[int],
+        n_draws: int,
+        prior: CorrectionPrior | None,
+        confidence_level: float,
+        propensity: Any,
+    ) -> Curve:
+        """Return an empty curve, or raise `InputError`."""
+        check_positive_int("n_draws", n_draws)
+        sizes = [check_positive_int("n_users", one, minimum=0) for one in n_users]
+        n_exposed = np.unique(study.random.user).size
+        if not sizes or max(sizes) >= n_exposed:
+            raise InputError(
+                f"n_users must be numbers below {n_exposed:,}, the users with random exposure; got {sizes}."
+            )
+        rule = PowerLawPropensity(gamma=0, unseen="smooth") if propensity is None else propensity
+        if not hasattr(rule, "fit"):
+            raise InputError(f"propensity must be a model with fit(train); got {type(rule).__name__}.")
+        return cls(study, metrics, sizes, n_draws, prior, confidence_level, rule)
+
+    def add(self, number: int, split: Split, ranks: Ranks, rng: np.random.Generator) -> None:
+        """Add the scores of a split whose held-out and random positives are ranked."""
+        one = _Prepared.of(ranks, self.study, split, self.metrics, self.rule, rng)
+        for size in self.sizes:
+            for draw in range(self.n_draws if size else 1):
+                users = rng.choice(one.exposed, size, replace=False)
+                found = one.estimates(users, self.prior, self.confidence_level, rng)
+                self.rows.extend(
                     {"split": number, "draw": draw, "n_users": size, **score}
-                    for score in one.judged(users, found, confidence_level)
-                ]
-    return ExposureCurve(pd.DataFrame(rows), study.name, confidence_level)
+                    for score in one.judged(users, found, self.confidence_level)
+                )
+
+    def result(self) -> ExposureCurve:
+        """Return the scores so far."""
+        return ExposureCurve(pd.DataFrame(self.rows), self.study.name, self.confidence_level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,26 +260,19 @@ class _Prepared:
     @classmethod
     def of(
         cls,
-        models: Mapping[str, Any],
+        ranks: Ranks,
         study: RandomExposureStudy,
         split: Split,
         metrics: list[Metric],
         rule: Any,
         rng: np.random.Generator,
-        compute: ComputeOptions,
     ) -> _Prepared:
         shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
-        liked = shown.pair_key[shown.positive]
-        key = np.union1d(split.test.pair_key, liked)
-        ids = split.user_ids, split.item_ids
-        both = Split(split.train, Interactions(key // split.n_items, key % split.n_items, *ids))
-        ranks = {
-            name: rank_positives(model(split.train), both, name=name, compute=compute)
-            for name, model in models.items()
-        }
+        first = next(iter(ranks.values()))
+        key = first.user * np.int64(split.n_items) + first.item
         held_out, random = (
             {name: one.select(np.isin(key, keys)) for name, one in ranks.items()}
-            for keys in (split.test.pair_key, liked)
+            for keys in (split.test.pair_key, shown.pair_key[shown.positive])
         )
         paths = {CORRECTED: correction_path(held_out, split, metrics=metrics, rng=rng)}
         if len(study.biased) > len(study.positives().biased):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, split_random
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
 from ipseval.validation._criteria import user_weights
+from ipseval.validation._curve import Curve, held_out_and_random
 from ipseval.validation._population import RandomExposure
 from ipseval.validation._result import Validation
 
@@ -42,6 +43,8 @@ def validate(
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_resamples: int = 500,
+    exposure_sizes: Sequence[int] | None = None,
+    n_draws: int = 20,
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Validation:
@@ -81,6 +84,11 @@ def validate(
         study's).
     n_resamples : int
         Bootstrap over users, of the errors given the fitted propensities and models.
+    exposure_sizes : sequence of int, optional
+        Numbers of users with random exposure, such as (0, 25, 100, 400): how near each estimate comes to the
+        truth when so many have it, in `.exposure_curve`, from the same ranks. See `exposure_curve`.
+    n_draws : int
+        Draws of users for each of these numbers.
     compute : ComputeOptions
         As in `rank_positives`.
 
@@ -124,6 +132,11 @@ def validate(
         ties,
         confidence_level,
     )
+    curve = None
+    if exposure_sizes is not None:
+        judged = study if threshold is None else replace(study, threshold=threshold)
+        curve = Curve.of(judged, chosen, exposure_sizes, n_draws, None, confidence_level, None)
+        draws = generator.spawn(1)[0]  # so that all else is the same with and without a curve
     for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)
@@ -133,19 +146,19 @@ def validate(
                 check_callable(f"the model {name!r}", model)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
-        collected.add(number, one, truth, scorers, _ranks(scorers, one, truth, compute), fold)
-    return collected.result(study)
+        ranks = _ranks(scorers, one, truth, compute)
+        collected.add(number, one, truth, scorers, ranks, fold)
+        if curve is not None:
+            curve.add(number, one, ranks, draws)
+    found = collected.result(study)
+    return found if curve is None else replace(found, exposure_curve=curve.result())
 
 
 def _ranks(
     scorers: Mapping[str, Any], split: Split, truth: RandomExposure, compute: ComputeOptions
 ) -> dict[str, RankedPositives]:
     """Return the ranks of held-out and random positives by every model, made in one pass."""
-    keys = np.union1d(split.test.pair_key, truth.positives.pair_key)
-    both = replace(
-        split.train, user=keys // split.n_items, item=keys % split.n_items, value=None, timestamp=None
-    )
-    union = Split(split.train, both, description="held-out and random-exposure positives")
+    union = held_out_and_random(split, truth.positives.pair_key)
     return {
         name: rank_positives(scorer, union, name=name, compute=compute) for name, scorer in scorers.items()
     }

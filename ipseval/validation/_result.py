@@ -14,6 +14,7 @@ from ipseval._types import FloatArray
 from ipseval.inference import normal_interval
 from ipseval.report import Explanation, Heading, Notes, Reported, Table, Tables
 from ipseval.validation._criteria import CRITERIA
+from ipseval.validation._curve import ExposureCurve
 from ipseval.validation._verdict import verdicts
 from ipseval.validation._words import remarks
 
@@ -94,6 +95,7 @@ class Validation(Reported):
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
     provenance: dict[str, Any] = field(default_factory=dict)
+    exposure_curve: ExposureCurve | None = None
 
     @cached_property
     def summary(self) -> pd.DataFrame:
