@@ -61,29 +61,16 @@ def steadied(
     fit = np.zeros((n_grid, RESTS.size))
     for one in np.unique(metric[chosen]):
         cells = np.flatnonzero(metric == one)
-        block, x = np.ix_(cells, cells), value[0, cells]
+        (row, column), x = np.ix_(cells, cells), value[0, cells]
         variance = float(np.diag(spread)[cells].mean())
         if cells.size < FEWEST or np.ptp(x) == 0 or variance == 0:
             continue
         unit[cells] = np.abs(x - value[reference, cells]).mean() / np.sqrt(variance)
-        b = (
-            (value[:, cells] - value[:, cells].mean(axis=1, keepdims=True))
-            @ (x - x.mean())
-            / x.var()
-            / x.size
-        )
+        rest = spread[row, column] * unit[cells[0]] ** 2
+        own = covariance[:, row, column], cross[:, row, column]
+        b, more, hat[:, :, row, column] = _drawn(value[:, cells], *own, rest)
         slope[:, cells] = b[:, None]
-        mixed, b = cross[(slice(None), *block)], b[:, None, None]
-        plain = covariance[0][block]
-        noise = covariance[(slice(None), *block)] + b**2 * plain - b * (mixed + mixed.transpose(0, 2, 1))
-        noise = noise + TINY * np.eye(cells.size)
-        rest = spread[block] * unit[cells[0]] ** 2
-        basis = np.linalg.qr(np.column_stack([np.ones(cells.size), x]), mode="complete")[0][:, 2:]
-        left = basis.T @ (noise[:, None] + RESTS[:, None, None] ** 2 * rest) @ basis
-        over = (value[:, cells] @ basis)[:, None, :, None]
-        fit -= ((over * np.linalg.solve(left, over)).sum(axis=(-2, -1)) + np.linalg.slogdet(left)[1]) / 2
-        pull = basis @ np.linalg.solve(left, np.broadcast_to(basis.T, (*left.shape[:2], *basis.T.shape)))
-        hat[(slice(None), slice(None), *block)] -= noise[:, None] @ pull
+        fit += more
     share = np.exp(fit - fit.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
     # Strength 0 is AOA itself: there the line leaves nothing over.
@@ -101,3 +88,19 @@ def steadied(
     found = sampled + both + both.transpose(0, 2, 1) + extra
     mean[0], found[0] = value[0], covariance[0]
     return mean, (found + found.transpose(0, 2, 1)) / 2
+
+
+def _drawn(
+    value: FloatArray, covariance: FloatArray, cross: FloatArray, rest: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return b, (n_grid,), and for each τ the log likelihood and G = I − ΩΠ, (n_grid, n_rests, …)."""
+    x, one = value[0], np.eye(value.shape[1])
+    b = value @ (x - x.mean()) / (x.var() * x.size)
+    each = b[:, None, None]
+    noise = covariance + each**2 * covariance[0] - each * (cross + cross.transpose(0, 2, 1)) + TINY * one
+    basis = np.linalg.qr(np.column_stack([np.ones_like(x), x]), mode="complete")[0][:, 2:]
+    left = basis.T @ (noise[:, None] + RESTS[:, None, None] ** 2 * rest) @ basis
+    over = (value @ basis)[:, None, :, None]
+    fit = -((over * np.linalg.solve(left, over)).sum(axis=(-2, -1)) + np.linalg.slogdet(left)[1]) / 2
+    pull = basis @ np.linalg.solve(left, np.broadcast_to(basis.T, (*left.shape[:2], *basis.T.shape)))
+    return b, fit, one - noise[:, None] @ pull

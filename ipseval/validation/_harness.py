@@ -102,17 +102,10 @@ def validate(
     DataWarning
         Once per propensity that warned while it was fitted; all texts are in `.notes`.
     """
-    if not isinstance(models, Mapping) or len(models) < 2:
-        raise InputError('models must map at least two names to trainers: {"name": train -> scorer}.')
-    if not isinstance(propensities, Mapping) or not propensities:
-        raise InputError('propensities must be a non-empty mapping {"name": propensity}.')
-    if RANDOM_SAMPLE in propensities:
-        raise InputError(f"{RANDOM_SAMPLE!r} names the plain average of the random sample; choose another.")
+    _check_given(models, propensities)
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_folds", n_folds, minimum=2)
     chosen, estimators = [metric(one) for one in metrics], list(estimators)
-    if not estimators:
-        raise InputError("estimators is empty.")
     _check_metrics(chosen)
     compared = [resolve_estimator(one) for one in estimators]
     if not compared:
@@ -132,11 +125,8 @@ def validate(
         ties,
         confidence_level,
     )
-    curve = None
-    if exposure_sizes is not None:
-        judged = study if threshold is None else replace(study, threshold=threshold)
-        curve = Curve.of(judged, chosen, exposure_sizes, n_draws, None, confidence_level, None)
-        draws = generator.spawn(1)[0]  # so that all else is the same with and without a curve
+    curve = _curve(study, threshold, chosen, exposure_sizes, n_draws, confidence_level)
+    draws = generator.spawn(1)[0]  # so that all else is the same with and without a curve
     for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)
@@ -150,8 +140,30 @@ def validate(
         collected.add(number, one, truth, scorers, ranks, fold)
         if curve is not None:
             curve.add(number, one, ranks, draws)
-    found = collected.result(study)
-    return found if curve is None else replace(found, exposure_curve=curve.result())
+    return replace(collected.result(study), exposure_curve=None if curve is None else curve.result())
+
+
+def _check_given(models: Mapping[str, Any], propensities: Mapping[str, Any]) -> None:
+    if not isinstance(models, Mapping) or len(models) < 2:
+        raise InputError('models must map at least two names to trainers: {"name": train -> scorer}.')
+    if not isinstance(propensities, Mapping) or not propensities:
+        raise InputError('propensities must be a non-empty mapping {"name": propensity}.')
+    if RANDOM_SAMPLE in propensities:
+        raise InputError(f"{RANDOM_SAMPLE!r} names the plain average of the random sample; choose another.")
+
+
+def _curve(
+    study: RandomExposureStudy,
+    threshold: float | None,
+    metrics: list[Metric],
+    sizes: Sequence[int] | None,
+    n_draws: int,
+    confidence_level: float,
+) -> Curve | None:
+    if sizes is None:
+        return None
+    judged = study if threshold is None else replace(study, threshold=threshold)
+    return Curve.of(judged, metrics, sizes, n_draws, None, confidence_level, None)
 
 
 def _ranks(
