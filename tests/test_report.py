@@ -388,3 +388,9 @@ def test_a_picture_without_a_width_of_its_own_is_a_plot_that_fills_the_page(widt
 def test_a_page_lets_metrics_be_chosen_where_there_are_several(metrics, has_choice):
     parts = tuple(Table(("model",), ((Cell("als"),),), metric=one) for one in metrics)
     assert ('id="metric"' in to_html(Tables((), parts))) == has_choice
+
+
+def test_names_that_share_one_letter_and_are_long_without_it_are_cut_in_the_middle():
+    names = ["a" + "b" * 80, "a" + "c" * 80]
+    printed = to_text(Tables((), (Table(("model",), tuple((Cell(one),) for one in names)),)))
+    assert printed.splitlines()[1:3] == ["abbbbbbbbbb…bbbbbbbbbbb", "acccccccccc…ccccccccccc"]
