@@ -325,7 +325,7 @@ def audit(session: nox.Session) -> None:
     )
     lines = [line for line in frozen.stdout.splitlines() if not line.startswith("ipseval")]
     requirements.write_text("\n".join(lines) + "\n", "utf-8")
-    session.run("pip-audit", "--no-deps", "--disable-pip", "-r", str(requirements))
+    session.run("pip-audit", "--strict", "--no-deps", "--disable-pip", "-r", str(requirements))
 
 
 @nox.session(python=NEWEST)

@@ -23,7 +23,7 @@ import pytest
 import ipseval
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "ipseval"
+PACKAGE = Path(ipseval.__file__).parent  # the installed one
 
 PAGES = ("_verdict", "_words", "_questions", "_drawn", "_page", "_diff", "_loggers", "_shown")
 LEVELS = {

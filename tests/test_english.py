@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "ipseval"
+import ipseval
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(ipseval.__file__).parent  # the installed one
 PAGES = [
-    *sorted((PACKAGE.parent / "docs").rglob("*.md")),
-    *(PACKAGE.parent / name for name in ("README.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
 ]
 GENERATED = ("command-line.md",)
 BANNED = (
