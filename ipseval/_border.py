@@ -187,7 +187,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return _is_array(value, "biuf")
     hint = _spelt_out(hint)
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType) and "_NestedSequence" in str(hint):  # npt.ArrayLike
+    has_array = npt.ArrayLike in inside or "_NestedSequence" in str(hint)  # spelt out before NumPy 2.5
+    if origin in (typing.Union, types.UnionType) and has_array:
         return _is_array(value, "biuf") or (value is None and type(None) in inside)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, one) for one in inside)
