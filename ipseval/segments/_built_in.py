@@ -85,8 +85,8 @@ def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts 
         found = []
         for name, one in by.items():
             groups = _resolved(one, users, items, counts)
-            if len(groups) > 1:
-                raise InputError(f"{name!r} holds several groupings; name one attribute.")
+            if len(groups) != 1:
+                raise InputError(f"{name!r} holds {len(groups)} groupings; name one attribute.")
             only = groups[0]
             found.append(Groups(only.axis, str(name), only.labels, only.codes, only.note))
         return found

@@ -79,7 +79,7 @@ def test_several_groupings_come_in_their_order_and_names_must_differ():
     ]
     with pytest.raises(ipseval.InputError, match="names device twice"):
         resolve([frame, {"device": "activity"}], USERS, ITEMS, COUNTS)
-    with pytest.raises(ipseval.InputError, match="'x' holds several groupings"):
+    with pytest.raises(ipseval.InputError, match="'x' holds 2 groupings"):
         resolve({"x": frame}, USERS, ITEMS, COUNTS)
 
 
