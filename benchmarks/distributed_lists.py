@@ -6,6 +6,10 @@
 Data are made once, in --folder: users with ten test positives and ten training items each, and three models
 whose lists hold the positives at random places. Prints the table, the seconds, and peak memory of the driver,
 of all Python processes together and of the JVM. Two workers.
+
+In the same run the engine shuffles the same rows by user itself and joins each model's lists with the
+positives: "own". Processor time is that of this process and all its descendants, once workers have imported
+ipseval.
 """
 
 from __future__ import annotations
@@ -71,6 +75,44 @@ def read_part(path: str) -> pd.DataFrame:
     return pd.read_parquet(path)
 
 
+class Spent:
+    """Seconds, and processor time of this process and all its descendants, of one step."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> Spent:
+        self._wall, self._cpu = time.perf_counter(), processor_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds, self.cpu = time.perf_counter() - self._wall, processor_time() - self._cpu
+        print(f"{self.name}: {self.seconds:.0f} s, {self.cpu:.1f} s of processor time", flush=True)
+
+
+def processor_time() -> float:
+    """Return the seconds that this process, its descendants, and children that ended have used."""
+    total = 0
+    for process in members():
+        try:
+            text = Path(f"/proc/{process}/stat").read_text()
+        except OSError:
+            continue
+        total += sum(map(int, text[text.rindex(")") + 2 :].split()[11:15]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def imported() -> None:
+    """Load in a worker what an evaluation needs."""
+    import scipy.stats
+
+    import ipseval.distributed
+    import ipseval.evaluation
+
+    assert scipy.stats
+    assert ipseval.distributed
+
+
 def run_dask(folder: Path, n_partitions: int):
     import dask
     import dask.dataframe as dd
@@ -85,10 +127,22 @@ def run_dask(folder: Path, n_partitions: int):
         LocalCluster(
             n_workers=2, threads_per_worker=1, memory_limit="3GB", dashboard_address=None
         ) as cluster,
-        Client(cluster),
+        Client(cluster) as client,
     ):
+        client.run(imported)
         models = {name: frames[name] for name in MODELS}
-        return evaluate_dask(models, frames["train"], frames["test"], partitioned=True, **OPTIONS)
+        with Spent("own") as own:
+            shuffled = {
+                name: one.shuffle(on="user", npartitions=n_partitions) for name, one in frames.items()
+            }
+            joined = [shuffled["test"].merge(shuffled[name], on="user", how="left") for name in MODELS]
+            rows = [one.map_partitions(len).sum() for one in (shuffled["train"], *joined)]
+            print(dask.compute(*rows))
+        with Spent("ipseval") as ours:
+            result = evaluate_dask(
+                models, frames["train"], frames["test"], n_partitions=n_partitions, **OPTIONS
+            )
+        return result, own, ours
 
 
 def run_spark(folder: Path, n_partitions: int):
@@ -106,7 +160,22 @@ def run_spark(folder: Path, n_partitions: int):
     frames = {name: session.read.parquet(str(folder / name)) for name in ("train", "test", *MODELS)}
     models = {name: frames[name] for name in MODELS}
     try:
-        return evaluate_spark(models, frames["train"], frames["test"], n_partitions=n_partitions, **OPTIONS)
+        context = session.sparkContext
+        context.parallelize(range(8), 8).foreach(lambda number: imported())
+        with Spent("own") as own:
+            shuffled = {name: one.repartition(n_partitions, "user") for name, one in frames.items()}
+            joined = shuffled["test"]
+            for name in MODELS:
+                lists = shuffled[name].withColumnRenamed("items", name)
+                joined = joined.join(lists, "user", "left")
+            # Without a look into the lists Spark would not read them.
+            places = joined.selectExpr(*(f"sum(array_position({name}, item))" for name in MODELS))
+            print(shuffled["train"].count(), *places.first())
+        with Spent("ipseval") as ours:
+            result = evaluate_spark(
+                models, frames["train"], frames["test"], n_partitions=n_partitions, **OPTIONS
+            )
+        return result, own, ours
     finally:
         session.stop()
 
@@ -140,6 +209,11 @@ def resident(process: str | int) -> float:
 
 def family() -> list[tuple[str, float]]:
     """Return name and memory of this process and all its descendants."""
+    return [(name, resident(one)) for one, name in members().items()]
+
+
+def members() -> dict[int, str]:
+    """Return the number and name of this process and of all its descendants."""
     parents, names = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -149,13 +223,12 @@ def family() -> list[tuple[str, float]]:
                 continue
             names[int(entry.name)] = text[text.index("(") + 1 : text.rindex(")")]
             parents[int(entry.name)] = int(text[text.rindex(")") + 2 :].split()[1])
-    members = {os.getpid()}
+    found = {os.getpid()}
     while True:
-        more = {child for child, parent in parents.items() if parent in members} - members
+        more = {child for child, parent in parents.items() if parent in found} - found
         if not more:
-            break
-        members |= more
-    return [(names.get(one, "python"), resident(one)) for one in members]
+            return {one: names.get(one, "python") for one in found}
+        found |= more
 
 
 def main() -> None:
@@ -169,16 +242,16 @@ def main() -> None:
     make_data(folder, options.positives, options.partitions)
     memory = Memory()
     memory.start()
-    start = time.perf_counter()
     run = run_dask if options.engine == "dask" else run_spark
-    result = run(folder, options.partitions)
-    seconds = time.perf_counter() - start
+    result, own, ours = run(folder, options.partitions)
     memory.done.set()
     print(result.frame[["model", "metric", "estimator", "estimate", "std_error", "n_users", "n_positives"]])
     print(result.compare()[["model", "metric", "estimator", "difference", "std_error"]])
     print(
-        f"{options.engine}: {seconds:.0f} s; peak memory in GB: driver {memory.driver:.2f}, all Python "
-        f"{memory.python:.2f}, JVM {memory.jvm:.2f}, together {memory.total:.2f}"
+        f"{options.engine}: {ours.seconds:.0f} s, {ours.cpu / own.cpu:.2f} × the processor time of its own "
+        f"shuffle and join ({ours.cpu:.1f} and {own.cpu:.1f} s); peak memory in GB: driver "
+        f"{memory.driver:.2f}, all Python {memory.python:.2f}, JVM {memory.jvm:.2f}, together "
+        f"{memory.total:.2f}"
     )
 
 

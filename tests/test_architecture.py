@@ -151,7 +151,7 @@ THIRD_PARTY = {
     "distributed": {"pandas", "scipy"},
     "distributed._dask": {"dask"},
     "distributed._duckdb": {"duckdb"},
-    "distributed._spark": {"pyspark"},
+    "distributed._spark": {"pyspark", "pyarrow"},
     "pytest_plugin": {"pytest"},
     "demo": {"pandas", "matplotlib"},
     "_files": {"pandas"},

@@ -87,14 +87,16 @@ def evaluate_spark(
     size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))
     rows = _tagged([train, test, *lists.values()]).repartition(size, "user")
 
-    def work(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
         # Spark may hand over nothing: then there is no user to count either.
-        parts = [batch for batch in batches if len(batch)]
+        parts = [batch for batch in batches if batch.num_rows]
         if parts:
-            yield _answer(pd.concat(parts, ignore_index=True), pickle.loads(shared.value))  # nosec B301
+            yield _answer(pyarrow.Table.from_batches(parts), pickle.loads(shared.value))  # nosec B301
 
     try:
-        answers = rows.mapInPandas(work, "number int, failed boolean, payload binary").toPandas()
+        answers = rows.mapInArrow(work, "number int, failed boolean, payload binary").toPandas()
     finally:
         shared.unpersist()
     return finish(_parts(answers), {**lists, **factors}, plan)
@@ -158,10 +160,9 @@ def _tagged(frames: list[Any]) -> Any:
     return first
 
 
-def _answer(
-    rows: pd.DataFrame, shared: tuple[Plan, Any, list[str], list[str], dict[int, str]]
-) -> pd.DataFrame:
+def _answer(rows: Any, shared: tuple[Plan, Any, list[str], list[str], dict[int, str]]) -> Any:
     """Return the pickled moments of one partition, or its error, which Spark would bury in a traceback."""
+    import pyarrow
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -170,30 +171,49 @@ def _answer(
         payload, failed = pickle.dumps(_reduce(rows, *shared)), False
     except IpsevalError as error:
         payload, failed = pickle.dumps((type(error).__name__, str(error))), True
-    return pd.DataFrame({"number": [number], "failed": [failed], "payload": [payload]})
+    return pyarrow.RecordBatch.from_arrays(
+        [pyarrow.array([number], pyarrow.int32()), pyarrow.array([failed]), pyarrow.array([payload])],
+        names=["number", "failed", "payload"],
+    )
 
 
 def _reduce(
-    rows: pd.DataFrame, plan: Plan, factors: Any, names: list[str], lists: list[str], kinds: dict[int, str]
+    rows: Any, plan: Plan, factors: Any, names: list[str], lists: list[str], kinds: dict[int, str]
 ) -> Any:
-    source = rows["source"].to_numpy()
+    from pyarrow import compute
+
+    def part(number: int) -> Any:
+        return rows.filter(compute.equal(rows["source"], number))
+
     models = dict(factors)
     for number, name in enumerate(lists, FIRST_MODEL):
-        models[name] = _lists(rows[source == number], kinds[number], plan)
-    train, test = (_pairs(rows[source == number], plan) for number in (TRAIN, TEST))
+        models[name] = _lists(part(number), kinds[number])
+    train, test = (_pairs(part(number)) for number in (TRAIN, TEST))
     return reduce_partition(train, test, {name: models[name] for name in names}, plan)
 
 
-def _pairs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    # A column that holds nulls in other rows arrives as floating-point numbers.
-    return pd.DataFrame({"user": rows["user"], "item": rows["item"].to_numpy().astype(plan.items.dtype)})
+def _pairs(rows: Any) -> pd.DataFrame:
+    return pd.DataFrame({name: rows[name].to_pandas() for name in ("user", "item")})
 
 
-def _lists(rows: pd.DataFrame, kind: str, plan: Plan) -> pd.DataFrame:
+def _lists(rows: Any, kind: str) -> pd.DataFrame:
+    """Return one row for each entry of the lists, from Arrow: no entry becomes a Python object."""
+    from pyarrow import compute
+
     if kind == "items":
-        return pd.DataFrame({"user": rows["user"], "items": rows["items"]})
-    value = rows["value"].astype(np.int64) if kind == "rank" else rows["value"]
-    return _pairs(rows, plan).assign(**{kind: value})
+        size = compute.fill_null(compute.list_value_length(rows["items"]), 0).to_numpy()
+        first = np.cumsum(size) - size
+        return pd.DataFrame(
+            {
+                "user": np.repeat(rows["user"].to_pandas().to_numpy(), size),
+                "item": compute.list_flatten(rows["items"]).to_pandas(),
+                "rank": np.arange(int(size.sum())) - np.repeat(first, size) + 1,
+            }
+        )
+    value = rows["value"].to_pandas()
+    if kind == "rank" and (value == np.floor(value)).all():  # Spark has made doubles of whole numbers
+        value = value.astype(np.int64)
+    return _pairs(rows).assign(**{kind: value})
 
 
 def _parts(answers: pd.DataFrame) -> list[Reduction | None]:
