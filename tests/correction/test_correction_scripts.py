@@ -60,13 +60,17 @@ def of_pairs(path: CorrectionPath) -> CorrectionPath:
 
 
 def test_the_likelihood_finds_the_strength_that_made_the_values(world):
-    path = of_pairs(world.path)
+    path, rng = of_pairs(world.path), np.random.default_rng(0)
+    tight = CorrectionPrior(deviation=1e-3, whole_deviation=1e-3)
+    found, kept = [], []
+    for truth in rng.multivariate_normal(path.value[12], path.covariance[12], 60):
+        made = correction_prior.Case("made", path, path, truth, [None])
+        likelihood = correction_prior.strength_likelihood(made, tight)
+        found.append(path.alpha[likelihood.argmax()])
+        kept.append(likelihood[12] > 100 * max(likelihood[0], likelihood[24]))
+    assert np.mean(found) == pytest.approx(path.alpha[12], abs=4 * np.std(found) / np.sqrt(60))
+    assert np.mean(kept) > 0.9
     case = correction_prior.Case("made", path, path, path.value[12], [None])
-    likelihood = correction_prior.strength_likelihood(
-        case, CorrectionPrior(deviation=1e-3, whole_deviation=1e-3)
-    )
-    assert likelihood[12] > 100 * max(likelihood[0], likelihood[24])
-    assert path.alpha[likelihood.argmax()] == pytest.approx(path.alpha[12], abs=0.11)
     near, far = (
         correction_prior.log_density(posterior(path, CorrectionPrior(mean=mean, sd=0.05)), case.truth)
         for mean in (path.alpha[12], 1.2)
