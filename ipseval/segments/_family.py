@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from ipseval._checks import as_generator
-from ipseval._types import FloatArray, RngLike
+from ipseval._types import FloatArray, RngLike, readonly
 from ipseval.estimators._sums import ROUNDING
 
 Simultaneous = Literal["max-t", "bonferroni"] | None
@@ -51,9 +52,21 @@ def family_level(
     values, vectors = np.linalg.eigh(inside)
     # The symmetric root: signs and orders of eigenvectors, which differ between processors, change nothing.
     root = vectors * np.sqrt(np.where(values > SINGULAR, values, 0.0)) @ vectors.T
-    draws = as_generator(rng).standard_normal((n_draws, known.size)) @ root
+    draws = _draws(rng, n_draws, known.size) @ root
     largest = float(np.quantile(np.abs(draws).max(axis=1), 1 - level))
     return float(np.clip(2 * ndtr(-largest), level / known.size, level))
+
+
+def _draws(rng: RngLike, n_draws: int, size: int) -> FloatArray:
+    """Return standard normal draws (n_draws, size); those of a seed are kept for the next family."""
+    if isinstance(rng, int):
+        return _draws_of_seed(rng, n_draws, size)
+    return as_generator(rng).standard_normal((n_draws, size))
+
+
+@lru_cache(maxsize=4)
+def _draws_of_seed(seed: int, n_draws: int, size: int) -> FloatArray:
+    return readonly(as_generator(seed).standard_normal((n_draws, size)))
 
 
 def reach(

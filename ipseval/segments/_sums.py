@@ -149,9 +149,9 @@ def _weights(
         return (None,) * len(groups.labels)
     own = estimator.positive_weights(sample)
     equal = estimator.positive_weights(sample.with_equal_propensities())
-    members = [code == number for number in range(len(groups.labels))]
+    members = [np.flatnonzero(code == number) for number in range(len(groups.labels))]
     return tuple(
-        WeightSums(Weighed.of(own[rows]), Weighed.of(equal[rows])) if rows.any() else None for rows in members
+        WeightSums(Weighed.of(own[rows]), Weighed.of(equal[rows])) if rows.size else None for rows in members
     )
 
 
@@ -210,8 +210,11 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
     volume = None
     if first.users is not None and first.volume is not None:
         volume = first.volume[np.searchsorted(first.users, users)]
-    keep = np.flatnonzero(~undefined & np.isin(ranked.user, users))
-    row, code = np.searchsorted(users, ranked.user[keep]), groups.codes[ranked.item[keep]]
+    row_of = np.full(ranked.n_population, -1)
+    row_of[users] = np.arange(users.size)
+    row = row_of[ranked.user]
+    keep = np.flatnonzero(~undefined & (row >= 0))
+    row, code = row[keep], groups.codes[ranked.item[keep]]
     if ranked.cluster is not None:
         whole = UserSums(users, np.zeros(users.size), np.ones(users.size), volume).by_cluster(ranked.cluster)
         row = np.searchsorted(whole.users, ranked.cluster[users[row]])
@@ -277,8 +280,11 @@ def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Return Σ N^a D^b over the last axis for (a, b) = (2, 0), (1, 1), (0, 2), (3, 0), …, (0, 4): (…, 12)."""
     n, d = numerator, denominator
     nn, nd, dd = n * n, n * d, d * d
-    products = (nn, nd, dd, nn * n, nn * d, n * dd, dd * d, nn * nn, nn * nd, nn * dd, nd * dd, dd * dd)
-    return np.stack([one.sum(axis=-1) for one in products], axis=-1)
+    pairs = ((nn, n), (nn, d), (n, dd), (dd, d), (nn, nn), (nn, nd), (nn, dd), (nd, dd), (dd, dd))
+    product = np.empty_like(nn)  # one array for all: what is new has to be cleared first
+    sums = [one.sum(axis=-1) for one in (nn, nd, dd)]
+    sums += [np.multiply(a, b, out=product).sum(axis=-1) for a, b in pairs]
+    return np.stack(sums, axis=-1)
 
 
 def _restricted(sample: Sample, chosen: BoolArray) -> Sample:
