@@ -89,7 +89,7 @@ class Curves:
             part = self._per_user if group.form.per_user else self._global
             # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
             with one_blas_thread():
-                found, slope = part(group, gamma)
+                found, slope = (_everywhere(one, gamma) for one in part(group, _needed(group, gamma)))
             values.update(zip(group.keys, found.T, strict=True))
             slopes.update(zip(group.keys, slope.T, strict=True))
         for model, metric, estimator in self.others:
@@ -107,9 +107,10 @@ class Curves:
         """Return the standard errors over users at each γ, n* and γ taken as known; `values` as above."""
         errors: Values = {}
         for group in self.linear:
-            estimates = np.column_stack([values[key] for key in group.keys])
+            needed = _needed(group, gamma)
+            estimates = np.column_stack([values[key][: needed.size] for key in group.keys])
             with one_blas_thread():
-                squares = self._squared_influence(group, gamma, estimates)
+                squares = _everywhere(self._squared_influence(group, needed, estimates), gamma)
             n = _Units.of(group.form.ranked).n
             error = np.sqrt(squares / (n * (n - 1.0))) if n > 1 else np.full(squares.shape, np.nan)
             errors.update(zip(group.keys, error.T, strict=True))
@@ -234,6 +235,16 @@ class Curves:
         propensity = self.chain.at(gamma)[0][self.level]
         made = {name: one.under(propensity, self.is_probability) for name, one in self.samples.items()}
         return [(one, made[one[0]]) for one in self.others]
+
+
+def _needed(group: LinearGroup, gamma: FloatArray) -> FloatArray:
+    """Return the γ at which a group is computed: one where it has no weights, and is the same at all."""
+    return gamma if group.form.weighted else gamma[:1]
+
+
+def _everywhere(found: FloatArray, gamma: FloatArray) -> FloatArray:
+    """Return rows of every γ, (n_gamma, n_columns), from those that were computed."""
+    return np.broadcast_to(found, (gamma.size, found.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
