@@ -165,7 +165,8 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None) ->
         }
         for path in data.measured_files()
     }
-    trace.write_text(Trace(lines, plugin.seconds).text(), encoding="utf-8")
+    if code == 0:
+        trace.write_text(Trace(lines, plugin.seconds).text(), encoding="utf-8")
     return code
 
 
