@@ -268,13 +268,12 @@ def sdist(session: nox.Session, versions: str) -> None:
         environment["PIP_CONSTRAINT"] = str(oldest)
     clean = scratch / "venv"
     session.run("uv", "venv", "--quiet", "--seed", "--python", str(session.python), str(clean))
-    environment["PATH"] = os.pathsep.join([str(clean / "bin"), os.environ["PATH"]])
     session.chdir(tree)
     for command in readme_commands(tree / "README.md"):
         if session.posargs and "pytest" in command:
             command = " ".join([command, *session.posargs])
         session.log(command)
-        session.run("bash", "-c", command, external=True, env=environment)
+        session.run("bash", "-c", f'PATH="{clean}/bin:$PATH"; {command}', external=True, env=environment)
 
 
 def readme_commands(readme: Path) -> list[str]:

@@ -353,7 +353,11 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
 
     def run(*options: str) -> tuple[int, str]:
         code = pytest.main(
-            ["-q", "--import-mode=importlib", "-p", "ipseval.pytest_plugin", *options, str(test)]
+            [
+                *("-q", "--import-mode=importlib", "-p", "ipseval.pytest_plugin"),
+                *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
+                *(*options, str(test)),
+            ]
         )
         return int(code), capfd.readouterr().out
 

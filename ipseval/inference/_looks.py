@@ -97,7 +97,7 @@ def boundary(n: FloatArray, *, confidence_level: float, final: bool = False) -> 
     Examples
     --------
     >>> boundary(np.array([1000.0, 4000.0]), confidence_level=0.95).round(3).tolist()
-    [3.291, 2.056]
+    [3.291, 2.06]
     """
     check_fraction("confidence_level", confidence_level)
     added = np.diff(spent(n.size, final=final), prepend=0.0) * (1 - confidence_level)
