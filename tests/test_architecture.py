@@ -49,7 +49,7 @@ LEVELS = {
     "estimators": 5,
     "simulation": 5,
     **dict.fromkeys(("_requests", "inference", "_provenance", "_differences", "_frame"), 6),
-    "_logistic": 1,
+    **dict.fromkeys(("_logistic", "_rates"), 1),
     "_missing": 4,
     "_reduction": 6,
     **dict.fromkeys((*PAGES, "_explained", "_tables"), 6),
@@ -99,7 +99,7 @@ SAME_LEVEL = {
 THIRD_PARTY = {
     "_checks": {"pandas"},
     "_counts": {"pandas"},
-    "_logistic": {"scipy"},
+    **{name: {"scipy"} for name in ("_logistic", "_rates")},
     "_ids": {"pandas"},
     "_coded": {"pandas", "pyarrow"},
     "_columns": {"pandas", "narwhals"},

@@ -10,11 +10,11 @@ import pandas as pd
 from scipy.stats import norm
 
 from ipseval._checks import check_type
+from ipseval._rates import count_interval, difference_interval
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import DM, DR, IPS, SNIPS
 from ipseval.exposure_log import ExposureLog
-from ipseval.inference._rates import count_interval, difference_interval
 from ipseval.policies._tables import policy_tables
 from ipseval.report import Reported, Tables
 
