@@ -135,7 +135,9 @@ def test_an_interrupt_ends_the_command_with_one_line_and_its_exit_code(tmp_path)
     time.sleep(0.5)
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=60)
-    assert (running.returncode, error) == (130, "ipseval: interrupted\n")
+    assert error == "ipseval: interrupted\n"
+    # Python may end itself by the signal where compiled code was interrupted; shells call both 130.
+    assert running.returncode in (130, -signal.SIGINT)
 
 
 def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, capsys):
