@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._partitions import of_items_alone, resolve
 from ipseval._types import AnyArray, IntArray
 from ipseval.distributed._ids import universe
 from ipseval.segments import Groups, TrainingCounts
-from ipseval.segments._built_in import of_items_alone, resolve
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ipseval._checks import examples
 from ipseval._counts import RESULT, Count, some
+from ipseval._partitions import Targets
 from ipseval._reduction import Reduction
 from ipseval._requests import Request
 from ipseval._types import AnyArray, FloatArray
@@ -20,7 +21,6 @@ from ipseval.distributed._sorted import Catalogue, Rows, as_rows, distinct, rank
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 
 Seen = Literal["exclude", "include"]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ipseval._checks import check_choice
 from ipseval._ids import to_id_array
+from ipseval._partitions import segments_of
 from ipseval._reduction import Reduction, merge_all
 from ipseval._requests import Request, check_models, fitted_propensity, requested_estimators
 from ipseval._results import finished
@@ -23,7 +24,6 @@ from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.segments._evaluated import segments_of
 
 
 def make_plan(

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from ipseval._counts import Count
+from ipseval._partitions import Targets
 from ipseval._types import AnyArray, IntArray
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives
-from ipseval.ranking._targets import Targets
 from ipseval.splits import Split
 
 BITS = 56  # ranks that fit as bits into a number, with room for the sum of as many
