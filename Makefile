@@ -9,7 +9,7 @@ properties: ; $(PYTHON) -m pytest --hypothesis-profile thorough -m "hypothesis a
 slow: ; $(PYTHON) -m pytest -m slow
 lint: ; ruff check . && ruff format --check .
 format: ; ruff check --fix . && ruff format .
-types: ; mypy && $(PYTHON) -m tests.typing
+types: ; mypy && $(PYTHON) -m tests.typed
 docs: ; codespell docs *.md data/README.md && $(PYTHON) -m documentation
 bench: ; $(PYTHON) benchmarks/run.py $(if $(AGAINST),--against $(AGAINST))
 demo: ; ipseval demo

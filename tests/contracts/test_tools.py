@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from tests.mutation.rooms import ROOMS, Room
 from tests.mutation.run import SURVIVORS, Score, Trace, reasons
 from tests.mutation.sample import Mutant, applies, meaning, places, sample
-from tests.typing.__main__ import PAGES, expected, program
+from tests.typed.__main__ import PAGES, expected, program
 
 CODE = """
 from __future__ import annotations
@@ -99,7 +99,7 @@ def test_every_survivor_has_a_reason_and_its_line_is_still_there():
 
 def test_the_examples_that_type_checkers_read_are_those_of_the_pages():
     assert all("ipseval.evaluate(" in program(page) for page in PAGES)
-    wrong = (Path(ROOT) / "tests" / "typing" / "wrong.py").read_text(encoding="utf-8")
+    wrong = (Path(ROOT) / "tests" / "typed" / "wrong.py").read_text(encoding="utf-8")
     assert len(expected(wrong)) == 8
 
 

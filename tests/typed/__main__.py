@@ -1,6 +1,6 @@
 """Run mypy and pyright over main expressions, mistakes that they must find, and the examples of the pages.
 
-python -m tests.typing            the checkers that are installed: pip install mypy pyright
+python -m tests.typed            the checkers that are installed: pip install mypy pyright
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What type checkers make of the main expressions: read by mypy and pyright, never run.
 
-`assert_type` is an error for any other type, `Any` included. `python -m tests.typing` runs the checkers.
+`assert_type` is an error for any other type, `Any` included. `python -m tests.typed` runs the checkers.
 """
 
 from __future__ import annotations
