@@ -8,7 +8,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.estimators import LinearForm, Sample, UserSums, claim, resolve_estimator
+from ipseval.estimators import Extent, LinearForm, Moments, Sample, UserSums, claim, resolve_estimator
 from ipseval.ranking import RankedPositives
 from tests.worlds import random_world
 
@@ -113,3 +113,20 @@ def test_the_limit_of_clipped_weights_has_the_smallest_error_that_the_data_show(
     numerator, denominator, _ = resolve_estimator("dr(clipped)").terms(rewarded, ipseval.metric("recall@5"))
     np.testing.assert_allclose(numerator, best.numerator, rtol=1e-12)
     np.testing.assert_allclose(denominator, best.denominator, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("users_by_count", "median"), [([5, 1, 1, 1], 2.0), ([0, 2, 1, 0, 1], 1.5), ([1], np.nan)]
+)
+def test_the_median_number_of_positives_is_that_of_users_with_any(users_by_count, median):
+    found = Extent(np.array(users_by_count)).median_positives
+    assert found == pytest.approx(median, nan_ok=True)
+
+
+def test_estimates_that_no_user_moves_have_a_covariance_of_zero():
+    users = np.arange(4)
+    constant = UserSums.of(users, np.full(4, 0.3), np.ones(4))
+    moving = UserSums.of(users, np.array([0.0, 1.0, 1.0, 0.0]), np.ones(4))
+    found = Moments.of([constant, moving]).covariance()
+    np.testing.assert_array_equal(found[0], [0.0, 0.0])
+    assert found[1, 1] == pytest.approx(1 / 3 / 4)  # the variance over the number of users

@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
 MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # imported once
+# Defaults are read without running a line of the function.
+ALWAYS = ("tests/contracts/test_api.py::test_public_names_and_signatures_are_those_of_the_snapshot",)
 NO_TESTS = 5  # exit code of pytest: all of them are slow
 MOST_SECONDS = 10.0  # of the room's tests for one mutant, and of others, as they take without a change
 # Tests that start processes, wait, or read the documentation: no mutant is judged by them.
@@ -65,7 +67,8 @@ class Trace:
         known = lines.get(line) or set().union(*lines.values())
         doctests = [one for one in self.seconds if one.startswith(f"{path}::")]
         near = {one for one in known if one.startswith(room.tests)}
-        return [*doctests, *self.fast(near), *self.fast(known - near)]
+        always = [one for one in ALWAYS if one in self.seconds]
+        return list(dict.fromkeys([*doctests, *self.fast(near), *self.fast(known - near), *always]))
 
     def fast(self, names: Iterable[str]) -> list[str]:
         """Return the fastest of some tests: at least one, and no more than fit the time of a mutant."""
