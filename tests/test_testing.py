@@ -345,6 +345,7 @@ def test_als(ipseval_baseline, name):
 """
 
 
+@pytest.mark.filterwarnings("ignore:Module already imported so cannot:pytest.PytestAssertRewriteWarning")
 def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, capfd):
     test = tmp_path / "test_model.py"
     test.write_text(PLUGIN_TEST.replace("FACTOR", "1"))
