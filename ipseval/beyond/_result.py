@@ -163,7 +163,7 @@ def beyond_accuracy(
         intervals = normal_intervals(estimates, confidence_level=confidence_level)
     else:
         options = {"method": interval, "n_resamples": n_resamples, "rng": rng}
-        intervals = bootstrap_intervals(estimates, confidence_level=confidence_level, **options)  # type: ignore[arg-type]
+        intervals = bootstrap_intervals(estimates, confidence_level=confidence_level, **options)  # type: ignore[arg-type]  # its options, by name
     return BeyondAccuracy(tuple(chosen), estimates, intervals, confidence_level)
 
 

@@ -225,7 +225,7 @@ def _named(options: argparse.Namespace, exposures: Any) -> Any:
         raise InputError(
             f"--propensity {name} needs impressions: a LOG with a column of clicks, named by --clicked."
         )
-    return replace(model, log=exposures, examination=examination_of(options, exposures))  # type: ignore[type-var]
+    return replace(model, log=exposures, examination=examination_of(options, exposures))  # type: ignore[type-var]  # known by its fields
 
 
 def examination_of(options: argparse.Namespace, exposures: Any) -> Any:

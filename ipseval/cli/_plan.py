@@ -22,8 +22,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="share of pairs shown at random that are liked, in (0, 1]; default: that of --exposure",
     )
     counts = {"type": _options.whole_numbers, "metavar": "N,N,…"}
-    add("--n-users", default="25,50,100,200,500,1000", help="default: %(default)s", **counts)  # type: ignore[arg-type]
-    add("--n-items", default="10,20,50", help="shown to each; default: %(default)s", **counts)  # type: ignore[arg-type]
+    add("--n-users", default="25,50,100,200,500,1000", help="default: %(default)s", **counts)  # type: ignore[arg-type]  # a type and a help text
+    add("--n-items", default="10,20,50", help="shown to each; default: %(default)s", **counts)  # type: ignore[arg-type]  # as above
     add("--power", type=float, default=0.8, metavar="X", help="chance to detect a difference; default: 0.8")
     _options.add_exposure(parser)
     add_interactions(parser)
