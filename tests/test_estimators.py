@@ -97,8 +97,16 @@ def terms(rewarded, weight: np.ndarray) -> UserSums:
     return UserSums.of(np.arange(numerator.size), numerator, denominator)
 
 
+CUTS = {
+    "dr(clipped)": lambda w, limit: w if w <= limit else limit,
+    "dr(shrunk)": lambda w, limit: w / (1 + w**2 / limit**2),
+    "switch": lambda w, limit: w if w <= limit else 0,
+}
+
+
+@pytest.mark.parametrize("label", CUTS)
 @pytest.mark.filterwarnings("ignore")
-def test_the_limit_of_clipped_weights_has_the_smallest_error_that_the_data_show():
+def test_the_limit_of_cut_weights_has_the_smallest_error_that_the_data_show(label):
     world = random_world(4)
     options = {"metrics": ["recall@5"], "estimators": ["dr"], "rewards": world.rewards()}
     known = ipseval.KnownPropensity(item=world.propensity)
@@ -106,11 +114,11 @@ def test_the_limit_of_clipped_weights_has_the_smallest_error_that_the_data_show(
     rewarded = whole.samples["m"].rewarded
     plain = terms(rewarded, rewarded.weight)
     limits = [np.inf, *np.quantile(rewarded.weight, np.arange(12) / 12)]
-    tried = [terms(rewarded, np.minimum(rewarded.weight, limit)) for limit in limits]
+    tried = [terms(rewarded, np.array([CUTS[label](w, limit) for w in rewarded.weight])) for limit in limits]
     errors = [one.standard_error() ** 2 + (one.value() - plain.value()) ** 2 for one in tried]
     best = tried[int(np.argmin(errors))]
     assert 0 < np.argmin(errors) < 12  # neither no limit nor the lowest
-    numerator, denominator, _ = resolve_estimator("dr(clipped)").terms(rewarded, ipseval.metric("recall@5"))
+    numerator, denominator, _ = resolve_estimator(label).terms(rewarded, ipseval.metric("recall@5"))
     np.testing.assert_allclose(numerator, best.numerator, rtol=1e-12)
     np.testing.assert_allclose(denominator, best.denominator, rtol=1e-12)
 

@@ -76,6 +76,26 @@ def test_tests_of_a_line_are_those_of_the_room_first_and_fast_ones_first():
     assert Trace.read(trace.text()) == trace
 
 
+def test_a_trace_is_renewed_for_tests_that_changed_or_run_a_line_of_code_that_did():
+    code, other = "ipseval/a.py", "ipseval/b.py"
+    seconds = dict.fromkeys(("tests/test_x.py::one", "tests/test_x.py::two", "tests/test_y.py::three"), 1.0)
+    one, two, three = ({name} for name in seconds)
+    old = Trace({code: {1: one | three, 2: two}, other: {5: three}}, seconds)
+    same = {code: "1", other: "1", "tests/test_x.py": "1", "tests/test_y.py": "1", "tests/worlds.py": "1"}
+    old.digests.update(same)
+    assert old.changed(same) == set()
+    assert old.changed(same | {"tests/test_x.py": "2"}) == {"tests/test_x.py"}
+    assert old.changed(same | {other: "2"}) == {other, "tests/test_y.py"}
+    assert old.changed(same | {code: "2"}) == {code, "tests/test_x.py", "tests/test_y.py"}
+    assert old.changed(same | {"tests/worlds.py": "2"}) is None
+    assert Trace({}, {}).changed(same) is None
+    new = Trace({code: {1: two, 7: two}}, {"tests/test_x.py::two": 2.0}, same)
+    found = old.renewed({"tests/test_x.py"}, new)
+    assert found.tests == {code: {1: two | three, 2: set(), 7: two}, other: {5: three}}
+    assert found.seconds == {"tests/test_x.py::two": 2.0, "tests/test_y.py::three": 1.0}
+    assert Trace.read(found.text()) == found
+
+
 @pytest.mark.parametrize("name", ROOMS)
 def test_a_room_has_files_tests_and_a_control_that_stands_in_one_of_them(name):
     room = ROOMS[name]

@@ -13,6 +13,7 @@ import pandas as pd
 from ipseval.report import Picture, curves, forest, scatter, svg_file
 
 FOLDER = Path(__file__).parent / "pictures"
+NAN = float("nan")
 
 
 def rows() -> pd.DataFrame:
@@ -38,10 +39,53 @@ def lines() -> Picture:
     )
 
 
+def many() -> pd.DataFrame:
+    """Return one recommender by nine estimators; three of them say nothing, or have no interval."""
+    estimate = [0.1 * number for number in range(1, 10)]
+    estimate[4], low = NAN, [value - 0.05 for value in estimate]
+    low[6] = NAN
+    return pd.DataFrame(
+        {
+            "model": "a name of more than thirty letters",
+            "metric": "dcg",
+            "estimator": [f"e{number}" for number in range(9)],
+            "estimate": estimate,
+            "ci_low": low,
+            "ci_high": [value + 0.05 for value in estimate],
+            "truth": [-0.2, *[0.5] * 7, NAN],
+        }
+    )
+
+
+def gaps() -> Picture:
+    """Return nine curves, one with a gap, and marks at the ends and beyond them."""
+    values = {f"m{number}": [0.1 * number, -0.1, 0.4 - 0.1 * number, 0.2] for number in range(9)}
+    values["m1"][2] = NAN
+    marks = {-2.0: "before", 0.0: "first", 4.0: "last", 4.5: "beyond"}
+    return curves(
+        [0.0, 1.0, 2.0, 4.0],
+        values,
+        alt="gaps",
+        x_name="b",
+        x_label="b",
+        marks=marks,
+        caption="c",
+        metric="m",
+    )
+
+
+def two() -> pd.DataFrame:
+    """Return rows of two metrics."""
+    return pd.concat([rows(), many().assign(estimator="aoa")])
+
+
 PICTURES: dict[str, Callable[[], Picture]] = {
     "forest": lambda: forest(rows()),
     "scatter": lambda: scatter(rows(), estimators=["aoa", "snips-global"]),
     "curves": lines,
+    "forest_of_one_row": lambda: forest(many()),
+    "scatter_of_two_metrics": lambda: scatter(two(), estimators=["aoa"]),
+    "curves_with_gaps": gaps,
 }
 
 

@@ -3,6 +3,7 @@
     python -m tests.mutation.run                      all rooms: what `make mutation` runs
     python -m tests.mutation.run metrics --n 20       one room, fewer mutants
     python -m tests.mutation.run --floor 0.9          exit code 1 where a room's score is lower
+    python -m tests.mutation.run --trace trace.json   keep which test runs which line for the next run
 
 A mutant is one change of one expression (an operator, a comparison, a number, a truth value, a loop) by
 Cosmic Ray, at a place drawn with a fixed seed. It runs against tests that run its line, those of its room and
@@ -14,6 +15,8 @@ out, because no test can tell them from the library, and why.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -38,10 +41,11 @@ MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRew
 # Defaults are read without running a line of the function.
 ALWAYS = ("tests/contracts/test_api.py::test_public_names_and_signatures_are_those_of_the_snapshot",)
 NO_TESTS = 5  # exit code of pytest: all of them are slow
+BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot", "numba")  # once, not in forks
 MOST_SECONDS = 10.0  # of the room's tests for one mutant, and of others, as they take without a change
 # Tests that start processes, wait, or read the documentation: no mutant is judged by them.
 FAR = (
-    *(f"tests/{name}" for name in ("fuzz", "browser", "mutation", "typing", "adapters", "reproductions")),
+    *(f"tests/{name}" for name in ("fuzz", "browser", "mutation", "typed", "adapters", "reproductions")),
     *(f"tests/test_{name}.py" for name in ("kills", "docs", "site", "shell", "notebooks", "demo", "gallery")),
     *(
         f"tests/test_{name}.py"
@@ -56,6 +60,7 @@ class Trace:
 
     tests: dict[str, dict[int, set[str]]]
     seconds: dict[str, float]
+    digests: dict[str, str] = field(default_factory=dict)  # of the files that it was made with
 
     def of(self, path: str, line: int, room: Room) -> list[str]:
         """Return the tests that run a line: those of the room before others, each the fast ones first.
@@ -88,7 +93,7 @@ class Trace:
     def text(self) -> str:
         """Return what `read` reads."""
         lines = {path: {line: sorted(names) for line, names in of.items()} for path, of in self.tests.items()}
-        return json.dumps({"tests": lines, "seconds": self.seconds})
+        return json.dumps({"tests": lines, "seconds": self.seconds, "digests": self.digests})
 
     @classmethod
     def read(cls, text: str) -> Trace:
@@ -97,7 +102,36 @@ class Trace:
         lines = {
             path: {int(line): set(names) for line, names in of.items()} for path, of in found["tests"].items()
         }
-        return cls(lines, found["seconds"])
+        return cls(lines, found["seconds"], found["digests"])
+
+    def changed(self, digests: Mapping[str, str]) -> set[str] | None:
+        """Return the files whose tests have to be traced anew; None where that is all of them.
+
+        They are the files of tests and doctests that changed, and those with a test that runs a line of code
+        that changed. What tests share is no code that is traced.
+        """
+        names = {one for one in {*self.digests, *digests} if self.digests.get(one) != digests.get(one)}
+        code = {one for one in names if one.startswith("ipseval/")}
+        if not self.digests or not all(Path(one).name.startswith("test_") for one in names - code):
+            return None
+        runs = {name for path in code for tests in self.tests.get(path, {}).values() for name in tests}
+        return names | {name.partition("::")[0] for name in runs}
+
+    def renewed(self, files: set[str], new: Trace) -> Trace:
+        """Return the trace with the tests of some files as a newer one has them."""
+
+        def stays(name: str) -> bool:
+            return name.partition("::")[0] not in files
+
+        tests: dict[str, dict[int, set[str]]] = {}
+        for path in {*self.tests, *new.tests}:
+            old, known = self.tests.get(path, {}), new.tests.get(path, {})
+            tests[path] = {
+                line: set(filter(stays, old.get(line, ()))) | known.get(line, set())
+                for line in {*old, *known}
+            }
+        seconds = {name: time for name, time in self.seconds.items() if stays(name)}
+        return Trace(tests, seconds | new.seconds, new.digests)
 
 
 @dataclass
@@ -168,8 +202,9 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None) ->
         }
         for path in data.measured_files()
     }
-    if code == 0:
-        trace.write_text(Trace(lines, plugin.seconds).text(), encoding="utf-8")
+    if code in (0, NO_TESTS):
+        found = Trace(lines, plugin.seconds, digests(copy))
+        trace.write_text(found.text(), encoding="utf-8")
     return code
 
 
@@ -197,11 +232,38 @@ def forked(copy: Path, arguments: Sequence[str], limit: float, *, trace: Path | 
     return None
 
 
-def traced(copy: Path, path: Path) -> Trace:
-    """Run the fast tests without a change, and write to a file what they run."""
-    every = ("--doctest-modules", "tests", "ipseval", *(f"--ignore={one}" for one in FAR))
+def digests(copy: Path) -> dict[str, str]:
+    """Return the SHA-256 of the code and of the tests that judge mutants."""
+    paths = sorted(
+        one.relative_to(copy).as_posix() for top in ("ipseval", "tests") for one in (copy / top).rglob("*.py")
+    )
+    return {
+        one: hashlib.sha256((copy / one).read_bytes()).hexdigest() for one in paths if not one.startswith(FAR)
+    }
+
+
+def current(copy: Path, path: Path) -> Trace:
+    """Return the trace of a file, with the tests that changed since traced anew; all, where code did."""
+    kept = Trace.read(path.read_text(encoding="utf-8")) if path.exists() else Trace({}, {})
+    files = kept.changed(digests(copy))
+    if files == set():
+        return kept
+    if files is None:
+        found = traced(copy, ("tests", "ipseval"))
+    else:
+        print(f"traced anew: {', '.join(sorted(files))}", flush=True)
+        there = sorted(one for one in files if (copy / one).exists())
+        found = kept.renewed(files, traced(copy, there) if there else Trace({}, {}, digests(copy)))
+    path.write_text(found.text(), encoding="utf-8")
+    return found
+
+
+def traced(copy: Path, tests: Sequence[str]) -> Trace:
+    """Run fast tests without a change, and return what they run."""
+    path = copy.parent / "new.json"
+    every = ("--doctest-modules", *tests, *(f"--ignore={one}" for one in FAR))
     code = forked(copy, every, 3600, trace=path)
-    if code != 0:
+    if code not in (0, NO_TESTS):
         output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
         sys.exit(f"the tests do not pass without a change: exit code {code}\n{output[-3000:]}")
     return Trace.read(path.read_text(encoding="utf-8"))
@@ -267,7 +329,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=100, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=26)
     parser.add_argument(
-        "--trace", type=Path, help="file that keeps which test runs which line; read if it exists"
+        "--trace", type=Path, help="file that keeps which test runs which line; changed tests run anew"
     )
     parser.add_argument("--floor", type=float, default=0.9)
     options = parser.parse_args()
@@ -275,7 +337,9 @@ def main() -> None:
     os.environ |= {"CI": "true", "MPLBACKEND": "Agg"}
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.setdefault("IPSEVAL_DATA", str(ROOT.parent / "shared" / "data"))
-    import hypothesis  # noqa: F401 - once, before forks
+    for name in BEFORE:
+        if importlib.util.find_spec(name.partition(".")[0]):
+            importlib.import_module(name)
 
     low = []
     with tempfile.TemporaryDirectory() as folder:
@@ -283,10 +347,7 @@ def main() -> None:
         ignored = shutil.ignore_patterns(".git", ".venv", ".nox", "__pycache__", ".*_cache", ".hypothesis")
         shutil.copytree(ROOT, copy, ignore=ignored)
         os.environ["PYTHONPATH"] = str(copy)
-        kept = options.trace or Path(folder) / "trace.json"
-        trace = (
-            Trace.read(kept.read_text(encoding="utf-8")) if kept.exists() else traced(copy, kept.resolve())
-        )
+        trace = current(copy, (options.trace or Path(folder) / "trace.json").resolve())
         for name in options.rooms or ROOMS:
             print(name, flush=True)
             begun = time.monotonic()

@@ -1,0 +1,199 @@
+"""What is claimed of each estimator: every kind of metric, scale of P and knowledge of s_u, and its words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval.errors import InputError, PropensityError
+from ipseval.estimators import Claim, Estimator, claim, resolve_estimator
+from ipseval.metrics import RATING_METRICS, rating_metric
+
+PLUG_IN = "plug-in: no claim (observed positives stand in for all relevant items)"
+EQUAL = "biased unless all propensities are equal"
+OBSERVED = "biased unless every relevant item is observed"
+RATE = "consistent up to the observation rate, given relative propensities"
+PAIRS = "consistent given relative propensities, for the average over all relevant pairs"
+WON = "consistent given the propensities and independent observations, for the share of pairs won"
+EXPOSED = "nearly consistent given relative propensities and equally exposed users"
+WITHIN = (
+    "not consistent in users: a bias of order 1/(positives per user) stays, even with the true propensities"
+)
+CUT = "consistent given a right reward model; given P, but for the weight cut"
+EITHER = "consistent given P or a right reward model"
+S_ESTIMATED = "plug-in: no claim (the numbers of relevant items are estimated from the weights)"
+# Of a metric of mean type, a sum, pairs, a list and a root, with P as probabilities and s_u known.
+METRICS = ("recall@5", "dcg", "auc", "ap", "rmse")
+GIVEN = "exactly unbiased given the propensities"
+CLAIMS = {
+    "aoa": (EQUAL, OBSERVED, OBSERVED, OBSERVED, EQUAL),
+    "aoa-pooled": (EQUAL, OBSERVED, OBSERVED, OBSERVED, EQUAL),
+    "ips": (
+        f"{GIVEN} and the numbers of relevant items",
+        GIVEN,
+        f"{GIVEN} and the numbers of relevant items",
+        f"{GIVEN}, the numbers of relevant items and independent observations",
+        "consistent given the propensities, as the root of an unbiased mean",
+    ),
+    "snips": (WITHIN, PLUG_IN, PLUG_IN, PLUG_IN, WITHIN),
+    "snips-global": (EXPOSED, RATE, PLUG_IN, PLUG_IN, EXPOSED),
+    "snips-pooled": (PAIRS, RATE, WON, PLUG_IN, PAIRS),
+    "snips-shrunk": ("plug-in: no claim", PLUG_IN, PLUG_IN, PLUG_IN, "plug-in: no claim"),
+    "stratified": ("plug-in: no claim",) * 5,
+    "dm": ("consistent given a right reward model",) * 5,
+    "dr": (EITHER, "exactly unbiased given P; consistent given a right reward model", EITHER, EITHER, EITHER),
+    "dr(normalised)": (EITHER,) * 5,
+    "dr(clipped)": (CUT,) * 5,
+    "dr(shrunk)": (CUT,) * 5,
+    "switch": (CUT,) * 5,
+    "snips-shown": ("consistent given P",) * 5,
+}
+
+
+def metric(label: str):
+    return rating_metric(label) if label in RATING_METRICS else ipseval.metric(label)
+
+
+@pytest.mark.parametrize("estimator", CLAIMS)
+def test_what_is_claimed_follows_from_the_estimator_and_the_kind_of_metric(estimator):
+    for label, words in zip(METRICS, CLAIMS[estimator], strict=True):
+        found = claim(metric(label), estimator, is_probability=True, n_relevant="known")
+        assert (label, str(found)) == (label, words)
+
+
+@pytest.mark.parametrize("known", ["known", "estimated", "absent"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_only_pairs_need_the_scale_and_only_ips_of_a_mean_or_list_needs_the_relevant_items(scale, known):
+    changed = {
+        (estimator, label): str(found)
+        for estimator, words in CLAIMS.items()
+        for label, usual in zip(METRICS, words, strict=True)
+        if str(found := claim(metric(label), estimator, is_probability=scale, n_relevant=known)) != usual
+    }
+    expected = {} if known == "known" else {("ips", one): S_ESTIMATED for one in ("recall@5", "auc", "ap")}
+    if not scale:
+        expected["snips-pooled", "auc"] = PLUG_IN
+    assert changed == expected
+
+
+def test_by_default_nothing_is_known_of_the_scale_and_of_the_relevant_items():
+    for estimator in CLAIMS:
+        for label in METRICS:
+            least = claim(metric(label), estimator, is_probability=False, n_relevant="absent")
+            assert claim(metric(label), estimator) == least
+            assert resolve_estimator(estimator).claim(metric(label)) == least
+
+
+def test_no_claim_is_made_of_the_number_of_another_library_nor_of_a_class_that_says_nothing():
+    class Mine(Estimator):
+        label = "mine"
+
+        def sums(self, sample, metric):
+            raise NotImplementedError
+
+        def positive_weights(self, sample):
+            raise NotImplementedError
+
+    assert str(claim(metric("recall@5"), Mine())) == "plug-in: no claim"
+    assert (Mine().notes(one_positive_each=True, n_relevant="known"), Mine().caution(np.ones(3))) == ((), "")
+    other = ipseval.metric("ndcg@5", compat="recbole")
+    assert str(claim(other, "aoa")) == "plug-in: no claim (the number another library prints)"
+
+
+def test_a_claim_is_its_level_and_its_condition():
+    assert str(Claim("consistent")) == "consistent"
+    assert str(Claim("consistent", "given P")) == "consistent given P"
+
+
+WEIGHTING = {
+    "aoa": "1 over |S*_u|",
+    "aoa-pooled": "1",
+    "ips": "1/P over the number of relevant items, where that is given",
+    "snips": "1/P over its user's Σ1/P",
+    "snips-global": "1/P over |S*_u|",
+    "snips-pooled": "1/P",
+    "dm": "the reward model over all candidates",
+    "dr": "1/P",
+}
+
+
+@pytest.mark.parametrize("label", WEIGHTING)
+def test_an_estimator_says_what_a_positive_weighs_and_which_average_it_estimates(label):
+    one = resolve_estimator(label)
+    assert one.weighting == WEIGHTING[label]
+    assert one.weighted == (label not in ("aoa", "aoa-pooled", "dm"))
+    assert one.target == ("pooled" if label in ("aoa-pooled", "snips-pooled", "dm", "dr") else "user")
+    assert one.counts_all_users == (label in ("ips", "dm", "dr"))
+    assert one.needs_rewards == (label in ("dm", "dr"))
+
+
+@pytest.mark.parametrize(
+    ("label", "one_each", "known", "words"),
+    [
+        ("snips", True, "absent", ["snips is identical to aoa here: every user has one positive"]),
+        ("snips", False, "absent", []),
+        ("snips-global", True, "absent", []),
+        ("aoa", True, "absent", []),
+        ("ips", True, "estimated", ["the numbers of relevant items are estimated by Σ1/P of each user"]),
+        ("ips", True, "known", []),
+        ("ips", True, "absent", []),
+        ("dm", False, "absent", ["the interval leaves out the noise of the reward model"]),
+    ],
+)
+def test_what_a_reader_must_know_is_said_where_it_is_so(label, one_each, known, words):
+    found = resolve_estimator(label).notes(one_positive_each=one_each, n_relevant=known)
+    assert list(found) == words
+
+
+REFUSED = [
+    ("ips", "recall@5", False, "known", PropensityError, "ips needs P on the scale of probabilities"),
+    ("ips", "recall@5", True, "absent", InputError, "ips of recall@5 divides by the number of relevant"),
+    ("dr", "dcg@5", False, "absent", PropensityError, "dr needs the chance of being shown"),
+    ("snips-shown", "dcg@5", False, "absent", PropensityError, "snips-shown needs the chance of being shown"),
+    ("dm", "auc", True, "absent", InputError, "dm adds up contributions of single items, which auc has none"),
+    (
+        "stratified",
+        "dcg@5",
+        False,
+        "absent",
+        InputError,
+        r"stratified\(5\) is defined for metrics of mean",
+    ),
+    (
+        "snips-shrunk",
+        "rmse",
+        False,
+        "absent",
+        InputError,
+        "snips-shrunk.* has no form for the root",
+    ),
+]
+TAKEN = [
+    *[("ips", label, True, "known") for label in METRICS],
+    *[("ips", label, True, "estimated") for label in METRICS],
+    *[("ips", label, True, "absent") for label in ("dcg@5", "precision@5")],
+    *[(one, label, False, "absent") for one in ("aoa", "snips", "snips-global") for label in METRICS],
+    *[(one, "dcg@5", True, "absent") for one in ("dr", "snips-shown", "switch")],
+    ("dm", "dcg@5", False, "absent"),
+    ("stratified", "recall@5", False, "absent"),
+]
+
+
+@pytest.mark.parametrize(("label", "of", "scale", "known", "error", "words"), REFUSED)
+def test_an_estimator_refuses_what_it_cannot_estimate_and_says_why(label, of, scale, known, error, words):
+    with pytest.raises(error, match=words):
+        resolve_estimator(label).check(metric(of), is_probability=scale, n_relevant=known)
+
+
+@pytest.mark.parametrize(("label", "of", "scale", "known"), TAKEN)
+def test_an_estimator_takes_what_it_can_estimate(label, of, scale, known):
+    resolve_estimator(label).check(metric(of), is_probability=scale, n_relevant=known)
+
+
+def test_the_convention_of_another_library_is_averaged_over_users_as_it_is():
+    other = ipseval.metric("ndcg@5", compat="recbole")
+    resolve_estimator("aoa").check(other, is_probability=False, n_relevant="absent")
+    for label in ("aoa-pooled", "snips", "snips-global"):
+        with pytest.raises(InputError, match="the number that recbole would print"):
+            resolve_estimator(label).check(other, is_probability=False, n_relevant="absent")

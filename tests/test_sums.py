@@ -1,0 +1,225 @@
+"""Per-user sums and their moments: value, error and difference against derivatives taken numerically."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.estimators import Extent, Moments, Parts, UserSums
+
+RNG = np.random.default_rng(0)
+N, D, V = RNG.random(6), RNG.random(6) + 0.5, RNG.integers(1, 9, 6).astype(float)
+SIZE = np.array([1.0, 3, 2, 1, 1, 4])
+USERS = np.arange(6)
+SUMS = {
+    "ratio": UserSums(USERS, N, D),
+    "mean": UserSums(USERS, N, np.ones(6)),
+    "volume": UserSums(USERS, N, D, V),
+    "root": UserSums(USERS, N, D, root=True),
+    "queries": UserSums(USERS, N, D, size=SIZE),
+    "volume of queries": UserSums(USERS, N, D, V, size=SIZE),
+}
+
+
+def value(sums: UserSums, times: np.ndarray) -> float:
+    """Return R where user u counts `times[u]` times."""
+    ratio = times @ sums.numerator / (times @ sums.denominator)
+    size = np.ones(times.size) if sums.size is None else sums.size
+    volume = 1.0 if sums.volume is None else times @ sums.volume / (times @ size)
+    return float(np.sqrt(ratio) if sums.root else ratio * volume)
+
+
+def derivative(sums: UserSums) -> np.ndarray:
+    """Return n ∂R/∂t_u at t = 1, which is ψ_u, by differences."""
+    n, step = sums.n_users, 1e-5
+    moved = [value(sums, 1 + step * one) - value(sums, 1 - step * one) for one in np.eye(n)]
+    return n * np.array(moved) / (2 * step)
+
+
+def error(psi: np.ndarray) -> float:
+    return float(np.sqrt(psi @ psi / psi.size / (psi.size - 1)))
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_influence_is_the_derivative_with_respect_to_how_often_a_user_counts(kind):
+    sums = SUMS[kind]
+    assert sums.value() == pytest.approx(value(sums, np.ones(6)), rel=1e-14)
+    np.testing.assert_allclose(sums.influence(), derivative(sums), rtol=1e-7, atol=1e-9)
+    assert sums.standard_error() == pytest.approx(error(derivative(sums)), rel=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["ratio", "mean", "volume", "root"])
+def test_moments_answer_as_the_sums_of_users_do(kind):
+    other = UserSums(USERS, D, N + 1, V[::-1] if kind == "volume" else None, root=kind == "root")
+    one, two = Moments.of([SUMS[kind], other]).members()
+    for found, sums in ((one, SUMS[kind]), (two, other)):
+        assert found.value() == pytest.approx(sums.value(), rel=1e-14)
+        assert found.standard_error() == pytest.approx(error(derivative(sums)), rel=1e-7)
+        assert (found.n_users, found.n_undefined) == (6, 0)
+    paired = error(derivative(SUMS[kind]) - derivative(other))
+    for first, second in ((one, two), (SUMS[kind], other)):
+        found, n, rounding = first.paired_error(second)
+        assert (found, n) == (pytest.approx(paired, rel=1e-7), 6)
+        assert 0 < rounding < 1e-12
+    covariance = Moments.of([SUMS[kind], other]).covariance()
+    psi = np.array([derivative(SUMS[kind]), derivative(other)])
+    np.testing.assert_allclose(covariance, psi @ psi.T / 30, rtol=1e-7)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3, 6])
+def test_moments_of_parts_add_up_to_those_of_the_whole(cut):
+    def part(users: slice, n_undefined: int) -> Moments:
+        sums = [UserSums(USERS[users], values[users], D[users], V[users], n_undefined) for values in (N, D)]
+        return Moments.of(sums)
+
+    whole, merged = part(slice(None), 5), part(slice(cut), 3).merge(part(slice(cut, None), 2))
+    assert (merged.n, merged.n_undefined) == (6, 5)
+    np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-14)
+    np.testing.assert_allclose(merged.scatter, whole.scatter, rtol=1e-13, atol=1e-14)
+    assert whole.same(part(slice(None), 0))
+    assert not whole.same(part(slice(5), 0))
+    assert repr(whole) == "Moments(6 users, 2 models)"
+    assert repr(whole.members()[0]) == "MergedSums(6 users)"
+
+
+def test_nothing_merged_with_nothing_is_nothing():
+    empty = Moments.of([UserSums(USERS[:0], N[:0], D[:0])] * 2)
+    merged = empty.merge(empty)
+    assert (merged.n, merged.mean.tolist(), merged.scatter.tolist()) == (0, [0.0] * 6, [[0.0] * 6] * 6)
+    assert np.isnan([one.value() for one in merged.members()]).all()
+    assert np.isnan(merged.covariance()).all()
+
+
+def undefined(numerator, denominator, **options) -> UserSums:
+    numerator, denominator = np.array(numerator, dtype=float), np.array(denominator, dtype=float)
+    return UserSums(np.arange(numerator.size), numerator, denominator, **options)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize(
+    ("sums", "expected", "std_error"),
+    [
+        (undefined([], []), np.nan, np.nan),
+        (undefined([0, 0], [0, 0]), np.nan, np.nan),
+        (undefined([1, 2], [1, -1]), np.nan, np.nan),  # weights that cancel
+        (undefined([3], [2]), 1.5, np.nan),  # one user
+        (undefined([1, 1], [1, 1]), 1.0, 0.0),  # no user moves it
+        (undefined([0, 0], [1, 1], root=True), 0.0, np.nan),  # a root has no derivative at 0
+        (undefined([0.25, 0.25], [0.5, 0.5]), 0.5, 0.0),  # a total of 1 is as good as any other
+        # ψ = N − 1/2 = ∓1/2, SE = √(1/2 / 2); of the root, ψ/(2·√½), SE = ½/√2.
+        (undefined([0, 1], [1, 1]), 0.5, 0.5),
+        (undefined([0, 1], [1, 1], root=True), 0.5**0.5, 0.5 / 2**0.5),
+    ],
+)
+def test_values_and_errors_at_the_edge_of_what_is_defined(sums, expected, std_error, merged):
+    one = Moments.of([sums]).members()[0] if merged else sums
+    assert one.value() == pytest.approx(expected, nan_ok=True)
+    assert one.standard_error() == pytest.approx(std_error, nan_ok=True)
+    if not merged:
+        assert sums.influence().size == sums.n_users
+
+
+def test_users_of_one_model_alone_have_no_influence_on_the_other():
+    # A reads users 0 and 1, B users 1 and 2; ψ over the three: A 3/2·(−½, ½, 0), B 3/2·(0, −1, 1).
+    one = UserSums(np.array([0, 1]), np.array([0.0, 1.0]), np.ones(2))
+    two = UserSums(np.array([1, 2]), np.array([0.0, 2.0]), np.ones(2))
+    psi = 1.5 * np.array([-0.5, 0.5 + 1, -1])
+    found, n, _ = one.paired_error(two)
+    assert (found, n) == (pytest.approx(error(psi)), 3)
+    assert two.paired_error(one)[0] == pytest.approx(found)
+    nobody = UserSums(np.arange(0), np.zeros(0), np.zeros(0))
+    assert one.paired_error(nobody)[:2] == (pytest.approx(0.5), 2)
+    assert np.isnan(nobody.paired_error(nobody)[0])
+
+
+def test_a_difference_below_rounding_is_none():
+    near = UserSums(USERS, N * (1 + 2e-16), D)
+    assert SUMS["ratio"].paired_error(near)[0] == 0.0
+    # A unit in the last place of the largest N_u/D̄, times 16, times the largest volume.
+    for volume, most in ((None, 1.0), (V, V.max())):
+        sums = UserSums(USERS, N, D, volume)
+        expected = 16 * 2.0**-52 * N.max() / D.mean() * most
+        assert sums.paired_error(sums) == (0.0, 6, pytest.approx(expected))
+    moved = UserSums(USERS, N + 1e-9 * USERS, D)
+    assert SUMS["ratio"].paired_error(moved)[0] > 1e-11
+    nothing = undefined([0, 0], [0, 0])
+    assert nothing.paired_error(nothing)[2] == 0.0
+
+
+def test_paired_moments_are_of_one_evaluation():
+    one, two = (Moments.of([SUMS["ratio"], sums]).members() for sums in (SUMS["mean"], SUMS["root"]))
+    assert one[0].paired_error(one[0])[0] == 0.0
+    with pytest.raises(InputError, match="both recommenders in one evaluation"):
+        one[0].paired_error(two[1])
+    with pytest.raises(InputError, match=r"\(of 6, 5 users\)"):
+        Moments.of([SUMS["ratio"], UserSums(USERS[1:], N[1:], D[1:])])
+
+
+def test_users_without_a_value_leave_with_all_that_is_theirs_and_are_counted():
+    numerator = np.array([1.0, np.nan, 3.0, np.nan])
+    sums = UserSums.of(np.array([4, 5, 6, 7]), numerator, np.arange(4.0), 10 * np.arange(4.0), root=True)
+    assert (sums.n_undefined, sums.n_users, sums.root) == (2, 2, True)
+    found = [one.tolist() for one in (sums.users, sums.numerator, sums.denominator, sums.volume)]
+    assert found == [[4, 6], [1, 3], [0, 2], [0, 20]]
+    assert repr(sums) == "UserSums(2 users, 2 left out)"
+    plain = UserSums.of(np.array([4]), np.array([2.0]))
+    assert (plain.denominator.tolist(), plain.volume, plain.root, repr(plain)) == (
+        [1.0], None, False, "UserSums(1 user)",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["ratio", "volume", "root", "queries", "volume of queries"])
+def test_sums_that_are_ordered_chosen_or_joined_stay_those_of_their_users(kind):
+    sums = SUMS[kind]
+    codes = np.array([5, 3, 9, 0, 1, 7])
+    turned = sums.recoded(codes)
+    assert turned.users.tolist() == sorted(codes)
+    assert turned.value() == pytest.approx(sums.value(), rel=1e-14)
+    np.testing.assert_allclose(turned.influence()[np.searchsorted(turned.users, codes)], sums.influence())
+    chosen = np.array([True, False, True, True, False, True])
+    some = sums.among(chosen)
+    assert some.users.tolist() == [0, 2, 3, 5]
+    assert (some.root, some.n_undefined) == (sums.root, 0)
+    assert some.value() == pytest.approx(value(sums, chosen.astype(float)), rel=1e-14)
+    both = sums.followed_by(sums, 6)
+    assert both.users.tolist() == list(range(12))
+    assert both.value() == pytest.approx(sums.value(), rel=1e-14)
+    np.testing.assert_allclose(both.influence(), np.tile(sums.influence(), 2), rtol=1e-12, atol=1e-13)
+    plain = sums.without_size()
+    assert plain.size is None
+    assert plain.value() == pytest.approx(sums.value(), rel=1e-14)
+    np.testing.assert_allclose(plain.influence(), sums.influence(), rtol=1e-12, atol=1e-13)
+
+
+def test_users_left_out_of_joined_sums_add_up():
+    one, two = (UserSums(USERS, N, D, n_undefined=n, root=True) for n in (2, 5))
+    assert (one.followed_by(two, 6).n_undefined, one.followed_by(two, 6).root) == (7, True)
+
+
+def test_the_value_of_each_user_of_a_root_is_the_root():
+    sums = undefined([1, 9, 1], [4, 1, 0], root=True)
+    np.testing.assert_array_equal(sums.user_estimates(), [0.5, 3.0, np.nan])
+
+
+def test_an_extent_counts_positives_and_users_and_adds_up():
+    one, two = Extent(np.array([2, 1, 0, 1]), 3, 4), Extent(np.array([1, 2]), 1, 1)
+    assert (one.n_positives, one.n_users, one.n_population) == (4, 2, 4)
+    assert (one.counts.tolist(), one.median_positives) == ([1, 3], 2.0)
+    both = one.merge(two)
+    assert both.positives_per_user.tolist() == [3, 3, 0, 1]
+    assert both.positives_per_user.tolist() == two.merge(one).positives_per_user.tolist()
+    assert (both.n_without_propensity, both.n_left_out, both.n_clusters) == (4, 5, 0)
+    assert (one.unit, one.unit_plural, one.units) == ("user", "users", "2 users")
+    assert repr(one) == "Extent(4 positives of 2 users)"
+    queries = Extent(np.array([0, 3]), n_clusters=2)
+    assert (queries.unit, queries.unit_plural) == ("query", "queries")
+    assert queries.units == "3 queries of 2 users"
+
+
+def test_the_total_of_parts_is_a_weighted_mean_times_the_mean_volume():
+    weight, parts = np.array([1.0, 3.0, 8.0]), np.array([1.0, 0.5, np.nan])
+    assert Parts(weight, parts).total() == (1 * 1 + 3 * 0.5) / 4
+    assert Parts(weight, parts, USERS[:2], np.array([2.0, 4.0])).total() == 2.5 / 4 * 3
+    assert np.isnan(Parts(weight, np.full(3, np.nan)).total())
+    assert np.isnan(Parts(np.zeros(3), parts).total())
