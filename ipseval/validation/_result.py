@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from ipseval._checks import counted
 from ipseval._types import FloatArray
 from ipseval.inference import normal_interval
-from ipseval.report import Explanation, Heading, Notes, Reported, Table, Tables
+from ipseval.report import Explanation, Heading, Notes, Part, Reported, Table, Tables
 from ipseval.validation._criteria import CRITERIA
 from ipseval.validation._curve import ExposureCurve
 from ipseval.validation._verdict import verdicts
@@ -201,7 +201,7 @@ class Validation(Reported):
         }
         formats = dict.fromkeys(("error", "of aoa"), ".4f") | dict.fromkeys(("removed", "if unbiased"), ".0%")
         formats |= dict.fromkeys(("order (tau)", "of aoa's"), f".{digits}f")
-        parts = [
+        parts: list[Part] = [
             Table.of(
                 part.sort_values("reduction", ascending=False)[["propensity", "estimator", *names]].rename(
                     columns=names
@@ -212,6 +212,10 @@ class Validation(Reported):
             )
             for metric, part in self.summary.groupby("metric", sort=False)
         ]
+        if self.exposure_curve is not None:
+            curve = self.exposure_curve.tables(digits=digits).parts
+            lower = (replace(one, level=3) if isinstance(one, Heading) else one for one in curve)
+            parts += [Heading("With so many exposed users"), *lower]
         counts = ((self.n_models, "recommender"), (self.n_splits, "split"), (self.n_users, "user"))
         level = f"{self.confidence_level * 100:g} % intervals in brackets"
         dropped = counted(round(self.n_random_dropped), "random-exposure positive")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ def run_validation(
     estimators: Iterable[str] = (SNIPS, SNIPS_GLOBAL, SNIPS_POOLED),
     n_splits: int = 10,
     n_resamples: int = 500,
+    exposure_sizes: Sequence[int] | None = None,
+    n_draws: int = 20,
     rng: RngLike = None,
 ) -> Validation:
     """Return the validation of all usual propensities on a data set with random exposure.
@@ -58,6 +60,8 @@ def run_validation(
         As the loader of the data set takes it.
     models : mapping of name to trainer, optional
         Default: `default_models()`.
+    exposure_sizes, n_draws
+        As in `validate`: the errors when so many users have random exposure, in `.exposure_curve`.
     """
     study = lookup(STUDIES, name, "study")(path)
     return validate(
@@ -68,6 +72,8 @@ def run_validation(
         estimators=estimators,
         n_splits=n_splits,
         n_resamples=n_resamples,
+        exposure_sizes=exposure_sizes,
+        n_draws=n_draws,
         rng=rng,
     )
 
