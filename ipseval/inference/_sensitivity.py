@@ -115,7 +115,7 @@ class Sensitivity:
         signs = [self._sign(low, high, difference) for low, high in pairwise(edges)]
         at = self.reference if self.reference is not None else edges[0]
         at = at if edges[0] <= at <= edges[-1] else edges[0]
-        piece = min(int(np.searchsorted(roots, at)), len(signs) - 1)
+        piece = int(np.searchsorted(roots, at))
         better, worse = (first[0], second[0]) if signs[piece] >= 0 else (second[0], first[0])
         if np.isnan(difference).any():
             statement = f"{better} and {worse}: undefined for some γ of the grid"
@@ -125,7 +125,7 @@ class Sensitivity:
             holds = [
                 _interval(low, high)
                 for low, high, sign in zip(edges[:-1], edges[1:], signs, strict=True)
-                if sign == signs[piece] or sign == 0
+                if sign == signs[piece]
             ]
             where = f"all γ in {holds[0]}" if not roots else f"γ in {' and '.join(holds)}"
             statement = f"{better} > {worse} holds for {where}"

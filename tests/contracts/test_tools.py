@@ -10,8 +10,9 @@ import pytest
 from tests import floors
 from tests.conftest import ROOT
 from tests.mutation.rooms import ROOMS, Room
-from tests.mutation.run import SURVIVORS, Score, Trace, reasons
+from tests.mutation.run import SURVIVORS, Score, reasons
 from tests.mutation.sample import Mutant, applies, meaning, places, sample
+from tests.mutation.trace import Trace, with_importers
 from tests.typed.__main__ import PAGES, expected, program
 
 CODE = """
@@ -87,13 +88,29 @@ def test_a_trace_is_renewed_for_tests_that_changed_or_run_a_line_of_code_that_di
     assert old.changed(same | {"tests/test_x.py": "2"}) == {"tests/test_x.py"}
     assert old.changed(same | {other: "2"}) == {other, "tests/test_y.py"}
     assert old.changed(same | {code: "2"}) == {code, "tests/test_x.py", "tests/test_y.py"}
-    assert old.changed(same | {"tests/worlds.py": "2"}) is None
+    assert old.changed(same | {"tests/worlds.py": "2"}) == {"tests/worlds.py"}
+    assert old.changed(same | {"tests/conftest.py": "2"}) is None
     assert Trace({}, {}).changed(same) is None
     new = Trace({code: {1: two, 7: two}}, {"tests/test_x.py::two": 2.0}, same)
     found = old.renewed({"tests/test_x.py"}, new)
     assert found.tests == {code: {1: two | three, 2: set(), 7: two}, other: {5: three}}
     assert found.seconds == {"tests/test_x.py::two": 2.0, "tests/test_y.py::three": 1.0}
     assert Trace.read(found.text()) == found
+
+
+def test_tests_that_import_what_changed_changed_themselves(tmp_path):
+    texts = {
+        "worlds": "",
+        "more": "from tests import worlds",
+        "test_a": "import tests.more",
+        "test_b": "import os",
+    }
+    (tmp_path / "tests").mkdir()
+    for name, text in texts.items():
+        (tmp_path / "tests" / f"{name}.py").write_text(text)
+    paths = {f"tests/{name}.py" for name in texts}
+    assert with_importers(tmp_path, {"tests/worlds.py"}) == paths - {"tests/test_b.py"}
+    assert with_importers(tmp_path, {"tests/test_a.py"}) == {"tests/test_a.py"}
 
 
 @pytest.mark.parametrize("name", ROOMS)

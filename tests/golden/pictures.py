@@ -42,6 +42,7 @@ def lines() -> Picture:
 def many() -> pd.DataFrame:
     """Return one recommender by nine estimators; three of them say nothing, or have no interval."""
     estimate = [0.1 * number for number in range(1, 10)]
+    estimate[0] = -0.05  # its interval ends at 0
     estimate[4], low = NAN, [value - 0.05 for value in estimate]
     low[6] = NAN
     return pd.DataFrame(

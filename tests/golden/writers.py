@@ -28,7 +28,7 @@ from ipseval.report import (
 )
 
 FOLDER = Path(__file__).parent / "writers"
-LONG = " ".join(["words that fill a line of a hundred columns"] * 3)
+LONG = " ".join(["words that fill a line-of-a-hundred-columns"] * 3)
 NAN = float("nan")
 
 
@@ -90,8 +90,8 @@ def whole() -> Tables:
 
 def plain() -> Tables:
     """Return a report of words alone."""
-    remark = Remark("Claim", ("consistent given P",))
-    return Tables(("one line",), ("A paragraph.", Heading("Only one")), verdict=(remark,), hint="x" * 80)
+    remarks = (Remark("Claim", ("consistent given P",)), Remark("Data", (f"all {LONG}",)))
+    return Tables(("one line",), ("A paragraph.", Heading("Only one")), verdict=remarks, hint="x" * 80)
 
 
 def wide() -> Tables:
@@ -107,7 +107,8 @@ def wide() -> Tables:
     ]  # fmt: skip
     other = Table(("model", "n"), tuple((Cell(name), Cell("1")) for name in different))
     keys = Table(header, tuple((row[0], Cell("group"), *row[2:]) for row in rows[:2]), "Two keys", 2)
-    return Tables((), (Table(header, rows, "Three pieces"), other, keys))
+    alike = Table(("model", "n"), tuple((Cell("p" * 30 + rest), Cell("1")) for rest in ("", "-and-more")))
+    return Tables((), (Table(header, rows, "Three pieces"), other, keys, alike))
 
 
 REPORTS = {"whole": whole, "plain": plain, "wide": wide}

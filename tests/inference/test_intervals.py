@@ -64,3 +64,9 @@ def test_acceleration_of_values_equal_up_to_rounding_is_zero():
 def test_a_confidence_level_outside_0_1_is_refused(level):
     with pytest.raises(InputError, match="confidence_level must be in"):
         normal_interval(0.0, 1.0, confidence_level=level)
+
+
+@pytest.mark.parametrize("error", [-0.5, -1e-12, [0.1, -0.5]])
+def test_an_error_below_zero_is_refused(error):
+    with pytest.raises(InputError, match="standard_error must be >= 0, or NaN"):
+        normal_interval(0.5, np.asarray(error), confidence_level=0.95)

@@ -31,6 +31,7 @@ ROOMS = {
             *("tests/metrics/test_parts.py", "tests/metrics/test_numerics.py", "tests/test_doubly_robust.py"),
             *("tests/inference/test_own_weights.py", "tests/test_trust.py", "tests/test_ratings.py"),
             *("tests/inference/test_intervals.py", "tests/golden/test_printed.py"),
+            *(f"tests/test_{name}.py" for name in ("sums", "claims", "estimators")),
         ),
         ("ipseval/estimators/_sums.py", "self.numerator.sum()", "2 * self.numerator.sum()"),
     ),
@@ -58,14 +59,18 @@ ROOMS = {
     ),
     "testing": Room(
         "ipseval/testing/*.py",
-        (*(f"tests/test_{name}.py" for name in ("testing", "gates", "artefacts", "saved_evaluations")),),
+        (
+            *(f"tests/test_{name}.py" for name in ("baseline_checks", "testing", "gates", "artefacts")),
+            "tests/test_saved_evaluations.py",
+        ),
         ("ipseval/testing/_compare.py", "self.low >= -self.margin", "self.low <= -self.margin"),
     ),
     "report": Room(
         "ipseval/report/*.py",
         (
             *(f"tests/test_{name}.py" for name in ("report", "report_page", "report_names", "reprs", "diff")),
-            *("tests/golden/test_printed.py", "tests/golden/test_pictures.py", "tests/test_verdict.py"),
+            *("tests/golden/test_writers.py", "tests/golden/test_pictures.py"),
+            *("tests/golden/test_printed.py", "tests/test_verdict.py"),
         ),
         ("ipseval/report/_text.py", "max(map(_width, column))", "min(map(_width, column))"),
     ),

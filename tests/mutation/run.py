@@ -15,9 +15,7 @@ out, because no test can tell them from the library, and why.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib.util
-import json
 import os
 import shutil
 import signal
@@ -26,112 +24,21 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.mutation.rooms import ROOMS, Room
 from tests.mutation.sample import Mutant, sample
+from tests.mutation.trace import FAR, Trace, digests, with_importers
 
 ROOT = Path(__file__).resolve().parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
 MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # imported once
-# Defaults are read without running a line of the function.
-ALWAYS = ("tests/contracts/test_api.py::test_public_names_and_signatures_are_those_of_the_snapshot",)
 NO_TESTS = 5  # exit code of pytest: all of them are slow
 BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot", "numba")  # once, not in forks
-MOST_SECONDS = 10.0  # of the room's tests for one mutant, and of others, as they take without a change
-# Tests that start processes, wait, or read the documentation: no mutant is judged by them.
-FAR = (
-    *(f"tests/{name}" for name in ("fuzz", "browser", "mutation", "typed", "adapters", "reproductions")),
-    *(f"tests/test_{name}.py" for name in ("kills", "docs", "site", "shell", "notebooks", "demo", "gallery")),
-    *(
-        f"tests/test_{name}.py"
-        for name in ("architecture", "rooms", "english", "layers", "readme", "cookbook")
-    ),
-)
-
-
-@dataclass
-class Trace:
-    """Which tests run a line, and how long a test takes; tests by name, parameters together."""
-
-    tests: dict[str, dict[int, set[str]]]
-    seconds: dict[str, float]
-    digests: dict[str, str] = field(default_factory=dict)  # of the files that it was made with
-
-    def of(self, path: str, line: int, room: Room) -> list[str]:
-        """Return the tests that run a line: those of the room before others, each the fast ones first.
-
-        Doctests of the file are among them. Where no test is known to run the line (it is run when the module
-        is imported) they are those that run any line of the file.
-        """
-        lines = self.tests.get(path, {})
-        known = lines.get(line) or set().union(*lines.values())
-        doctests = [one for one in self.seconds if one.startswith(f"{path}::")]
-        near = {one for one in known if one.startswith(room.tests)}
-        always = [one for one in ALWAYS if one in self.seconds]
-        return list(dict.fromkeys([*doctests, *self.fast(near), *self.fast(known - near), *always]))
-
-    def fast(self, names: Iterable[str]) -> list[str]:
-        """Return the fastest of some tests: at least one, and no more than fit the time of a mutant."""
-        taken: list[str] = []
-        total = 0.0
-        for name in sorted(names, key=lambda one: (self.seconds.get(one, 0.0), one)):
-            total += self.seconds.get(name, 0.0)
-            if taken and total > MOST_SECONDS:
-                break
-            taken.append(name)
-        return taken
-
-    def expected(self, names: Iterable[str]) -> float:
-        """Return how long tests take without a change."""
-        return sum(self.seconds.get(one, 0.0) for one in names)
-
-    def text(self) -> str:
-        """Return what `read` reads."""
-        lines = {path: {line: sorted(names) for line, names in of.items()} for path, of in self.tests.items()}
-        return json.dumps({"tests": lines, "seconds": self.seconds, "digests": self.digests})
-
-    @classmethod
-    def read(cls, text: str) -> Trace:
-        """Return the trace of a text."""
-        found = json.loads(text)
-        lines = {
-            path: {int(line): set(names) for line, names in of.items()} for path, of in found["tests"].items()
-        }
-        return cls(lines, found["seconds"], found["digests"])
-
-    def changed(self, digests: Mapping[str, str]) -> set[str] | None:
-        """Return the files whose tests have to be traced anew; None where that is all of them.
-
-        They are the files of tests and doctests that changed, and those with a test that runs a line of code
-        that changed. What tests share is no code that is traced.
-        """
-        names = {one for one in {*self.digests, *digests} if self.digests.get(one) != digests.get(one)}
-        code = {one for one in names if one.startswith("ipseval/")}
-        if not self.digests or not all(Path(one).name.startswith("test_") for one in names - code):
-            return None
-        runs = {name for path in code for tests in self.tests.get(path, {}).values() for name in tests}
-        return names | {name.partition("::")[0] for name in runs}
-
-    def renewed(self, files: set[str], new: Trace) -> Trace:
-        """Return the trace with the tests of some files as a newer one has them."""
-
-        def stays(name: str) -> bool:
-            return name.partition("::")[0] not in files
-
-        tests: dict[str, dict[int, set[str]]] = {}
-        for path in {*self.tests, *new.tests}:
-            old, known = self.tests.get(path, {}), new.tests.get(path, {})
-            tests[path] = {
-                line: set(filter(stays, old.get(line, ()))) | known.get(line, set())
-                for line in {*old, *known}
-            }
-        seconds = {name: time for name, time in self.seconds.items() if stays(name)}
-        return Trace(tests, seconds | new.seconds, new.digests)
 
 
 @dataclass
@@ -170,7 +77,7 @@ class Plugin:
         self.seconds[report.nodeid.partition("[")[0]] += report.duration
 
 
-def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None) -> int:
+def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None, compiles: bool = False) -> int:
     """Run pytest in the copy, in this process; with `trace`, write there which test runs which line."""
     import pytest
 
@@ -182,7 +89,7 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None) ->
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     # Compiled once, and never of a mutant: files change more than once a second.
-    sys.dont_write_bytecode = trace is None
+    sys.dont_write_bytecode = not compiles
     if trace is None:
         return int(pytest.main([*PYTEST, *MARKS, *arguments]))
     import coverage
@@ -208,14 +115,21 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None) ->
     return code
 
 
-def forked(copy: Path, arguments: Sequence[str], limit: float, *, trace: Path | None = None) -> int | None:
+def forked(
+    copy: Path,
+    arguments: Sequence[str],
+    limit: float,
+    *,
+    trace: Path | None = None,
+    compiles: bool = False,
+) -> int | None:
     """Return the exit code of pytest in a fork, or None where it was stopped at the limit of seconds."""
     pid = os.fork()
     if pid == 0:
         code = 70
         try:
             os.setsid()
-            code = child(copy, arguments, trace=trace)
+            code = child(copy, arguments, trace=trace, compiles=compiles)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -232,37 +146,39 @@ def forked(copy: Path, arguments: Sequence[str], limit: float, *, trace: Path | 
     return None
 
 
-def digests(copy: Path) -> dict[str, str]:
-    """Return the SHA-256 of the code and of the tests that judge mutants."""
-    paths = sorted(
-        one.relative_to(copy).as_posix() for top in ("ipseval", "tests") for one in (copy / top).rglob("*.py")
-    )
-    return {
-        one: hashlib.sha256((copy / one).read_bytes()).hexdigest() for one in paths if not one.startswith(FAR)
-    }
-
-
 def current(copy: Path, path: Path) -> Trace:
     """Return the trace of a file, with the tests that changed since traced anew; all, where code did."""
     kept = Trace.read(path.read_text(encoding="utf-8")) if path.exists() else Trace({}, {})
     files = kept.changed(digests(copy))
+    if files is not None:
+        compile_once(copy)
     if files == set():
         return kept
     if files is None:
         found = traced(copy, ("tests", "ipseval"))
     else:
-        print(f"traced anew: {', '.join(sorted(files))}", flush=True)
-        there = sorted(one for one in files if (copy / one).exists())
+        files = with_importers(copy, files)
+        there = sorted(one for one in files if (copy / one).exists() and not Path(one).match("__*__.py"))
+        print(f"traced anew: {', '.join(there)}", flush=True)
         found = kept.renewed(files, traced(copy, there) if there else Trace({}, {}, digests(copy)))
     path.write_text(found.text(), encoding="utf-8")
     return found
 
 
+def compile_once(copy: Path) -> None:
+    """Collect the tests, which compiles them and the code: no run on a mutant writes what it compiles."""
+    forked(copy, ("--collect-only", *everything(("tests", "ipseval"))), 3600, compiles=True)
+
+
+def everything(tests: Sequence[str]) -> tuple[str, ...]:
+    """Return arguments for tests and doctests, without those that are far."""
+    return ("--doctest-modules", *tests, *(f"--ignore={one}" for one in FAR))
+
+
 def traced(copy: Path, tests: Sequence[str]) -> Trace:
     """Run fast tests without a change, and return what they run."""
     path = copy.parent / "new.json"
-    every = ("--doctest-modules", *tests, *(f"--ignore={one}" for one in FAR))
-    code = forked(copy, every, 3600, trace=path)
+    code = forked(copy, everything(tests), 3600, trace=path, compiles=True)
     if code not in (0, NO_TESTS):
         output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
         sys.exit(f"the tests do not pass without a change: exit code {code}\n{output[-3000:]}")
