@@ -54,7 +54,7 @@ def main() -> None:
             propensity=known,
             metrics=METRICS,
             estimators=["dm", "dr"],
-            rewards=Rewards(log, reward),
+            rewards=Rewards(log, reward, rng=0),
             on_low_ess="ignore",
             compute=compute,
         )

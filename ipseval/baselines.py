@@ -11,6 +11,7 @@ then exact in double precision. Scores that are equal in theory are equal, in an
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,7 +51,7 @@ def popularity(train: Interactions) -> FloatArray:
     return np.broadcast_to(train.popularity.astype(np.float64), (train.n_users, train.n_items))
 
 
-def random(train: Interactions, *, rng: RngLike = 0) -> ScoreFunction:
+def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
     """Return a function users -> scores, independent and uniform in [0, 1), (len(users), n_items).
 
     The scores of a user come from a counter-based generator (Philox) that is set to the user's code, so they
@@ -59,7 +60,8 @@ def random(train: Interactions, *, rng: RngLike = 0) -> ScoreFunction:
     Parameters
     ----------
     rng : int, Generator or None
-        Gives the key of the generator; it is read once, when this function is called.
+        Gives the key of the generator; it is read once, when this function is called. A seed, where the
+        scores must be the same again.
     """
     check_interactions(train, "train")
     key = int(as_generator(rng).integers(2**63))
@@ -255,10 +257,11 @@ def _matrix(train: Interactions) -> tuple[Interactions, Any]:
 
 BASELINES: dict[str, Callable[..., Any]] = {
     "popularity": popularity,
-    "random": random,
+    "random": partial(random, rng=0),
     "item_knn": item_knn,
     "ease": ease,
     "pure_svd": pure_svd,
 }
+"""Name -> function of the training log; "random" draws with `rng=0` unless another is given."""
 
 guard(__name__)

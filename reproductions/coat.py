@@ -67,7 +67,7 @@ def propensities(study: RandomExposureStudy, *, smooth: bool = True) -> dict[str
     rules["γ calibrated"] = usual["gamma calibrated"]
     if study.propensity is not None:
         rules["published"] = study.propensity
-    rules["density ratio"] = DensityRatioPropensity()
+    rules["density ratio"] = DensityRatioPropensity(rng=0)
     return rules
 
 

@@ -112,7 +112,12 @@ def estimates(
             first = reward == "item"
             labels = [*(SHOWN if first else SHOWN[2:]), *(["dm"] if name == "by item" else [])]
             frame = ipseval.evaluate(
-                models, split, propensity=chance, estimators=labels, rewards=Rewards(log, model), **common
+                models,
+                split,
+                propensity=chance,
+                estimators=labels,
+                rewards=Rewards(log, model, rng=0),
+                **common,
             ).frame
             for label in labels:
                 rest = f", rewards by {reward}" if label in ("dm", "dr", "dr(clipped)") else ""

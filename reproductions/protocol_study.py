@@ -24,7 +24,7 @@ from ipseval.ranking import SampledCandidates
 from ipseval.simulation import World
 
 MODELS = {
-    "random": baselines.random,
+    "random": baselines.BASELINES["random"],
     "popularity": baselines.popularity,
     "item-kNN 20": partial(baselines.item_knn, n_neighbors=20),
     "item-kNN 200": partial(baselines.item_knn, n_neighbors=200),

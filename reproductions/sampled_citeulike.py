@@ -70,6 +70,7 @@ def main() -> None:
         metrics=METRICS,
         methods=METHODS,
         n_repeats=3,
+        rng=0,
     )
     print(f"{split}\n")
     exact = study.frame.groupby(["metric", "model"], sort=False)["exact"].first().unstack()

@@ -69,7 +69,7 @@ class Population:
             cells[key] = CellSums(blocks, nothing, nothing, power_sums(top, low))
         sums = SegmentSums(self.groups, cells, {}, nothing, self.groups.sizes)
         whole = {("m", *key): float("nan") for key in cells}
-        options = {"on_low_ess": "ignore", "confidence_level": 0.95, "rng": 0}
+        options = {"on_low_ess": "ignore", "confidence_level": 0.95}
         metrics = self.evaluation.definitions[0]
         return build_segments(sums, ["m"], metrics, whole, simultaneous=simultaneous, **options)  # type: ignore[arg-type]
 
@@ -168,7 +168,7 @@ def coverage(axis: str, n_groups: int, n_data_sets: int, simultaneous: Simultane
         segments = world.draw(SIZES[n_groups], rng, simultaneous)
         for key, cell in segments.cells.items():
             covariance = cell.within(0)
-            half = cell.half_width(0, family_level(covariance, 0.05, simultaneous, 0, 4_000))
+            half = cell.half_width(0, family_level(covariance, 0.05, simultaneous, 4_000))
             held[key] += bool((np.abs(cell.value[0] - world.truth[key]) <= half).all())
     return {key: one / n_data_sets for key, one in held.items()}
 

@@ -27,7 +27,7 @@ from reproductions.closed_forms import TUNED, UNTUNED
 from reproductions.protocol_study import DOMAINS, domain
 from reproductions.tables import data_folder, markdown
 
-PLAIN = {"random": baselines.random, "popularity": baselines.popularity}
+PLAIN = {"random": baselines.BASELINES["random"], "popularity": baselines.popularity}
 GENRES = ("Drama", "Comedy", "Action", "Thriller")
 METRICS = ("precision@10", "recall@10", "ap", "auc")
 METRIC = "recall@10"

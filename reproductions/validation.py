@@ -274,7 +274,7 @@ def harness_rows(selection: float) -> list[list[str]]:
             f"gamma = {gamma:g}": PowerLawPropensity(gamma=gamma, unseen="smooth")
             for gamma in (-0.5, -0.2, 0, 0.5, 1)
         },
-        "density ratio": DensityRatioPropensity(),
+        "density ratio": DensityRatioPropensity(rng=0),
     }
     models = {name: MODELS[name] for name in ("popularity", "item-kNN", "PureSVD")}
     result = validate(

@@ -73,7 +73,7 @@ def in_a_world(
         rules["known per pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
     rules |= {f"gamma = {g:g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-0.5, 1.0)}
     if ratio:
-        rules["density ratio"] = DensityRatioPropensity()
+        rules["density ratio"] = DensityRatioPropensity(rng=0)
     return validate(
         CLOSED, study, propensities=rules, metrics=["recall@10", "mean_dcg"],
         estimators=["snips-global", "snips-pooled"], test_fraction=0.3, n_resamples=0, rng=seed,

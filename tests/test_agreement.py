@@ -109,14 +109,14 @@ def test_per_user_values_are_ordered_by_their_means_over_known_users() -> None:
     nan = np.nan
     a = [[1.0, nan, 0.0], [0.75, 0.5, nan]]  # means .5, .625
     b = [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
-    result = order_agreement(a, b, n_resamples=20)
+    result = order_agreement(a, b, n_resamples=20, rng=0)
     assert (result.src, result.ipc, result.unit, result.n_units) == (pytest.approx(1), 0, "users", 3)
 
 
 def test_no_difference_between_users_gives_an_interval_of_width_zero() -> None:
     a = np.repeat([[1.0], [2.0], [3.0]], 50, axis=1)
     b = np.repeat([[1.0], [3.0], [2.0]], 50, axis=1)
-    result = order_agreement(a, b, n_resamples=50)
+    result = order_agreement(a, b, n_resamples=50, rng=0)
     assert result.intervals["src"] == pytest.approx((0.5, 0.5))
     assert result.intervals["ipc"] == (1, 1)
 
@@ -124,8 +124,8 @@ def test_no_difference_between_users_gives_an_interval_of_width_zero() -> None:
 def test_user_bootstrap_is_paired_when_told_so() -> None:
     # The same noisy values on both sides: drawn together they always agree, drawn apart they do not.
     values = np.random.default_rng(0).normal([[0.0], [0.05]], 1, (2, 200))
-    together = order_agreement(values, values, n_resamples=200)
-    apart = order_agreement(values, values, n_resamples=200, paired=False)
+    together = order_agreement(values, values, n_resamples=200, rng=0)
+    apart = order_agreement(values, values, n_resamples=200, paired=False, rng=0)
     assert together.intervals["src"] == pytest.approx((1, 1))
     assert apart.intervals["src"][0] == pytest.approx(-1)
 
@@ -140,7 +140,7 @@ def test_user_bootstrap_agrees_with_the_normal_probability_of_an_inversion() -> 
     for z, expected in ((0.5, 1.0), (4.0, 0.0)):
         a = np.stack([np.zeros(400), noise + z / 20])
         b = np.stack([np.zeros(400), np.ones(400)])
-        assert order_agreement(a, b, n_resamples=500).intervals["ipc"][1] == expected
+        assert order_agreement(a, b, n_resamples=500, rng=0).intervals["ipc"][1] == expected
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -154,7 +154,7 @@ def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> No
     sets = [
         order_agreement([1, 2, 3], other) for other in ([1, 2, 3], [1, 3, 2], [3, 2, 1], [2, 1, 3], [1, 2, 3])
     ]
-    result = mean_agreement(sets, n_resamples=2000)
+    result = mean_agreement(sets, n_resamples=2000, rng=0)
     assert result.src == pytest.approx((1 + 0.5 - 1 + 0.5 + 1) / 5)
     assert result.ipc == pytest.approx((0 + 1 + 3 + 1 + 0) / 5)
     low, high = result.intervals["src"]
@@ -166,14 +166,14 @@ def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> No
 
 def test_mean_over_data_sets_counts_undefined_ones() -> None:
     sets = [order_agreement([1, 2], [1, 2]), order_agreement([1, 1], [1, 2])]
-    result = mean_agreement(sets)
+    result = mean_agreement(sets, rng=0)
     assert result.src == 1.0
     assert "src: 1 of 2 data sets left out (NaN)" in result.note
     assert "2 data sets: the interval says little" in result.note
 
 
 def test_one_data_set_has_no_interval() -> None:
-    result = mean_agreement([order_agreement([1, 2], [1, 2])])
+    result = mean_agreement([order_agreement([1, 2], [1, 2])], rng=0)
     assert dict(result.intervals) == {}
     assert result.note == "one data set: no interval"
 
@@ -209,10 +209,10 @@ BAD_CALLS = {
         lambda: order_agreement(np.eye(2), np.eye(2), confidence_level=95),
         r"confidence_level must be in \(0, 1\)",
     ),
-    "no data sets": (lambda: mean_agreement([]), "at least one agreement"),
+    "no data sets": (lambda: mean_agreement([], rng=0), "at least one agreement"),
     "other measures": (
         lambda: mean_agreement(
-            [order_agreement([1, 2], [1, 2], k=[1]), order_agreement([1, 2], [1, 2], k=[2])]
+            [order_agreement([1, 2], [1, 2], k=[1]), order_agreement([1, 2], [1, 2], k=[2])], rng=0
         ),
         "different measures",
     ),

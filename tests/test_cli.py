@@ -118,6 +118,7 @@ def test_study_runs_the_protocols_of_a_file_and_prints_their_agreement(files, ca
         function = "ipseval.baselines:popularity"
         [models.random]
         function = "ipseval.baselines:random"
+        options = {rng = 0}
         [protocols]
         order = ["random"]
         holdout = ["ratio", "leave-one-out"]

@@ -202,7 +202,7 @@ def by_loops(world, log, curve, fitted, label):
 def test_estimates_are_those_of_plain_loops():
     world, log = shown_world()
     curve = ExaminationCurve.known([1.0, 0.6])
-    rewards = Rewards(log, ItemReward(), examination=curve)
+    rewards = Rewards(log, ItemReward(), examination=curve, rng=0)
     result = ipseval.evaluate(
         {"m": world.scores},
         world.split,
@@ -221,7 +221,7 @@ def test_estimates_are_those_of_plain_loops():
 
 def test_snips_of_shown_pairs_is_pooled_snips_where_every_positive_was_shown():
     world, log = shown_world()
-    options = {"metrics": ["recall@5"], "propensity": LoggedPropensity(log), "rewards": Rewards(log)}
+    options = {"metrics": ["recall@5"], "propensity": LoggedPropensity(log), "rewards": Rewards(log, rng=0)}
     result = ipseval.evaluate(
         {"m": world.scores}, world.split, estimators=["snips-shown", "snips-pooled"], **options
     )
@@ -237,7 +237,7 @@ def test_limits_are_chosen_between_the_model_alone_and_no_limit():
         metrics=["dcg@5"],
         estimators=labels,
         propensity=LoggedPropensity(log),
-        rewards=Rewards(log),
+        rewards=Rewards(log, rng=0),
         on_low_ess="ignore",
     )
     frame = result.frame.set_index(["model", "estimator"])
@@ -259,7 +259,7 @@ def test_reward_models_have_not_seen_the_user_and_add_up(model):
         pytest.importorskip("sklearn")
     world, log = shown_world()
     split = world.split
-    fitted = Rewards(log, model, n_folds=4).fit(split)
+    fitted = Rewards(log, model, n_folds=4, rng=0).fit(split)
     for user in (0, 7):
         items = np.setdiff1d(np.arange(split.n_items), split.train.item[split.train.user == user])
         own = fitted.predict(np.full(items.size, user), items)
@@ -268,7 +268,7 @@ def test_reward_models_have_not_seen_the_user_and_add_up(model):
     other = ExposureLog(
         log.user, log.item, log.user_ids, log.item_ids, np.where(log.user == 0, ~log.clicked, log.clicked)
     )
-    again = Rewards(other, model, n_folds=4).fit(split)
+    again = Rewards(other, model, n_folds=4, rng=0).fit(split)
     own = fitted.shown.user == 0
     np.testing.assert_array_equal(fitted.predicted[own], again.predicted[own])
     assert (fitted.predicted[~own] != again.predicted[~own]).any()
@@ -288,7 +288,7 @@ def test_the_item_reward_is_the_shrunk_click_rate():
 def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
     world, log = shown_world()
     models, split = {"m": world.scores}, world.split
-    good = {"propensity": LoggedPropensity(log), "rewards": Rewards(log), "estimators": ["dr"]}
+    good = {"propensity": LoggedPropensity(log), "rewards": Rewards(log, rng=0), "estimators": ["dr"]}
 
     def run(**changed):
         return ipseval.evaluate(models, split, **{"metrics": ["recall@3"], **good, **changed})
@@ -317,7 +317,7 @@ def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp
         metrics=["recall@3"],
         estimators=["dr", "dm", "aoa"],
         propensity=LoggedPropensity(log),
-        rewards=Rewards(log),
+        rewards=Rewards(log, rng=0),
         on_low_ess="ignore",
         interval="percentile",
         n_resamples=50,

@@ -43,7 +43,7 @@ def expectation(label):
                 ]
             )
             log = log_of(items, [0, 1], clicks)
-            found = evaluate_policies(log, {"new": NEW}, estimators=[label], n_folds=2)
+            found = evaluate_policies(log, {"new": NEW}, estimators=[label], n_folds=2, rng=0)
             total += chance * found.frame["estimate"][0]
     return total
 
@@ -72,6 +72,7 @@ def test_dcg_is_the_discounted_liking_of_a_ranking():
                 estimators=["dcg"],
                 n_folds=2,
                 examination=ExaminationCurve.known(theta),
+                rng=0,
             )
             total += chance * found.frame["estimate"][0]
     assert total == pytest.approx(0.3 + 0.9 / np.log2(3), abs=1e-12)
@@ -119,7 +120,7 @@ def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
 
 def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow():
     found = evaluate_policies(
-        drawn(np.random.default_rng(0), 4000), {"new": NEW, "other": OTHER}, estimators=["ips", "dr"]
+        drawn(np.random.default_rng(0), 4000), {"new": NEW, "other": OTHER}, estimators=["ips", "dr"], rng=0
     )
     text = repr(found)
     assert text.startswith("4,000 impressions · clicks per impression · 95% intervals in brackets\n\npolicy ")
@@ -130,7 +131,7 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     assert "effective impressions of 4,000" in text
     assert text.count("exactly unbiased given the logged chances") == 1
     assert max(map(len, text.splitlines())) <= 100
-    one = evaluate_policies(drawn(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"])
+    one = evaluate_policies(drawn(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"], rng=0)
     assert "One policy: its value by dm stands above." in repr(one)
     assert "new" in one.to_html()
 
@@ -142,7 +143,7 @@ def test_intervals_cover_the_value_and_control_variates_do_not_widen_them():
     truth = ((NEW - OTHER) * CLICK).sum() / 2
     n = 400
     for _ in range(n):
-        found = evaluate_policies(drawn(rng, 500), {"new": NEW, "other": OTHER}, estimators=labels)
+        found = evaluate_policies(drawn(rng, 500), {"new": NEW, "other": OTHER}, estimators=labels, rng=0)
         frame = found.frame[found.frame["policy"] == "new"].set_index("estimator")
         for one in labels:
             covered[one] += frame.loc[one, "ci_low"] <= VALUE <= frame.loc[one, "ci_high"]
@@ -165,7 +166,9 @@ def limits(total, variance, further):
 
 def test_intervals_have_the_limits_of_weighted_counts():
     log = drawn(np.random.default_rng(5), 60)
-    found = evaluate_policies(log, {"new": NEW}, estimators=["ips", "snips", "dr", "dm"], shrinkage=3.0)
+    found = evaluate_policies(
+        log, {"new": NEW}, estimators=["ips", "snips", "dr", "dm"], shrinkage=3.0, rng=0
+    )
     frame = found.frame.set_index("estimator")
     w = NEW[log.item, log.position - 1] / log.propensity
     further = (w**2).sum() / w.sum()
@@ -186,16 +189,16 @@ def test_intervals_have_the_limits_of_weighted_counts():
 
 def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_there_is_none():
     log = log_of([0, 1, 2, 0], [0, 0, 1, 1], [0, 0, 0, 0])
-    row = evaluate_policies(log, {"log": LOGGED}, estimators=["ips"]).frame.iloc[0]
+    row = evaluate_policies(log, {"log": LOGGED}, estimators=["ips"], rng=0).frame.iloc[0]
     assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([0, -np.log(0.025) / 4])
     never = np.array([[0, 0], [0, 1.0], [1, 0]])
-    row = evaluate_policies(log_of([0, 0], [0, 1], [1, 0]), {"n": never}, n_folds=2).frame.iloc[0]
+    row = evaluate_policies(log_of([0, 0], [0, 1], [1, 0]), {"n": never}, n_folds=2, rng=0).frame.iloc[0]
     assert row[["ci_low", "ci_high"]].isna().all()
 
 
 def test_an_estimate_is_held_against_what_the_policy_earned_itself():
     rng = np.random.default_rng(6)
-    found = evaluate_policies(drawn(rng, 200), {"new": NEW, "log": LOGGED}, estimators=["snips"])
+    found = evaluate_policies(drawn(rng, 200), {"new": NEW, "log": LOGGED}, estimators=["snips"], rng=0)
     own = drawn(rng, 100)  # made by the logged policy
     row = found.against(own, "log").iloc[0]
     rate = own.clicked.mean()
@@ -230,7 +233,9 @@ def test_intervals_hold_the_value_where_clicks_are_few_and_normal_ones_do_not():
     held, normal = dict.fromkeys(("ips", "snips", "dr", "dr-sn"), 0), 0
     for _ in range(n):
         log, truth = sparse(rng, 2000)
-        frame = evaluate_policies(log, {"uniform": np.full((20, 1), 1 / 20)}, estimators=list(held)).frame
+        frame = evaluate_policies(
+            log, {"uniform": np.full((20, 1), 1 / 20)}, estimators=list(held), rng=0
+        ).frame
         for row in frame.itertuples():
             held[row.estimator] += row.ci_low <= truth <= row.ci_high
             normal += abs(row.estimate - truth) <= 1.96 * row.std_error
@@ -275,7 +280,7 @@ def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_place():
 
 def test_differences_with_a_control_variate_are_never_wider():
     found = evaluate_policies(
-        drawn(np.random.default_rng(2), 300), {"new": NEW, "other": OTHER, "log": LOGGED}
+        drawn(np.random.default_rng(2), 300), {"new": NEW, "other": OTHER, "log": LOGGED}, rng=0
     )
     table = found.compare(reference="log").set_index(["policy", "estimator"])
     for policy in ("new", "other"):
@@ -290,7 +295,7 @@ def test_differences_with_a_control_variate_are_never_wider():
 
 def test_the_logged_policy_has_its_observed_click_rate():
     log = drawn(np.random.default_rng(3), 200)
-    found = evaluate_policies(log, {"log": LOGGED}, estimators=["ips", "snips", "ips-cv"])
+    found = evaluate_policies(log, {"log": LOGGED}, estimators=["ips", "snips", "ips-cv"], rng=0)
     assert found.frame["estimate"].tolist() == pytest.approx([log.clicked.mean()] * 3, rel=1e-12)
 
 
@@ -298,7 +303,7 @@ def test_what_cannot_be_evaluated_is_refused():
     log = drawn(np.random.default_rng(3), 20)
     plain = ExposureLog.from_frame(log.to_frame()[["user", "item", "clicked"]])
     with pytest.raises(PropensityError, match="the log has no propensities"):
-        evaluate_policies(plain, {"new": NEW})
+        evaluate_policies(plain, {"new": NEW}, rng=0)
     for bad, text in (
         (NEW[:2], r"must be numbers of shape \(3, 2\); got shape \(2, 2\)"),
         (NEW * 2, "sum to 1; the largest gap is 1"),
@@ -307,9 +312,9 @@ def test_what_cannot_be_evaluated_is_refused():
         (pd.DataFrame({"user": [0, 0], "item": [1, 1], "position": [1, 2]}), "lists an item twice"),
     ):
         with pytest.raises(InputError, match=text):
-            evaluate_policies(log, {"new": bad})
+            evaluate_policies(log, {"new": bad}, rng=0)
     with pytest.raises(UnknownNameError, match="estimators"):
-        evaluate_policies(log, {"new": NEW}, estimators=["dros"])
+        evaluate_policies(log, {"new": NEW}, estimators=["dros"], rng=0)
 
 
 @pytest.mark.parametrize("campaign", ["men", "women"])
@@ -317,7 +322,9 @@ def test_open_bandit_from_loading_to_intervals(campaign, shared_data):
     study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
     n_items = study.random.n_items
     uniform = np.full((n_items, 3), 1 / n_items)
-    found = evaluate_policies(study.bts.exposure_log(), {"random": uniform}, estimators=["snips", "dr"])
+    found = evaluate_policies(
+        study.bts.exposure_log(), {"random": uniform}, estimators=["snips", "dr"], rng=0
+    )
     assert found.overlap["ess"][0] < 10_000
     observed = study.random.click.mean()
     assert (found.frame["ci_low"] < observed).all()

@@ -29,7 +29,9 @@ def study():
     pairs = pd.DataFrame({"user": np.repeat(np.arange(20), 3), "item": rng.permutation(60) % 15})
     split = ipseval.split_random(ipseval.Interactions.from_frame(pairs, duplicates="drop"), rng=0)
     models = {name: rng.random((split.n_users, split.n_items)) for name in ("a", "b")}
-    return sampling_study(models, split, n_sampled=[5], metrics=["recall@2"], methods=["none"], n_repeats=2)
+    return sampling_study(
+        models, split, n_sampled=[5], metrics=["recall@2"], methods=["none"], n_repeats=2, rng=0
+    )
 
 
 CASES = {

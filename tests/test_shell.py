@@ -146,6 +146,7 @@ file = "clicks.csv"
 function = "ipseval.baselines:popularity"
 [models.random]
 function = "ipseval.baselines:random"
+options = {rng = 0}
 [protocols]
 order = ["random"]
 holdout = ["ratio"]

@@ -28,7 +28,10 @@ def in_a_world(selection):
         "svd": partial(baselines.pure_svd, n_factors=10),
         "knn": baselines.item_knn,
     }
-    rules = {"item": known.held_out(test_fraction=0.3, counted_on="log"), "ratio": DensityRatioPropensity()}
+    rules = {
+        "item": known.held_out(test_fraction=0.3, counted_on="log"),
+        "ratio": DensityRatioPropensity(rng=0),
+    }
     rules |= {f"gamma {g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-0.5, 0, 0.5, 1)}
     if selection:
         rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")

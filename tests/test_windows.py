@@ -22,7 +22,7 @@ def timed_log(n_users: int = 60, seed: int = 0) -> Interactions:
     return Interactions.from_frame(frame.assign(time=rng.integers(0, 100, len(frame))), timestamp="time")
 
 
-MODELS = {"popular": baselines.popularity, "any": baselines.random}
+MODELS = {"popular": baselines.popularity, "any": baselines.BASELINES["random"]}
 OPTIONS = {"metrics": ["recall@5"], "estimators": ["aoa"]}
 
 

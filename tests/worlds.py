@@ -37,7 +37,9 @@ class SmallWorld:
         key = free[np.isin(free, split.test.pair_key) | (rng.random(free.size) < 0.25)]
         clicked = np.isin(key, split.test.pair_key)
         user, item = np.divmod(key, split.n_items)
-        return ipseval.Rewards(ipseval.ExposureLog(user, item, split.user_ids, split.item_ids, clicked))
+        return ipseval.Rewards(
+            ipseval.ExposureLog(user, item, split.user_ids, split.item_ids, clicked), rng=0
+        )
 
 
 def small_world(

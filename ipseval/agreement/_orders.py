@@ -24,7 +24,7 @@ def order_agreement(
     paired: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
-    rng: RngLike = 0,
+    rng: RngLike = None,
 ) -> OrderAgreement:
     """Return how far two sets of metric values order the same recommenders alike; higher values are better.
 
@@ -101,7 +101,7 @@ def mean_agreement(
     *,
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
-    rng: RngLike = 0,
+    rng: RngLike = None,
 ) -> OrderAgreement:
     """Return the mean of each measure over data sets, with a percentile bootstrap over the data sets.
 

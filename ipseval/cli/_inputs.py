@@ -159,7 +159,11 @@ def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
             raise InputError(f"--model takes NAME=FILE or the name of a baseline; got {entry!r}.")
         if name in models:
             raise InputError(f"--model names {name!r} twice.")
-        models[name] = _scores(path, options) if equals else lookup(BASELINES, name, "baseline")(split.train)
+        if equals:
+            models[name] = _scores(path, options)
+        else:
+            drawn = {"rng": options.seed} if name == "random" else {}
+            models[name] = lookup(BASELINES, name, "baseline")(split.train, **drawn)
     return models
 
 

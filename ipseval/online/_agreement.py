@@ -27,7 +27,7 @@ def online_agreement(
     half_width: float = 0.1,
     confidence_level: float = 0.95,
     n_folds: int = 10,
-    rng: RngLike = 0,
+    rng: RngLike = None,
 ) -> OnlineAgreement:
     """Return how far offline differences between versions agree with what online experiments measured.
 

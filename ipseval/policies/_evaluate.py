@@ -36,7 +36,7 @@ def evaluate_policies(
     confidence_level: float = 0.95,
     shrinkage: float | None = None,
     n_folds: int = 5,
-    rng: RngLike = 0,
+    rng: RngLike = None,
 ) -> PolicyEvaluation:
     """Return the clicks per impression that other policies would have had, from a log with its chances.
 

@@ -95,7 +95,7 @@ class DensityRatioPropensity:
     biased_users: Literal["all", "exposed"] = "all"
     limit: float | None = 0.99
     n_uniform: int = 20
-    rng: RngLike = 0
+    rng: RngLike = None
 
     def __post_init__(self) -> None:
         check_choice("biased_users", self.biased_users, ("all", "exposed"))

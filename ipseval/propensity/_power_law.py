@@ -42,7 +42,8 @@ class PowerLawPropensity:
     smoothing : float
         Added to every n* under `unseen="smooth"`, in interactions, > 0.
     recommendations : lists or scorer, optional
-        Of the recommender that produced the log, as in `count_recommendations`; its top 50 are counted.
+        Of the recommender that produced the log, as in `count_recommendations`; its top 50 are counted,
+        with rng=0 for ties at the end. Or the counts themselves.
     source : {"logger", "evaluated", "unknown"}
         Whose recommendations they are, as in `fit_gamma`.
     method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
@@ -170,7 +171,7 @@ class PowerLawPropensity:
         if train is None:
             raise InputError("gamma='fit' needs training interactions: call fit(split.train).")
         if self.exposure is None:
-            shown = count_recommendations(self.recommendations, train)
+            shown = count_recommendations(self.recommendations, train, rng=0)
             fitted = fit_gamma(counts, shown, method=self.method, source=self.source)
         else:
             check_same_ids(self.exposure, train)

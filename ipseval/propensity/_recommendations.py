@@ -84,7 +84,7 @@ class RecommendationCounts:
 
 
 def count_recommendations(
-    model: Any, train: Interactions, *, k: int = 50, rng: RngLike = 0
+    model: Any, train: Interactions, *, k: int = 50, rng: RngLike = None
 ) -> RecommendationCounts:
     """Return how many users' top-k lists hold each item.
 

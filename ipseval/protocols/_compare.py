@@ -141,7 +141,8 @@ def mean_of_comparisons(
         return None
     if len(known) == 1:
         return agreements[0]
-    mean = mean_agreement(agreements, confidence_level=confidence_level)
+    # A seed of its own, so that a table of a study is the same whenever it is printed.
+    mean = mean_agreement(agreements, confidence_level=confidence_level, rng=0)
     if over == "logs":
         return mean
     each = [measures(one.a.orders, one.b.orders, mean.overlap) for one in known]

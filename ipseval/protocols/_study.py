@@ -76,7 +76,7 @@ def study(
         Of the intervals, from a bootstrap over users of the trained and ranked models: what another training
         set would have given is not in them.
     rng : int
-        Seed of the random splits and of the bootstrap.
+        Seed of the random splits and of the bootstrap. A number, as a study goes on with the same splits.
     progress : bool, optional
         Show a progress bar; default: when the error stream is a terminal.
     compute : ComputeOptions

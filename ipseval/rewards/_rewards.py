@@ -52,7 +52,7 @@ class Rewards:
     model: RewardModel = DEFAULT_MODEL
     examination: ExaminationCurve | None = None
     n_folds: int = 5
-    rng: RngLike = 0
+    rng: RngLike = None
 
     def __post_init__(self) -> None:
         check_type("log", self.log, ExposureLog, " Read one with ExposureLog.from_frame(frame).")

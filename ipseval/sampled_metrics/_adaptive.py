@@ -11,7 +11,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from ipseval._checks import as_generator, check_positive_int
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._types import FloatArray, IntArray
+from ipseval._types import FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.metrics import metric as find_metric
 from ipseval.ranking import SampledCandidates, rank_positives
@@ -65,7 +65,7 @@ def adaptive_sampled(
     n_max: int = 1600,
     n_resamples: int = 50,
     n_iterations: int = 200,
-    rng: int | np.random.Generator | None = 0,
+    rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> AdaptiveEstimate:
     """Return a top-k metric of one relevant item from adaptively sampled candidates.

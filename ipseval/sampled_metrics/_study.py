@@ -39,7 +39,7 @@ def sampling_curve(
     metric: Any = "recall@10",
     replacement: bool = True,
     n_repeats: int = 1000,
-    rng: RngLike = 0,
+    rng: RngLike = None,
 ) -> pd.DataFrame:
     """Return, for each recommender and m, what a sampled metric is expected to be and how often it wins.
 
@@ -196,7 +196,7 @@ def sampling_study(
     replacement: bool = True,
     n_repeats: int = 3,
     variance_weight: float = 0.01,
-    rng: int = 0,
+    rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> SamplingStudy:
     """Return how sampled and corrected metrics order recommenders, against full ranking.
@@ -220,8 +220,9 @@ def sampling_study(
         As in `SampledCandidates`.
     n_repeats : int
         Draws of each setting.
-    rng : int
-        Seed; repeat j uses rng + j.
+    rng : int, Generator or None
+        Repeat j draws with the seed rng + j, the same candidates for every recommender. A Generator or None
+        gives the first seed.
     compute : ComputeOptions
         As in `rank_positives`.
 
@@ -238,6 +239,8 @@ def sampling_study(
     sizes, asked = _sizes(n_sampled), list(methods)
     if not (targets and sizes and asked and schemes):
         raise InputError("n_sampled, distributions, metrics and methods must not be empty.")
+    generator = as_generator(rng)
+    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     rows = []
     for name, model in models.items():
         scorer = adapt(model, split, name=name)
@@ -245,7 +248,7 @@ def sampling_study(
         exact = {target.label: full_ranking_value(full, target) for target in targets}
         for (scheme, distribution), m, repeat in product(schemes.items(), sizes, range(n_repeats)):
             candidates = SampledCandidates(
-                m, distribution=distribution, per=per, replacement=replacement, rng=rng + repeat
+                m, distribution=distribution, per=per, replacement=replacement, rng=seed + repeat
             )
             ranked = rank_positives(scorer, split, candidates=candidates, name=name, compute=compute)
             chosen: list[Method] = ["none", "importance"]

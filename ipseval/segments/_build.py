@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from ipseval._checks import counted
-from ipseval._types import BoolArray, FloatArray, IntArray, RngLike
+from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import Moments
 from ipseval.estimators._moments import WIDTH
 from ipseval.inference._trust import joined, too_wide
@@ -30,7 +30,6 @@ def build_segments(
     on_low_ess: str,
     confidence_level: float,
     simultaneous: Simultaneous,
-    rng: RngLike,
 ) -> Segments:
     """Return the segments that sums make; `whole`: (model, metric, estimator) -> estimate over all users."""
     by_label = {one.label: one for one in metrics}
@@ -52,7 +51,6 @@ def build_segments(
         sums.groups.note,
         confidence_level,
         simultaneous,
-        rng,
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ipseval._checks import check_choice, chosen
-from ipseval._types import RngLike
 from ipseval.errors import InputError
 from ipseval.estimators import (
     Estimate,
@@ -52,7 +51,6 @@ def segment(
     by: Any,
     *,
     simultaneous: Simultaneous = "max-t",
-    rng: RngLike = 0,
     counts: TrainingCounts | None = None,
 ) -> dict[str, Segments]:
     """Return name -> segments of an evaluation, for one grouping or several."""
@@ -60,7 +58,7 @@ def segment(
         check_choice("simultaneous", simultaneous, SIMULTANEOUS)
     first = next(iter(samples_of(evaluation).values())).ranked
     groups = resolve(by, first.unit_ids, first.item_ids, counts or training_of(evaluation))
-    return {one.name: _segments(evaluation, one, simultaneous, rng) for one in groups}
+    return {one.name: _segments(evaluation, one, simultaneous) for one in groups}
 
 
 def samples_of(evaluation: Evaluated) -> dict[str, Sample]:
@@ -78,7 +76,7 @@ def training_of(evaluation: Evaluated) -> TrainingCounts | None:
     return evaluation.training
 
 
-def _segments(evaluation: Evaluated, groups: Groups, simultaneous: Simultaneous, rng: RngLike) -> Segments:
+def _segments(evaluation: Evaluated, groups: Groups, simultaneous: Simultaneous) -> Segments:
     metrics, estimators = evaluation.definitions
     samples, estimates = evaluation.samples, evaluation.estimates
     sums: dict[tuple[str, str], list[UserSums]] = {
@@ -87,12 +85,10 @@ def _segments(evaluation: Evaluated, groups: Groups, simultaneous: Simultaneous,
         for one in estimators
     }
     made = SegmentSums.of(groups, samples, sums, metrics, estimators)
-    return segments_of(evaluation, made, simultaneous, rng)
+    return segments_of(evaluation, made, simultaneous)
 
 
-def segments_of(
-    evaluation: Evaluated, sums: SegmentSums, simultaneous: Simultaneous = "max-t", rng: RngLike = 0
-) -> Segments:
+def segments_of(evaluation: Evaluated, sums: SegmentSums, simultaneous: Simultaneous = "max-t") -> Segments:
     """Return the segments of an evaluation from the sums of its groups."""
     estimates = evaluation.estimates
     return build_segments(
@@ -103,7 +99,6 @@ def segments_of(
         on_low_ess=evaluation.provenance.get("on_low_ess", "warn"),
         confidence_level=evaluation.confidence_level,
         simultaneous=simultaneous,
-        rng=rng,
     )
 
 
@@ -115,7 +110,6 @@ class Segmented:
         by: Any,
         *,
         simultaneous: Simultaneous = "max-t",
-        rng: RngLike = 0,
         counts: TrainingCounts | None = None,
     ) -> Segments:
         """Return the estimates in groups of users or items, with intervals that hold for all at once.
@@ -132,9 +126,8 @@ class Segmented:
             interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
             a frame with a column `user` or `item` and one attribute; a Series by id.
         simultaneous : {"max-t", "bonferroni"} or None
-            How intervals are widened to hold for all groups of a recommender, metric and estimator.
-        rng : int, Generator or None
-            Of the draws of "max-t"; fixed by default, so that the same input gives the same intervals.
+            How intervals are widened to hold for all groups of a recommender, metric and estimator. "max-t"
+            integrates a normal distribution over 20,000 points that are always the same.
         counts : TrainingCounts, optional
             For groups by count of ranks that were made without a split.
 
@@ -144,7 +137,7 @@ class Segmented:
             For groups that do not match the ids, several groupings at once, and where the ranked positives
             stayed on a cluster.
         """
-        found = segment(self, by, simultaneous=simultaneous, rng=rng, counts=counts)
+        found = segment(self, by, simultaneous=simultaneous, counts=counts)
         if len(found) > 1:
             raise InputError(
                 f"by= holds {len(found)} groupings ({', '.join(found)}); ask for one, or pass all of them to "

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
 
-from ipseval._checks import as_generator
-from ipseval._types import FloatArray, RngLike, readonly
+from ipseval._types import FloatArray, readonly
 from ipseval.estimators._sums import ROUNDING
 
 Simultaneous = Literal["max-t", "bonferroni"] | None
@@ -20,14 +19,13 @@ UNCORRELATED = 1e-12
 SINGULAR = 1e-9  # eigenvalues of a correlation matrix up to here are 0
 
 
-def family_level(
-    covariance: FloatArray, level: float, method: Simultaneous, rng: RngLike, n_draws: int = DRAWS
-) -> float:
+def family_level(covariance: FloatArray, level: float, method: Simultaneous, n_draws: int = DRAWS) -> float:
     """Return the level of each of several intervals with which all hold at once with chance 1 − level.
 
     "max-t": the level of |z| at the (1 − level) quantile of max_g |z_g|, z ~ N(0, correlation). That is the
-    bootstrap over users with normal multipliers, whose law given the data is this one. Independent groups
-    need no draws: 1 − (1 − level)^(1/m). "bonferroni": level/m.
+    bootstrap over users with normal multipliers, whose law given the data is this one. The integral is taken
+    over points that are drawn once, so the same input gives the same level. Independent groups need none:
+    1 − (1 − level)^(1/m). "bonferroni": level/m.
 
     References
     ----------
@@ -37,7 +35,7 @@ def family_level(
 
     Examples
     --------
-    >>> round(family_level(np.eye(10), 0.05, "max-t", 0), 6)
+    >>> round(family_level(np.eye(10), 0.05, "max-t"), 6)
     0.005116
     """
     error = np.sqrt(np.diag(covariance))
@@ -52,21 +50,15 @@ def family_level(
     values, vectors = np.linalg.eigh(inside)
     # The symmetric root: signs and orders of eigenvectors, which differ between processors, change nothing.
     root = vectors * np.sqrt(np.where(values > SINGULAR, values, 0.0)) @ vectors.T
-    draws = _draws(rng, n_draws, known.size) @ root
+    draws = _draws(n_draws, known.size) @ root
     largest = float(np.quantile(np.abs(draws).max(axis=1), 1 - level))
     return float(np.clip(2 * ndtr(-largest), level / known.size, level))
 
 
-def _draws(rng: RngLike, n_draws: int, size: int) -> FloatArray:
-    """Return standard normal draws (n_draws, size); those of a seed are kept for the next family."""
-    if isinstance(rng, int):
-        return _draws_of_seed(rng, n_draws, size)
-    return as_generator(rng).standard_normal((n_draws, size))
-
-
 @lru_cache(maxsize=4)
-def _draws_of_seed(seed: int, n_draws: int, size: int) -> FloatArray:
-    return readonly(as_generator(seed).standard_normal((n_draws, size)))
+def _draws(n_draws: int, size: int) -> FloatArray:
+    """Return standard normal points (n_draws, size), always the same ones; kept for the next family."""
+    return readonly(np.random.default_rng(0).standard_normal((n_draws, size)))
 
 
 def reach(

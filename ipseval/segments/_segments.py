@@ -13,7 +13,7 @@ import pandas as pd
 
 from ipseval._checks import check_choice
 from ipseval._codec import load, save
-from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, freeze
+from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import default_estimators
 from ipseval.inference import Correction
@@ -132,7 +132,7 @@ class Segments(Reported):
         (metric, estimator) -> `SegmentCell`.
     note : str
         How the groups were made.
-    confidence_level, simultaneous, rng
+    confidence_level, simultaneous
         Of the intervals; "max-t", "bonferroni" or None.
     """
 
@@ -145,7 +145,6 @@ class Segments(Reported):
     note: str = ""
     confidence_level: float = 0.95
     simultaneous: Simultaneous = "max-t"
-    rng: RngLike = 0
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -355,7 +354,7 @@ class Segments(Reported):
         return plot_segments(self, **chosen, ax=ax)
 
     def _level(self, covariance: FloatArray) -> float:
-        return family_level(covariance, 1 - self.confidence_level, self.simultaneous, self.rng)
+        return family_level(covariance, 1 - self.confidence_level, self.simultaneous)
 
     def _pairs(self, reference: str | None) -> list[tuple[int, int]]:
         if len(self.models) < 2:

@@ -84,6 +84,16 @@ def resolve_propensity(
     )
 
 
+def seeded(rules: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Return the rules by name; a density ratio without a seed of its own draws from `rng`."""
+    return {
+        name: replace(rule, rng=rng)
+        if isinstance(rule, DensityRatioPropensity) and rule.rng is None
+        else rule
+        for name, rule in rules.items()
+    }
+
+
 def _by_fold(
     name: str,
     rule: PropensityRule,

@@ -19,6 +19,7 @@ from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split, split_random
+from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
 from ipseval.validation._criteria import user_weights
 from ipseval.validation._curve import Curve, held_out_and_random
@@ -115,18 +116,18 @@ def validate(
     positives = study.positives(threshold)
     exposed = np.unique(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
+    draws, fits = generator.spawn(2)  # so that all else is the same with and without them
     collected = Collected(
         chosen,
         compared,
         list(models),
-        dict(propensities),
+        seeded(propensities, fits),
         exposed,
         user_weights(exposed.size, n_resamples, generator),
         ties,
         confidence_level,
     )
     curve = _curve(study, threshold, chosen, exposure_sizes, n_draws, confidence_level)
-    draws = generator.spawn(1)[0]  # so that all else is the same with and without a curve
     for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)

@@ -115,7 +115,7 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
         rules["published"] = study.propensity
     rules["direct"] = _direct
     rules["piecewise"] = _piecewise
-    rules["density ratio"] = DensityRatioPropensity()
+    rules["density ratio"] = DensityRatioPropensity(rng=0)
     return rules
 
 
@@ -156,7 +156,7 @@ def gamma_from_lists(calibration: Calibration, *, length: int = 50) -> Propensit
         warnings.simplefilter("ignore", IdentificationWarning)
         gammas = [
             fit_gamma(
-                train.popularity, count_recommendations(scorer, train, k=length), method="level-ols"
+                train.popularity, count_recommendations(scorer, train, k=length, rng=0), method="level-ols"
             ).gamma
             for scorer in loggers.values()
         ]

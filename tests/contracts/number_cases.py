@@ -271,7 +271,7 @@ ITEM = (np.repeat(wholes(N_ITEMS, (50,), 23), 6) + np.tile([0, 3, 5, 11, 17, 29]
 def policies() -> Numbers:
     chances = {name: 0.05 + parts((N_ITEMS, 4), seed) for name, seed in (("one", 24), ("two", 25))}
     chances = {name: one / one.sum(axis=0) for name, one in chances.items()}
-    found = evaluate_policies(shown(), chances, estimators=["ips", "snips"])
+    found = evaluate_policies(shown(), chances, estimators=["ips", "snips"], rng=0)
     return of_frame(found.frame, ["policy", "estimator"], ["estimate", "std_error"])
 
 
@@ -325,7 +325,7 @@ def baseline_ranks() -> Numbers:
 
 def agreement() -> Numbers:
     a, b = (wholes(1000, (8, 30), seed) / 10.0 for seed in (27, 28))
-    found = ipseval.order_agreement(a[:, 0], b[:, 0] + a[:, 0])
+    found = ipseval.order_agreement(a[:, 0], b[:, 0] + a[:, 0], rng=0)
     return {name: float(value) for name, value in found.values.items()}
 
 

@@ -22,6 +22,29 @@ def test_public_names_and_signatures_are_those_of_the_snapshot():
     assert not changed, "\n".join([REFRESH, *changed])
 
 
+SEEDED = {"ipseval.protocols.study", "ipseval.demo.run_demo"}  # a study goes on where it stopped
+
+
+def test_nothing_is_drawn_with_a_seed_that_nobody_asked_for():
+    defaults = {
+        f"{name}{method}": inspect.signature(one).parameters["rng"].default
+        for home, name in api.homes().items()
+        for method, one in [("", home), *methods(home)]
+        if not (inspect.isclass(one) and issubclass(one, Exception))
+        if "rng" in inspect.signature(one).parameters
+    }
+    assert len(defaults) > 40
+    fixed = {name for name, default in defaults.items() if default not in (None, inspect.Parameter.empty)}
+    assert fixed == SEEDED
+
+
+def methods(home) -> list[tuple[str, object]]:
+    """Return the public methods of a class."""
+    return [
+        (f".{name}", one) for name, one in vars(home).items() if inspect.isfunction(one) and name[0] != "_"
+    ]
+
+
 @pytest.mark.parametrize("name", api.public_modules())
 def test_a_module_lists_its_public_names_once(name):
     module = importlib.import_module(name)

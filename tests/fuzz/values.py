@@ -28,6 +28,7 @@ file = "log.csv"
 function = "ipseval.baselines:popularity"
 [models.b]
 function = "ipseval.baselines:random"
+options = {rng = 0}
 [protocols]
 order = ["random"]
 k_core = [0]
@@ -160,7 +161,7 @@ def right(folder: Path) -> dict[str, Any]:
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
         "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
-        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
+        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
         "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
         **{f"{room}.{name}": value for room in ("estimate", "claim") for name, value in {"metric": metric, "estimator": estimator}.items()},
         **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "tipping_factors", "diagnostics_by_estimator")
@@ -192,7 +193,7 @@ def right(folder: Path) -> dict[str, Any]:
         "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
         "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
         "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "correct_ranks.metrics": [metric],
-        "popularity_weights.estimators": [estimator], "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.random},
+        "popularity_weights.estimators": [estimator], "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "exposure_curve.n_users": [10], "exposure_curve.n_draws": 2, "validate.n_draws": 1, "run_validation.n_draws": 1,
         **{f"{type(one).__name__}.load.path": saved(one, folder) for one in (evaluation.by("activity"), evaluation.decomposition("recall@2"))},
         "report_of.evaluations": {"toy": evaluation}, "Evaluation.diff.other": evaluation,

@@ -50,7 +50,7 @@ def is_low(train, user, item):
 
 
 def ratio(split, exposure, **options):
-    return DensityRatioPropensity(exposure, biased=split.test, **options).fit(split.train)
+    return DensityRatioPropensity(exposure, biased=split.test, **{"rng": 0, **options}).fit(split.train)
 
 
 def weights(found, log):
@@ -168,7 +168,7 @@ def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them()
     split, exposure = two_samples()
     scores = np.random.default_rng(0).random((60, 30))
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
-    model = DensityRatioPropensity(exposure)
+    model = DensityRatioPropensity(exposure, rng=0)
     inside = ipseval.evaluate({"m": scores}, split, propensity=model, **options).frame
     before = ipseval.evaluate({"m": scores}, split, propensity=model.fit(split.train), **options).frame
     assert inside.estimate.item() == before.estimate.item()
@@ -229,7 +229,7 @@ def test_a_handful_of_users_with_exposure_gives_a_fit(n_users):
             found = ratio(split, exposure.select(np.isin(exposure.user, users)), rng=seed)
             assert np.isfinite(weights(found, split.test)).all()
             few = split.test.select(np.isin(split.test.user, users))
-            model = DensityRatioPropensity(exposure, biased=few, n_assignments=2)
+            model = DensityRatioPropensity(exposure, biased=few, n_assignments=2, rng=0)
             assert np.isfinite(weights(model.fit(split.train), few)).all()
 
 

@@ -90,7 +90,7 @@ def test_a_handful_of_users_gives_a_fit_or_says_what_is_missing(coats, n_users):
 
 def test_the_refit_error_is_at_most_twice_the_printed_one(coats):
     coat = coats[0]
-    model = DensityRatioPropensity(coat.exposure, biased=coat.split.test).fit(coat.split.train)
+    model = DensityRatioPropensity(coat.exposure, biased=coat.split.test, rng=0).fit(coat.split.train)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
         evaluation = ipseval.evaluate_ranks(

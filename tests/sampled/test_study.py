@@ -15,7 +15,7 @@ from tests.worlds import random_world
 
 
 def test_the_curve_has_the_published_expectations_and_the_flip():
-    curve = sampling_curve(RANKS, N, n_sampled=[99, 2500], metric="ndcg", n_repeats=200)
+    curve = sampling_curve(RANKS, N, n_sampled=[99, 2500], metric="ndcg", n_repeats=200, rng=0)
     small, large = (curve[curve["n_sampled"] == m].set_index("model") for m in (99, 2500))
     np.testing.assert_allclose(small["expected"], WITH["ndcg"], atol=5.1e-7)
     assert small["expected"].idxmax() == "A"
@@ -29,7 +29,7 @@ def test_the_curve_has_the_published_expectations_and_the_flip():
 def test_simulated_chances_agree_with_enumeration():
     # Ranks 2 and 3 of 3, one draw: the first has recall 1 with chance 1/2, the second never; ties share.
     curve = sampling_curve(
-        {"a": [2], "b": [3]}, 3, n_sampled=[1], metric="recall@1", n_repeats=4000, replacement=False
+        {"a": [2], "b": [3]}, 3, n_sampled=[1], metric="recall@1", n_repeats=4000, replacement=False, rng=0
     )
     assert curve["chance_first"].tolist() == pytest.approx([0.75, 0.25], abs=4 * 0.25 / 4000**0.5)
 
@@ -37,16 +37,21 @@ def test_simulated_chances_agree_with_enumeration():
 @pytest.mark.parametrize("method", ["rank", "bv", "cls"])
 def test_the_curve_takes_every_table(method):
     curve = sampling_curve(
-        RANKS, N, n_sampled=[99], metric=find_metric("ap", sampled=method, prior="uniform"), n_repeats=10
+        RANKS,
+        N,
+        n_sampled=[99],
+        metric=find_metric("ap", sampled=method, prior="uniform"),
+        n_repeats=10,
+        rng=0,
     )
     assert np.isfinite(curve["expected"]).all()
 
 
 def test_the_curve_refuses_what_it_cannot_do():
     with pytest.raises(InputError, match="is fitted to sampled ranks"):
-        sampling_curve(RANKS, N, metric="recall@10~mle")
+        sampling_curve(RANKS, N, metric="recall@10~mle", rng=0)
     with pytest.raises(InputError, match="at least two recommenders"):
-        sampling_curve({"A": [1]}, N)
+        sampling_curve({"A": [1]}, N, rng=0)
 
 
 def test_the_study_compares_every_setting_with_full_ranking():
@@ -66,6 +71,7 @@ def test_the_study_compares_every_setting_with_full_ranking():
         metrics=["recall@5"],
         methods=["none", "mle"],
         n_repeats=2,
+        rng=0,
     )
     assert len(study.frame) == 3 * 2 * 2 * 2 * 2  # models, m, methods, distributions, repeats
     methods = study.frame.groupby("distribution")["method"].unique().map(list).to_dict()
@@ -83,7 +89,7 @@ def test_what_to_draw_may_come_from_iterators():
     world = random_world(4)
     models = {"a": world.scores, "b": -world.scores}
     asked = {"n_sampled": iter([5]), "methods": iter(["none"]), "metrics": iter(["recall@5"])}
-    assert len(sampling_study(models, world.split, **asked, n_repeats=1).frame) == 2
+    assert len(sampling_study(models, world.split, **asked, n_repeats=1, rng=0).frame) == 2
 
 
 def test_full_ranking_values_average_over_ties():
@@ -98,4 +104,4 @@ def test_full_ranking_values_average_over_ties():
 def test_the_study_needs_an_order():
     world = random_world(4)
     with pytest.raises(InputError, match="at least two recommenders"):
-        sampling_study({"a": world.scores}, world.split)
+        sampling_study({"a": world.scores}, world.split, rng=0)

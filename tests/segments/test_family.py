@@ -10,17 +10,17 @@ from ipseval.segments._family import equality_test, family_level, satterthwaite
 
 
 def test_independent_groups_have_the_level_of_sidak_and_bonferroni_divides():
-    assert family_level(np.eye(4), 0.05, "max-t", None) == pytest.approx(1 - 0.95**0.25)
-    assert family_level(np.eye(4), 0.05, "bonferroni", None) == 0.0125
-    assert family_level(np.eye(4), 0.05, None, None) == 0.05
-    assert family_level(np.eye(1), 0.05, "max-t", None) == 0.05
+    assert family_level(np.eye(4), 0.05, "max-t") == pytest.approx(1 - 0.95**0.25)
+    assert family_level(np.eye(4), 0.05, "bonferroni") == 0.0125
+    assert family_level(np.eye(4), 0.05, None) == 0.05
+    assert family_level(np.eye(1), 0.05, "max-t") == 0.05
 
 
 def test_groups_that_are_one_need_no_correction_and_pairs_have_the_level_of_the_bivariate_normal():
-    assert family_level(np.ones((3, 3)), 0.05, "max-t", 0) == pytest.approx(0.05, abs=0.004)
+    assert family_level(np.ones((3, 3)), 0.05, "max-t") == pytest.approx(0.05, abs=0.004)
     rho = 0.6
     covariance = np.array([[1.0, rho], [rho, 1.0]])
-    level = family_level(covariance, 0.05, "max-t", 0, n_draws=200_000)
+    level = family_level(covariance, 0.05, "max-t", n_draws=200_000)
     c = -stats.norm.ppf(level / 2)
     inside = stats.multivariate_normal(cov=covariance)
     both = inside.cdf([c, c]) - 2 * inside.cdf([c, -c]) + inside.cdf([-c, -c])
@@ -29,7 +29,7 @@ def test_groups_that_are_one_need_no_correction_and_pairs_have_the_level_of_the_
 
 def test_groups_without_variance_do_not_count():
     covariance = np.diag([1.0, 0.0, 1.0])
-    assert family_level(covariance, 0.05, "bonferroni", None) == 0.025
+    assert family_level(covariance, 0.05, "bonferroni") == 0.025
 
 
 def test_two_independent_groups_are_tested_as_by_welch():
