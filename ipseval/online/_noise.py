@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
-from scipy.stats import chi2, multivariate_normal
+from scipy.special import ndtr
+from scipy.stats import chi2
 
 from ipseval._types import FloatArray, IntArray
 
@@ -105,12 +107,21 @@ class TrueSpread:
         return mean, yy - slope * xy + other.var_y
 
     def same_sign(self) -> float:
-        """Return the chance that both true differences of an experiment have the same sign."""
+        """Return the chance that both true differences of an experiment have the same sign.
+
+        With h and k the means over their standard deviations it is Φ(h) Φ(k) + Φ(−h) Φ(−k) +
+        ∫₀^{arcsin ρ} exp(−(h² + k² − 2hk sin t)/(2 cos² t)) dt/π (Plackett 1954). SciPy 1.16 draws random
+        points for the distribution function of two normals, and answers a little differently each time.
+        """
         if not (self.spread > 1e-12 * (np.abs(self.mean) + self.spread.max())).all():
             return float(np.prod(np.sign(self.mean)) > 0)
-        law = multivariate_normal(self.mean, self.sigma, allow_singular=True)
-        both_up = multivariate_normal(-self.mean, self.sigma, allow_singular=True).cdf(np.zeros(2))
-        return float(law.cdf(np.zeros(2)) + both_up)
+        h, k = self.mean / self.spread
+
+        def density(t: float) -> float:
+            return float(np.exp(-(h * h + k * k - 2 * h * k * np.sin(t)) / (2 * np.cos(t) ** 2)))
+
+        correlated = quad(density, 0.0, np.arcsin(self.rho), epsabs=1e-12, epsrel=1e-12)[0] / np.pi
+        return float(ndtr(h) * ndtr(k) + ndtr(-h) * ndtr(-k) + correlated)
 
 
 def _least(function: Callable[[Any], float], start: Any, bounds: Any) -> Any:
