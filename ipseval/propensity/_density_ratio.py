@@ -62,6 +62,9 @@ class DensityRatioPropensity:
     folds, whose odds have mean 1 over the log's positives; the median over the assignments is taken. Only the
     weights of the seven penalties and that mean read all users.
 
+    An evaluation prints errors that take the weights as known. With a few hundred exposed users or fewer they
+    can be several times too small; `evaluation.with_intervals("percentile", refit=propensity.fit.refit)` is not.
+
     Parameters
     ----------
     exposure : Exposure

@@ -1,0 +1,63 @@
+"""The density ratio in simulated worlds: over draws of exposed users, over seeds, and for a handful."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ipseval
+from reproductions import density_ratio_steady as steady
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+BIASED = ("popularity", "self-selection", "mixture")  # AOA is off by .1 and more
+
+
+@pytest.fixture(scope="module", name="small")
+def a_small_world():
+    return steady.simulated("popularity", n_users=200)
+
+
+def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small):
+    users = small.exposed[:50]
+    found = ipseval.evaluate_ranks(
+        small.ranks,
+        propensity=small.fitted(users, 3),
+        metrics="recall@5",
+        estimators=["aoa", "snips-global"],
+        on_low_ess="ignore",
+    ).frame.set_index("model")
+    plain, own = (found.loc[found["estimator"] == one, "estimate"] for one in ("aoa", "snips-global"))
+    truth = small.truth["recall@5"]
+    expected = 1 - (own - truth).abs().mean() / (plain - truth).abs().mean()
+    assert small.removed(users, 3)[1] == pytest.approx(expected)
+
+
+def test_a_row_has_a_number_of_each_metric_and_the_worst_draw_is_below_the_mean(small, monkeypatch):
+    monkeypatch.setattr(steady, "SIZES", (25, 500))
+    monkeypatch.setattr(steady, "N_RESAMPLES", 3)
+    few, everyone = steady.rows(small, 3)  # 500 users are not there
+    assert [few[1], everyone[1]] == ["25", "200 (all)"]
+    mean, worst = ([int(one) for one in few[place].split()] for place in (3, 4))
+    assert len(mean) == 3
+    assert all(low <= middle for low, middle in zip(worst, mean, strict=True))
+    assert everyone[4:6] == ["–", "–"]
+
+
+def test_a_handful_of_exposed_users_gives_a_fit_or_an_error_in_words(small, monkeypatch):
+    monkeypatch.setattr(steady, "HANDFUL", (1, 2, 5))
+    ends = list(steady.handful(small, n_draws=2))
+    assert len(ends) == 6
+    assert set(ends) <= {"fit", "refused"}
+    assert steady.ended([*ends, "ZeroDivisionError"])[2] == "ZeroDivisionError"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BIASED)
+def test_in_worlds_with_bias_no_draw_harms_seeds_agree_and_errors_are_printed_within_a_factor_of_two(name):
+    world = steady.simulated(name)
+    for size in steady.SIZES:
+        assert (steady.draws(world, size, 30) > 0).all()
+    found = steady.seeds(world, world.exposed, 30)
+    assert np.abs(found - np.median(found, axis=0)).max() < 0.02
+    assert (steady.refit_ratio(world, world.exposed) < 2).all()
+    assert set(steady.handful(world)) <= {"fit", "refused"}
