@@ -63,7 +63,8 @@ class DensityRatioPropensity:
     weights of the seven penalties and that mean read all users.
 
     An evaluation prints errors that take the weights as known. With a few hundred exposed users or fewer they
-    can be several times too small; `evaluation.with_intervals("percentile", refit=propensity.fit.refit)` is not.
+    can be several times too small. `evaluation.with_intervals("percentile", refit=propensity.fit.refit)` adds
+    the error of the weights.
 
     Parameters
     ----------
