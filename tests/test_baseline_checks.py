@@ -111,6 +111,13 @@ def test_a_check_is_printed_as_one_line(one, text):
     assert str(one) == text
 
 
+@pytest.mark.parametrize(
+    ("old", "name"), [("abc", "als (was abc)"), ("als", "als"), ("bpr", "als (was bpr)")]
+)
+def test_another_name_in_the_old_result_is_said(old, name):
+    assert f"ok: {name}  recall@5" in str(check(-0.5, 0.5, old_key=(old, RECALL, AOA)))
+
+
 def test_a_flag_on_either_side_is_that_of_the_check():
     plain, few, many = (entry(0.5, flag=flag) for flag in ("", "few", "many"))
     assert compared(plain, plain).flag == ""
@@ -271,6 +278,7 @@ def test_evidence_that_does_not_fit_its_estimate_is_refused(changed, words):
     [
         {"std_error": 0.5 + 0.4e-9},
         {"std_error": 0.4, "interval": "percentile"},
+        {"std_error": 0.4, "interval": "bca"},
         {"std_error": 0.4, "refit": 100},
         {"std_error": None, "influence": (0.25,), "users": (3,)},  # one user has no error
         {"estimate": None, "std_error": None, "influence": (NAN, NAN)},  # undefined, and said so
@@ -284,6 +292,17 @@ def test_evidence_that_fits_or_need_not_is_read(changed):
 def test_more_or_fewer_users_than_the_row_says_are_damage(users):
     with pytest.raises(InputError, match="expected 2 numbers for its users"):
         _parse(content(users=users), "x.json")
+
+
+@pytest.mark.parametrize("name", ["users", "influence"])
+def test_a_character_that_does_not_belong_is_damage(name):
+    whole = content()
+    if name == "users":
+        whole["users"][0] += "!"
+    else:
+        whole["influence"][0][1] = "!" + whole["influence"][0][1]
+    with pytest.raises(InputError, match=r"cannot read x\.json"):
+        _parse(whole, "x.json")
 
 
 def test_one_estimate_has_one_row():
