@@ -34,6 +34,7 @@ SCRIPTS = (
     "report",
     "sampled",
     "splits",
+    "validation",
 )
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "polars", "numba", "threadpoolctl")
 

@@ -34,16 +34,19 @@ def fit_logistic(
         Where the search begins; it only saves steps.
     """
     found = (centre if start is None else start).copy()
-    value = _loss(design, y, weight, found, centre, precision)
+    sign = np.where(y, -1.0, 1.0)
+    log_odds: FloatArray = design @ found
+    value = float(weight @ _losses(sign * log_odds)) + _prior(found, centre, precision)
     for _ in range(MAX_STEPS):
-        p = expit(design @ found)
+        p = expit(log_odds)
         gradient = design.T @ (weight * (p - y)) + precision * (found - centre)
         curvature = (design.T * (weight * p * (1 - p))) @ design + np.diag(precision)
         step = np.linalg.solve(curvature, gradient)
         if float(gradient @ step) < 1e-12 * (1 + abs(value)):
             return found - step  # this near, the last step is exact to rounding
         for _ in range(40):
-            new = _loss(design, y, weight, found - step, centre, precision)
+            log_odds = design @ (found - step)
+            new = float(weight @ _losses(sign * log_odds)) + _prior(found - step, centre, precision)
             if new <= value:
                 break
             step = step / 2
@@ -51,18 +54,10 @@ def fit_logistic(
     return found
 
 
-def log_loss(log_odds: FloatArray, y: BoolArray) -> FloatArray:
-    """Return −log-likelihood of each row, (n,)."""
-    return np.asarray(np.logaddexp(0.0, np.where(y, -log_odds, log_odds)))
+def _losses(against: FloatArray) -> FloatArray:
+    """Return log(1 + exp(x)) of the log odds x against what was seen, (n,); faster than logaddexp."""
+    return np.asarray(np.maximum(against, 0) + np.log1p(np.exp(-np.abs(against))))
 
 
-def _loss(
-    design: FloatArray,
-    y: BoolArray,
-    weight: FloatArray,
-    at: FloatArray,
-    centre: FloatArray,
-    precision: FloatArray,
-) -> float:
-    prior = float((precision * (at - centre) ** 2).sum()) / 2
-    return float(weight @ log_loss(design @ at, y)) + prior
+def _prior(at: FloatArray, centre: FloatArray, precision: FloatArray) -> float:
+    return float((precision * (at - centre) ** 2).sum()) / 2

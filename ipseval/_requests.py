@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ipseval._checks import check_choice, check_fraction, check_positive_int, examples, warn_user
+from ipseval._keys import among
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import (
@@ -209,7 +210,7 @@ def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
             f"are not the {split.n_users:,} and {split.n_items:,} of the split; rank it again on this split."
         )
     keys = ranked.user * np.int64(split.n_items) + ranked.item
-    n_other = int((~np.isin(keys, split.test.pair_key)).sum())
+    n_other = int((~among(keys, split.test.pair_key)).sum())
     if n_other:
         raise InputError(
             f"{name!r}: {n_other:,} of {keys.size:,} ranked positives are not in the test part of the split; "

@@ -28,7 +28,7 @@ PACKAGE = Path(ipseval.__file__).parent  # the installed one
 PAGES = ("_verdict", "_words", "_questions", "_drawn", "_page", "_diff", "_loggers", "_shown")
 LEVELS = {
     **dict.fromkeys(("errors", "_types", "_checks", "_counts", "_ids", "_coded", "_columns", "_border"), 0),
-    **dict.fromkeys(("_registry", "_version", "_compute", "_quadrature"), 0),
+    **dict.fromkeys(("_registry", "_version", "_compute", "_quadrature", "_keys"), 0),
     "_artefacts": 1,
     "_codec": 2,
     "_files": 2,
@@ -88,13 +88,12 @@ SAME_LEVEL = {
     "_checks": {"errors", "_types", "_registry"},
     "_ids": {"errors", "_types", "_checks"},
     "_columns": {"errors", "_types", "_checks", "_coded", "_ids"},
-    "_coded": {"_types"},
+    **{name: {"_types"} for name in ("_coded", "_keys", "_quadrature")},
     "_registry": {"errors"},
     "_border": {"errors"},
     "_compute": {"errors", "_checks", "_border"},
     "ranking": {"adapters", "reading"},
     "exposure_log": {"_impressions"},
-    "_quadrature": {"_types"},
 }
 
 THIRD_PARTY = {
@@ -137,7 +136,7 @@ THIRD_PARTY = {
     "evaluation": {"tqdm"},
     "ratings": {"pandas"},
     **{name: {"pandas", "scipy"} for name in ("correction", "online", "windows")},
-    "sampled_metrics": {"scipy"},
+    **{name: {"scipy"} for name in ("sampled_metrics", "estimators")},
     **{f"sampled_metrics.{name}": {"pandas"} for name in ("_study", "_curves")},
     "segments": {"pandas", "scipy"},
     "beyond": {"pandas"},

@@ -15,7 +15,7 @@ from ipseval.estimators import AOA_POOLED, SNIPS_POOLED
 from ipseval.propensity import PowerLawPropensity
 from ipseval.simulation import World
 from ipseval.validation import POWER_LAW, WITH_INTERACTIONS, ExposureCurve, exposure_curve, validate
-from ipseval.validation._curve import _scores
+from ipseval.validation._curve import SCORES, _scores
 
 MODELS = {
     "popularity": baselines.popularity,
@@ -37,18 +37,15 @@ def a_curve(study):
 
 
 def test_scores_are_those_worked_by_hand():
-    names = pd.Index(["a", "b", "c"], name="model")
-    own = pd.DataFrame(
-        {"estimate": [0.5, 0.4, 0.1], "ci_low": [0.4, 0.3, 0.09], "ci_high": [0.6, 0.5, 0.11]}, names
-    )
-    right = pd.DataFrame({"estimate": [0.3, 0.45, 0.1], "std_error": [0.0, 0.0, 0.0]}, names)
-    scores = _scores(own, right, 1.96)
+    own, half = np.array([[0.5, 0.4, 0.1]]), np.array([[0.1, 0.1, 0.01]])
+    right, exact = np.array([[0.3, 0.45, 0.1]]), np.zeros((1, 3))
+    scores = dict(zip(SCORES, _scores(own, half, right, exact)[0], strict=True))
     # Errors .2, .05, 0; half-widths .1, .1, .01: b and c are covered. By the estimate a is best, .15 below b.
     assert scores == pytest.approx(
         {"error": 0.25 / 3, "covered": 2 / 3, "half_width": 0.07, "tau_b": 1 / 3, "regret": 0.15}
     )
-    noisy = right.assign(std_error=0.2)  # now a is within √(.1² + (1.96 · .2)²) = .40 of the reference
-    assert _scores(own, noisy, 1.96)["covered"] == 1
+    noisy = exact + 1.96 * 0.2  # now a is within √(.1² + (1.96 · .2)²) = .40 of the reference
+    assert _scores(own, half, right, noisy)[0, SCORES.index("covered")] == 1
 
 
 def test_there_is_a_row_of_every_estimator_at_every_size(curve):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ipseval._checks import check_fraction, check_type
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._keys import among, union
 from ipseval._missing import check_lists, settle_lists
 from ipseval._requests import check_models, check_same_positives, requested_metrics
 from ipseval._types import IntArray, Missing, RngLike, TieChoice
@@ -130,7 +131,7 @@ class ExposedRanks:
     def of(self, keys: IntArray) -> dict[str, RankedPositives]:
         """Return the ranks of the positives with these keys."""
         first = next(iter(self.all.values()))
-        chosen = np.isin(first.user * np.int64(first.item_ids.size) + first.item, keys)
+        chosen = among(first.user * np.int64(first.item_ids.size) + first.item, keys)
         return {name: one.select(chosen) for name, one in self.all.items()}
 
 
@@ -145,7 +146,7 @@ def rank_with_exposure(
         shown = exposure.without(split.excluded)
     test = split.test.pair_key
     random = np.zeros(0, dtype=np.int64) if shown is None else shown.pair_key[shown.positive]
-    both = replace(split, test=_pairs(np.union1d(test, random), split))
+    both = replace(split, test=_pairs(union(test, random), split))
     ranks = {name: rank_positives(one, both, name=name, **options) for name, one in models.items()}
     check_same_positives(ranks)
     first = next(iter(ranks.values()))

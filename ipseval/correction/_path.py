@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._checks import as_generator
+from ipseval._keys import among, distinct
 from ipseval._logistic import fit_logistic
 from ipseval._requests import check_same_positives, requested_metrics
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
@@ -150,7 +151,7 @@ def correction_path(
     asked = averages(requested_metrics(metrics))
     first = next(iter(ranks.values()))
     key = first.user * np.int64(split.n_items) + first.item
-    if not np.isin(key, split.test.pair_key).all():
+    if not among(key, split.test.pair_key).all():
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = contributions(ranks, asked, ties)
     odds = _log_odds(split, (first.user, first.item), _others(interactions, split, key), as_generator(rng))
@@ -273,7 +274,8 @@ def _others(interactions: Interactions | None, split: Split, positive: IntArray)
     for side in ("user", "item"):
         if not np.array_equal(getattr(interactions, f"{side}_ids"), getattr(split, f"{side}_ids")):
             raise InputError(f"interactions and split must have the same {side} ids, in one order.")
-    key = np.setdiff1d(interactions.pair_key, np.union1d(split.excluded.pair_key, positive))
+    every = distinct(interactions.pair_key)
+    key = every[~(among(every, split.excluded.pair_key) | among(every, positive))]
     if not key.size:
         raise InputError(
             "interactions hold no pair beside the positives; pass every pair of the log, liked or not."
@@ -285,33 +287,46 @@ def _log_odds(
     split: Split, positive: Pairs, others: IntArray | None, rng: np.random.Generator
 ) -> dict[str, FloatArray]:
     """Return the log odds of held-out positives against uniform pairs of their users, up to a constant."""
-    users = np.unique(positive[0])
+    users = distinct(positive[0])
     drawn = np.repeat(users, max(1, min(N_UNIFORM, MAX_UNIFORM // users.size)))
     at = rng.integers(split.n_items, size=drawn.size)
-    keep = ~np.isin(drawn * np.int64(split.n_items) + at, split.excluded.pair_key)
-    uniform = drawn[keep], at[keep]
+    keep = ~among(drawn * np.int64(split.n_items) + at, split.excluded.pair_key)
+    own = _Pairs.of(split, *positive)
+    uniform = _Pairs.of(split, drawn[keep], at[keep])
     found = {
-        PAIRS: _fitted(split, positive, positive, uniform, slice(None)),
-        ITEMS: _fitted(split, positive, positive, uniform, POPULARITY),
+        PAIRS: _fitted(split, own.x, own, uniform),
+        ITEMS: _fitted(split, own.x[:, POPULARITY], own.only(POPULARITY), uniform.only(POPULARITY)),
     }
     if others is not None:
-        user, item = np.divmod(others, split.n_items)
-        both = np.concatenate([positive[0], user]), np.concatenate([positive[1], item])
-        found[INTERACTIONS] = _fitted(split, positive, both, uniform, slice(None))
+        rest = _Pairs.of(split, *np.divmod(others, split.n_items))
+        both = _Pairs(np.concatenate([own.user, rest.user]), np.concatenate([own.x, rest.x]))
+        found[INTERACTIONS] = _fitted(split, own.x, both, uniform)
     return found
 
 
-def _fitted(split: Split, at: Pairs, seen: Pairs, uniform: Pairs, features: slice) -> FloatArray:
-    """Return the log odds of pairs `at` by a logistic regression of seen pairs against uniform ones."""
-    x, wanted = (
-        np.concatenate([profile_features(split.train, *side) for side in sides])[:, features]
-        for sides in ((seen, uniform), (at,))
-    )
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs by their users and features, (n_pairs, n_features)."""
+
+    user: IntArray
+    x: FloatArray
+
+    @classmethod
+    def of(cls, split: Split, user: IntArray, item: IntArray) -> _Pairs:
+        return cls(user, profile_features(split.train, user, item))
+
+    def only(self, features: slice) -> _Pairs:
+        return _Pairs(self.user, self.x[:, features])
+
+
+def _fitted(split: Split, wanted: FloatArray, seen: _Pairs, uniform: _Pairs) -> FloatArray:
+    """Return the log odds at features `wanted`, by a logistic regression of seen against uniform pairs."""
+    x = np.concatenate([seen.x, uniform.x])
     mean, spread = x.mean(axis=0), x.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
     design = np.column_stack([np.ones(len(x)), (x - mean) / spread])
-    weight = np.concatenate([_equal_users(one, split.n_users) for one, _ in (seen, uniform)]) * len(x) / 2
-    y = np.arange(len(x)) < seen[0].size
+    weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
+    y = np.arange(len(x)) < seen.user.size
     precision = np.full(design.shape[1], RIDGE)
     slope = fit_logistic(design, y, weight, np.zeros(precision.size), precision)
     return np.asarray((wanted - mean) / spread @ slope[1:])

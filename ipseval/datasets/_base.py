@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ipseval._checks import check_counts, check_positive_int, check_real
+from ipseval._keys import among
 from ipseval._types import IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
@@ -146,7 +147,7 @@ class RandomExposureStudy:
     @cached_property
     def n_in_both(self) -> int:
         """Number of pairs that are in both logs."""
-        return int(np.isin(self.random.pair_key, self.biased.pair_key).sum())
+        return int(among(self.random.pair_key, self.biased.pair_key).sum())
 
     def positives(self, threshold: float | None = None) -> StudyPositives:
         """Return positives and negatives at a rating threshold (default: `self.threshold`), without values.

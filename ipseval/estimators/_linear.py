@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
@@ -90,6 +91,13 @@ class LinearForm:
             v = self.base * w * t[ranked.segment]
             scale = 1.0 if self.volume is None else (t @ self.volume) / t.sum()
             return np.asarray(v * (scale / v.sum()))
+
+    def added(self, values: FloatArray, contributions: FloatArray) -> FloatArray:
+        """Return Σ v c over each user's positives of v (n_pos,) and c (n_pos, k): (n_users, k)."""
+        shape = (self.ranked.users.size, len(self.ranked))
+        ends = np.append(self.ranked.starts, shape[1])
+        by_user = sparse.csr_array((values, np.arange(shape[1]), ends), shape=shape)
+        return np.asarray(by_user @ contributions)
 
     def _weights(self, weights: FloatArray) -> FloatArray:
         return weights if self.weighted else self._ones

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ipseval._checks import counted
+from ipseval._keys import union
 from ipseval._types import BoolArray, FloatArray, IntArray, readonly
 
 # A difference between users below this share of the values themselves is rounding.
@@ -156,7 +157,7 @@ class UserSums:
         if np.array_equal(self.users, other.users):
             psi = self.influence() - other.influence()
         else:
-            users = np.union1d(self.users, other.users)
+            users = union(self.users, other.users)
             psi = np.zeros(users.size)
             for sign, one in ((1.0, self), (-1.0, other)):
                 if one.n_users:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ipseval._checks import as_generator, check_choice, check_positive_int, counted
 from ipseval._compute import one_blas_thread
+from ipseval._keys import distinct
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
@@ -189,7 +190,7 @@ def blocks(n_resamples: int, n_users: int) -> Iterator[tuple[int, int]]:
 def _population(sums: Mapping[Key, UserSums]) -> IntArray:
     if not sums:
         raise InputError("bootstrap needs at least one estimate.")
-    users = np.unique(np.concatenate([one.users for one in sums.values()]))
+    users = distinct(np.concatenate([one.users for one in sums.values()]))
     if users.size == 0:
         raise InputError("bootstrap needs at least one user with a defined value.")
     return users

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int, warn_user
+from ipseval._keys import among, distinct
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError, PositivityWarning
 from ipseval.interactions import Interactions, check_interactions
@@ -181,18 +182,18 @@ class DensityRatioPropensity:
     ) -> Sample:
         """Return the positives of the log, random positives, and uniform pairs of the users of the log."""
         if self.biased_users == "exposed" and self.exposure is not None:
-            biased = biased.select(np.isin(biased.user, self.exposure.user))
+            biased = biased.select(among(biased.user, self.exposure.user))
         random = exposure.select(exposure.positive)
         if len(biased) == 0 or len(random) == 0:
             raise InputError(
                 f"there are {len(random)} random-exposure positives outside the training log and "
                 f"{len(biased)} held-out positives to learn from; both are needed."
             )
-        users = np.unique(biased.user)
+        users = distinct(biased.user)
         n_uniform = self.n_uniform if self.biased is not None else -(-self.n_uniform // N_SET_ASIDE)
         user = np.repeat(users, max(1, min(n_uniform, MAX_UNIFORM // users.size)))
         item = rng.integers(train.n_items, size=user.size)
-        keep = ~np.isin(user * np.int64(train.n_items) + item, train.pair_key)
+        keep = ~among(user * np.int64(train.n_items) + item, train.pair_key)
         parts = (
             (biased.user, biased.item, BIASED),
             (random.user, random.item, RANDOM),
@@ -303,7 +304,7 @@ def _describe(
         weight[rows] *= user.size / 2 / max(weight[rows].sum(), 1e-300)
 
     def n_pairs(rows: BoolArray) -> int:  # several set-asides may hold one pair
-        return int(np.unique(user[rows] * np.int64(problem.features.train.n_items) + item[rows]).size)
+        return int(distinct(user[rows] * np.int64(problem.features.train.n_items) + item[rows]).size)
 
     effective = weight[biased] * np.exp(log_odds[biased])
     flat = weight[biased].sum() ** 2 / (weight[biased] ** 2).sum()

@@ -17,6 +17,7 @@ from ipseval._checks import (
     check_same_labels,
     examples,
 )
+from ipseval._keys import among, distinct
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions, chosen_rows
@@ -165,7 +166,7 @@ class Exposure:
     def __repr__(self) -> str:
         return (
             f"Exposure({len(self):,} pairs, {int(self.positive.sum()):,} positive; "
-            f"{np.unique(self.user).size:,} of {self.n_users:,} users)"
+            f"{distinct(self.user).size:,} of {self.n_users:,} users)"
         )
 
     @cached_property
@@ -190,7 +191,7 @@ class Exposure:
 
     def without(self, log: Interactions) -> Exposure:
         """Return the exposures that are not pairs of `log`; the others are counted in `n_dropped`."""
-        keep = ~np.isin(self.pair_key, log.pair_key)
+        keep = ~among(self.pair_key, log.pair_key)
         return replace(self.select(keep), n_dropped=self.n_dropped + int((~keep).sum()))
 
 

@@ -19,7 +19,7 @@ FEATURE_NAMES = (
     "profile size × popularity",
     "profile size × similarity",
 )
-BLOCK_USERS = 256
+BLOCK_ROWS = 256
 BLOCK_GATHER = 8_000_000
 
 
@@ -67,36 +67,54 @@ def mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> Floa
     seen = sparse.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
     inverse_norm = 1 / np.sqrt(np.maximum(train.popularity, 1))
     scaled = sparse.csr_array(seen * inverse_norm)
-    users_of = sparse.csc_array(seen)
-    users, place = np.unique(user, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    ends = np.cumsum(np.bincount(place, minlength=users.size))
-    total = np.zeros(user.size)
-    per_block = max(1, min(BLOCK_USERS, BLOCK_GATHER // train.n_users))
-    for first in range(0, users.size, per_block):
-        block = users[first : first + per_block]
-        # overlap[u, v] = Σ_j 1{j in both profiles}/√n_j; over the v in U_i it sums to √n_i Σ_j cos(i, j).
-        overlap = (scaled[block] @ seen.T).toarray()
-        low = 0 if first == 0 else ends[first - 1]
-        rows = order[low : ends[first + block.size - 1]]
-        total[rows] = _sum_over_users(overlap, place[rows] - first, item[rows], users_of)
+    # Σ of 1/√n_j over the users v of item i and the items j that v has in common with u: by the overlap of
+    # u with every v, or by that of i with every j. To make all takes Σ_j n_j² or Σ_v |profile of v|² steps.
+    by_user, by_item = (
+        float((counts.astype(np.float64) ** 2).sum()) for counts in (train.popularity, train.activity)
+    )
+    users_of = sparse.csr_array(seen.T)
+    if by_user < by_item:
+        total = _summed(scaled, users_of, user, item, members=users_of)
+    else:
+        total = _summed(users_of, scaled, item, user, members=seen)
     size = np.maximum(train.activity, 1)[user]
     return np.asarray(total * inverse_norm[item] / size, dtype=np.float64)
 
 
-def _sum_over_users(
-    overlap: FloatArray, row: IntArray, item: IntArray, users_of: sparse.csc_array
+def _summed(
+    left: sparse.csr_array,
+    right: sparse.csr_array,
+    one: IntArray,
+    other: IntArray,
+    *,
+    members: sparse.csr_array,
 ) -> FloatArray:
-    """Return Σ of overlap[row, v] over the users v of each item, in pieces of bounded size."""
-    starts, lengths = users_of.indptr[item], np.diff(users_of.indptr)[item]
+    """Return Σ_v (left @ right)[one, v] over the members v of each `other`, (n_pairs,), in blocks of rows."""
+    rows, place = np.unique(one, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    ends = np.cumsum(np.bincount(place, minlength=rows.size))
+    total = np.zeros(one.size)
+    per_block = max(1, min(BLOCK_ROWS, BLOCK_GATHER // right.shape[1]))
+    for first in range(0, rows.size, per_block):
+        block = rows[first : first + per_block]
+        overlap = (left[block] @ right).toarray()
+        low = 0 if first == 0 else ends[first - 1]
+        pairs = order[low : ends[first + block.size - 1]]
+        total[pairs] = _gathered(overlap, place[pairs] - first, other[pairs], members)
+    return total
+
+
+def _gathered(overlap: FloatArray, row: IntArray, other: IntArray, members: sparse.csr_array) -> FloatArray:
+    """Return Σ of overlap[row, v] over the members v of each `other`, in pieces of bounded size."""
+    starts, lengths = members.indptr[other], np.diff(members.indptr)[other]
     out = np.zeros(row.size)
     piece = np.cumsum(lengths, dtype=np.int64) // BLOCK_GATHER
-    for number in np.unique(piece):
+    for number in range(int(piece.max(initial=-1)) + 1):
         part = np.flatnonzero((piece == number) & (lengths > 0))
         if part.size == 0:
             continue
         offset = np.concatenate([[0], np.cumsum(lengths[part])])
         index = np.arange(offset[-1]) + np.repeat(starts[part] - offset[:-1], lengths[part])
-        values = overlap[np.repeat(row[part], lengths[part]), users_of.indices[index]]
+        values = overlap[np.repeat(row[part], lengths[part]), members.indices[index]]
         out[part] = np.add.reduceat(values, offset[:-1])
     return out

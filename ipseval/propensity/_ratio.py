@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ipseval._keys import distinct
 from ipseval._logistic import fit_logistic
 from ipseval._types import BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
@@ -62,7 +63,7 @@ class Sample(NamedTuple):
 
     def users(self, kind: int) -> IntArray:
         """Return the users with pairs of a kind, ascending."""
-        return np.asarray(np.unique(self.user[self.kind == kind]), dtype=np.int64)
+        return distinct(self.user[self.kind == kind])
 
     @classmethod
     def joined(cls, parts: Iterable[Sample]) -> Sample:

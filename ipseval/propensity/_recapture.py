@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from ipseval._checks import check_choice, check_real
+from ipseval._keys import among
 from ipseval._logistic import fit_logistic
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, PropensityError
@@ -105,7 +106,7 @@ class RecapturePropensity:
             if not np.array_equal(getattr(train, f"{side}_ids"), getattr(self.again, f"{side}_ids")):
                 raise PropensityError(f"again and the training log must have the same {side} ids, in order.")
         first = train.distinct
-        met = np.isin(first.pair_key, self.again.pair_key)
+        met = among(first.pair_key, self.again.pair_key)
         if not met.any() or met.all():
             raise InputError(
                 f"{int(met.sum()):,} of {met.size:,} pairs of the training log are met again; capture and "

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import as_generator, check_positive_int
+from ipseval._keys import distinct
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -76,7 +77,7 @@ class RecommendationCounts:
 
     @classmethod
     def _from_entries(cls, row: IntArray, item: IntArray, n_lists: int, n_items: int) -> RecommendationCounts:
-        n_repeated = row.size - np.unique(row * np.int64(n_items) + item).size
+        n_repeated = row.size - distinct(row * np.int64(n_items) + item).size
         if n_repeated:
             raise InputError(f"{n_repeated} entries repeat an item of the same list; each may occur once.")
         counts = np.bincount(item, minlength=n_items).astype(np.float64)
@@ -192,27 +193,28 @@ def _count_scorer(
         scores = np.array(block_of(users), dtype=np.float64)
         if scores.shape != (users.size, n_items):
             raise InputError(f"the scorer gave shape {scores.shape}; expected ({users.size}, {n_items}).")
-        n_nan = int(np.isnan(scores).sum())
-        if n_nan:
+        if np.isnan(scores.min()):
+            n_nan = int(np.isnan(scores).sum())
             raise InputError(f"{n_nan:,} scores in a block of {users.size} users are NaN; they have no rank.")
         entries = order[starts[first] : starts[users[-1] + 1]]
         scores[train.user[entries] - first, train.item[entries]] = -np.inf
         row, item = _top_k(scores, k, rng)
         found.append((row + first, item))
     rows, items = (np.concatenate(part) for part in zip(*found, strict=True))
-    return RecommendationCounts._from_entries(rows, items, n_users, n_items)
+    counts = np.bincount(items, minlength=n_items).astype(np.float64)
+    return RecommendationCounts(counts, n_users, (rows, items))
 
 
 def _top_k(scores: AnyArray, k: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Return (row, item) of the k highest finite scores of each row; ties for the last places at random."""
     limit = np.partition(scores, -k, axis=1)[:, -k]
-    above = scores > limit[:, None]
-    tied = (scores == limit[:, None]) & np.isfinite(scores)
-    places = k - above.sum(axis=1)
-    crowded = np.flatnonzero(tied.sum(axis=1) > places)
-    for crowd in crowded:
-        candidates = np.flatnonzero(tied[crowd])
-        tied[crowd] = False
-        tied[crowd, rng.choice(candidates, size=places[crowd], replace=False)] = True
-    row, item = np.nonzero(above | tied)
+    chosen = scores >= limit[:, None]
+    short = np.flatnonzero(limit == -np.inf)
+    chosen[short] &= scores[short] > -np.inf
+    for crowd in np.flatnonzero(np.count_nonzero(chosen, axis=1) > k):
+        tied = np.flatnonzero(scores[crowd] == limit[crowd])
+        n_places = k - np.count_nonzero(scores[crowd] > limit[crowd])
+        chosen[crowd, tied] = False
+        chosen[crowd, rng.choice(tied, size=n_places, replace=False)] = True
+    row, item = np.nonzero(chosen)
     return row.astype(np.int64), item.astype(np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ipseval._artefacts import remove_leftovers, writable
 from ipseval._codec import load, save
+from ipseval._keys import among
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
@@ -51,7 +52,7 @@ class Store:
         if known:
             pair_key = ranked.user * np.int64(split.n_items) + ranked.item
             known = pair_key.size == len(split.test) - ranked.n_not_candidates
-            known = known and bool(np.isin(pair_key, split.test.pair_key).all())
+            known = known and bool(among(pair_key, split.test.pair_key).all())
         if not known:
             raise InputError(
                 f"{self.file(key)} ranks other positives than this split holds: it was made by another "

@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from ipseval._checks import check_choice, check_fraction, examples
+from ipseval._keys import distinct
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
@@ -49,15 +50,15 @@ def log_traits(logs: Mapping[str, Interactions]) -> pd.DataFrame:
         if not users.size:
             raise InputError(f"log {name!r} has no interactions.")
         n_rows = len(log) + log.n_duplicates_dropped
-        distinct = np.unique(log.pair_key).size
+        n_pairs = distinct(log.pair_key).size
         rows[name] = {
             "n_users": float(users.size),
             "n_items": float(items.size),
             "n_pairs": float(len(log)),
-            "density": distinct / (users.size * items.size),
+            "density": n_pairs / (users.size * items.size),
             "gini": gini(items.astype(np.float64)),
             "drift": _drift(log),
-            "repeat_rate": (n_rows - distinct) / n_rows,
+            "repeat_rate": (n_rows - n_pairs) / n_rows,
             "median_profile": float(np.median(users)),
         }
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(TRAITS))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ipseval._keys import distinct
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.ranking._targets import Targets
 
@@ -80,7 +81,7 @@ class Batch:
     def of(cls, targets: Targets, *, all_users: bool = False) -> Batch:
         """Return the work of all users, or of all that have positives."""
         size = np.diff(targets.excluded_start)
-        users = np.arange(size.size) if all_users else np.unique(targets.user)
+        users = np.arange(size.size) if all_users else distinct(targets.user)
         first = np.searchsorted(targets.user, users)
         wanted = np.zeros(size.size, dtype=bool)
         wanted[users] = True

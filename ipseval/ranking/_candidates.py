@@ -9,6 +9,7 @@ import numpy as np
 
 from ipseval._checks import examples, warn_user
 from ipseval._columns import frame_columns
+from ipseval._keys import among
 from ipseval._types import BoolArray, IntArray, readonly
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions, encode
@@ -30,7 +31,7 @@ class CandidateLists:
             log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
         except InputError as error:
             raise InputError(f"{name} (candidates): {error}") from None
-        log = log.select(~np.isin(log.pair_key, split.excluded.pair_key))
+        log = log.select(~among(log.pair_key, split.excluded.pair_key))
         if not len(log):
             raise InputError(f"{name}: every candidate is a training item of its user.")
         order = np.argsort(log.pair_key)
@@ -39,7 +40,7 @@ class CandidateLists:
     def contains(self, user: IntArray, item: IntArray, n_items: int) -> BoolArray:
         """Return whether each pair is a candidate."""
         owner = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
-        inside: BoolArray = np.isin(user * np.int64(n_items) + item, owner * np.int64(n_items) + self.item)
+        inside: BoolArray = among(user * np.int64(n_items) + item, owner * np.int64(n_items) + self.item)
         return inside
 
 

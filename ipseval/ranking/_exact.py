@@ -11,6 +11,7 @@ import numpy as np
 
 from ipseval._checks import check_positive_int
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval._keys import distinct
 from ipseval._types import IntArray
 from ipseval.adapters import adapt
 from ipseval.errors import InputError, IpsevalError
@@ -257,7 +258,7 @@ def _ranked(
         targets = listed(targets, lists)
     elif allowed is not None:
         targets = restricted(targets, allowed)
-    maker = ListMaker(np.unique(targets.user), split.n_users, k) if k else None
+    maker = ListMaker(distinct(targets.user), split.n_users, k) if k else None
     if maker is not None:
         best = maker.best if best is None else best.beside(maker.best)
     top = None if best is None else TopK(best, np.arange(split.n_users))

@@ -12,6 +12,7 @@ from ipseval._checks import examples
 from ipseval._columns import frame_columns
 from ipseval._counts import Count, some
 from ipseval._ids import places
+from ipseval._keys import among
 from ipseval._types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._candidates import CandidateLists
@@ -144,7 +145,7 @@ def _codes(
 
 def _seen(user: IntArray, item: IntArray, split: Split) -> BoolArray:
     known = (user >= 0) & (item >= 0)
-    return known & np.isin(user * np.int64(split.n_items) + item, split.excluded.pair_key)
+    return known & among(user * np.int64(split.n_items) + item, split.excluded.pair_key)
 
 
 def rank_lists(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ipseval._keys import distinct
 from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Moments, Parts, Sample, UserSums, independent_sums
 from ipseval.estimators._moments import WIDTH
@@ -202,7 +203,7 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
     n_groups, first, ranked = len(groups.labels), parts[0], samples[0].ranked
     undefined = np.isnan(first.value)
     users = first.users
-    gone = np.unique(ranked.user[undefined])
+    gone = distinct(ranked.user[undefined])
     if users is None:
         users = np.setdiff1d(ranked.users, gone, assume_unique=True)
     elif gone.size:
@@ -240,7 +241,7 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
         powers += more
         merged = one if merged is None else merged.merge(one)
     assert merged is not None
-    left_out = np.unique(ranked.user[undefined] * np.int64(n_groups) + groups.codes[ranked.item[undefined]])
+    left_out = distinct(ranked.user[undefined] * np.int64(n_groups) + groups.codes[ranked.item[undefined]])
     return CellSums((merged,), n_users, np.bincount(left_out % n_groups, minlength=n_groups), powers)
 
 
@@ -249,7 +250,7 @@ def _restricted_items(
 ) -> CellSums:
     """Return the sums of the positives of each group alone, the others of their users being candidates."""
     ranked, n_groups = samples[0].ranked, len(groups.labels)
-    units = np.unique(ranked.unit(ranked.users))
+    units = distinct(ranked.unit(ranked.users))
     columns = np.zeros((len(samples), n_groups, WIDTH, units.size))
     columns[:, :, 2] = 1.0
     n_users, n_undefined = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)

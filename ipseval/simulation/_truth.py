@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._keys import among
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -52,7 +53,7 @@ def truth(
     DataFrame
         Columns model, metric, ideal, ideal_pooled, n_users, n_relevant.
     """
-    rest = relevant.select(~np.isin(relevant.pair_key, split.excluded.pair_key))
+    rest = relevant.select(~among(relevant.pair_key, split.excluded.pair_key))
     everything = Split(split.train, rest, description="all relevant items", seen=split.seen)
     parsed = [metric(m) for m in metrics]
     if not (parsed and models):

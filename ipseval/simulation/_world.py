@@ -19,6 +19,7 @@ from ipseval._checks import (
     check_real,
 )
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._keys import among
 from ipseval._types import FloatArray, IntArray, RngLike, readonly
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError
@@ -214,7 +215,7 @@ class World:
         user, item = self._codes(user, item)
         key = user * np.int64(self.n_items) + item
         liking = (self.affinity_at(user, item) + 1) / 4 + uniform_hash(key, self._rating_seed) / 2
-        is_relevant = np.isin(key, self.relevant.pair_key)
+        is_relevant = among(key, self.relevant.pair_key)
         liked = np.where(liking > 0.5, 5.0, 4.0)
         return np.where(is_relevant, liked, np.minimum(np.floor(3 * liking) + 1, 3))
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ipseval._checks import check_choice, check_positive_int, check_type, counted
 from ipseval._counts import Count, counts_frame, some
 from ipseval._ids import of_one_type, refuse_header
+from ipseval._keys import among
 from ipseval._types import AnyArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.interactions import Duplicates, Interactions, check_interactions, encode
@@ -179,7 +180,7 @@ class Split:
         """Number of test pairs that are training pairs too; 0 with `seen="exclude"`."""
         if self.seen == "exclude":
             return 0
-        return int(np.isin(self.test.pair_key, self.train.pair_key).sum())
+        return int(among(self.test.pair_key, self.train.pair_key).sum())
 
     @cached_property
     def n_users_without_test(self) -> int:
@@ -299,7 +300,7 @@ class Split:
         recoded[1:] = [log.distinct for log in recoded[1:]]
         if overlap == "drop" and seen == "exclude":
             others = np.concatenate([log.pair_key for log in (recoded[0], *recoded[2:])])
-            keep = ~np.isin(recoded[1].pair_key, others, kind="sort")
+            keep = ~among(recoded[1].pair_key, others)
             n_dropped = int((~keep).sum())
             recoded[1] = recoded[1].select(keep)
         return cls(

@@ -8,6 +8,7 @@ import numpy as np
 
 from ipseval._checks import check_positive_int
 from ipseval._counts import Count, some
+from ipseval._keys import distinct, union
 from ipseval._types import BoolArray, IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
@@ -56,7 +57,7 @@ def k_core(log: Interactions, k: int = 5) -> Interactions:
             row_alive[rows] = False
             touched = sides[other].codes[rows]
             np.subtract.at(sides[other].degree, touched, 1)
-            frontier[other] = np.union1d(frontier[other], sides[other].below(touched, k))
+            frontier[other] = union(frontier[other], sides[other].below(touched, k))
     if not row_alive.any():
         raise InputError(f"the {k}-core of {log!r} is empty; use a smaller k.")
     return _compact(log, row_alive, sides[0].alive, sides[1].alive)
@@ -79,7 +80,7 @@ class _Side:
 
     def below(self, members: IntArray, k: int) -> IntArray:
         """Return those of `members` that are left with fewer than k interactions, each once."""
-        return np.unique(members[self.alive[members] & (self.degree[members] < k)])
+        return distinct(members[self.alive[members] & (self.degree[members] < k)])
 
     def rows(self, members: IntArray) -> IntArray:
         """Return the rows of `members`, removed rows included."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ipseval._checks import check_choice, warn_user
+from ipseval._keys import among
 from ipseval._types import BoolArray, IntArray
 from ipseval.errors import DataWarning, InputError
 from ipseval.interactions import Interactions
@@ -55,7 +56,7 @@ def split_rows(
 
 def _new(part: Interactions, earlier: IntArray, name: str) -> Interactions:
     """Return the pairs of a part that are not in an earlier part."""
-    is_new = ~np.isin(part.pair_key, earlier)
+    is_new = ~among(part.pair_key, earlier)
     n_repeated = int((~is_new).sum())
     text = (
         f"{n_repeated:,} of {len(part):,} {name} pairs are in an earlier part too and are left out: training "

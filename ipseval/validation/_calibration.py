@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,13 @@ class Calibration:
     held_out: Interactions
     exposure: Exposure
     models: Mapping[str, Any]
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return `make()`, called once for all folds of users: for what no random exposure has a part in."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
 
 PropensityRule = Callable[[Calibration], Propensity]
@@ -105,11 +112,11 @@ def _by_fold(
     """Return pair propensities put together from one calibration per fold of users."""
     test = split.test
     values, parts = np.full(len(test), np.nan), []
+    made: dict[Hashable, Any] = {}
     for number in np.unique(fold):
         others, own = fold != number, fold[test.user] == number
-        part = rule(
-            Calibration(split.train, test.select(~own), exposure.select(others[exposure.user]), dict(models))
-        )
+        seen = test.select(~own), exposure.select(others[exposure.user])
+        part = rule(Calibration(split.train, *seen, dict(models), made))
         if not isinstance(part, Propensity):
             raise InputError(
                 f"the function of propensity {name!r} returned a {type(part).__name__}; expected a "

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import warn_user
+from ipseval._keys import union
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
-from ipseval.estimators import Estimate, Estimator, Sample, Target, estimate
+from ipseval.estimators import Estimate, Estimator, Sample, Target
 from ipseval.inference import diagnostics_by_estimator, weight_diagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
@@ -54,6 +55,8 @@ class Collected:
         self.total: dict[tuple[str, str, str], list[Part]] = {}
         # Estimates of this split by identity (they are held, so no identity returns), and their resamples.
         self.resampled: dict[int, tuple[Estimate, FloatArray]] = {}
+        # Arrays of users, by identity, and the places of both among all users of either, with their number.
+        self.together: dict[tuple[int, int], tuple[IntArray, IntArray, IntArray, IntArray, int]] = {}
         self.notes: dict[tuple[str, type[Warning]], str] = {}
         self.counts: list[tuple[int, int]] = []
 
@@ -70,6 +73,7 @@ class Collected:
         exposed = np.zeros(split.n_users, dtype=bool)
         exposed[self.exposed] = True
         self.resampled.clear()
+        self.together.clear()
         sides = choose(ranks, split.test), choose(ranks, truth.positives)
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
         compared = {target: Compared.of(target, *sides, exposed, self.ties) for target in targets}
@@ -144,9 +148,9 @@ class Collected:
                 "max_weight_share": worth.max_weight_share,
                 "flag": diagnostics_by_estimator(first, [kind])[kind.label].flag,
             }
-            for one in self.metrics:
+            made = compared.estimates(samples, self.metrics, kind)
+            for one, own in zip(self.metrics, made, strict=True):
                 weights = factor_weights(kind, one, first)
-                own = [estimate(samples[name], one, kind) for name in self.models]
                 groups.append((one, kind, own, compared))
                 for name, mine in zip(self.models, own, strict=True):
                     row = self._add_row(
@@ -183,7 +187,7 @@ class Collected:
                 "propensity": label,
                 "estimator": kind.label,
                 "target": compared.target,
-                **_difference(mine, compared.reference(model, metric)),
+                **self._difference(mine, compared.reference(model, metric)),
                 "reference_pooled": record.value,
                 "reference_pooled_se": record.standard_error,
                 "n_without_propensity": 0,
@@ -191,6 +195,34 @@ class Collected:
             }
         )
         return self.rows[-1]
+
+    def _difference(self, mine: Estimate, reference: Estimate) -> dict[str, Any]:
+        """Return reference, estimate and bias; the standard error of the bias counts users as paired."""
+        own, other, n = self._places(mine.user_sums.users, reference.user_sums.users)
+        error = np.zeros(n)
+        error[own] = mine.influence / mine.sums.n_users
+        error[other] -= reference.influence / reference.sums.n_users
+        return {
+            "reference": reference.value,
+            "reference_se": reference.standard_error,
+            "estimate": mine.value,
+            "std_error": mine.standard_error,
+            "bias": mine.value - reference.value,
+            "bias_se": float(np.sqrt(np.sum(error**2) * n / (n - 1))) if n > 1 else float("nan"),
+            "n_users": mine.sums.n_users,
+            "n_positives": mine.n_positives,
+            "n_reference_users": reference.sums.n_users,
+            "n_reference_positives": reference.n_positives,
+        }
+
+    def _places(self, own: IntArray, other: IntArray) -> tuple[IntArray, IntArray, int]:
+        """Return the places of two arrays of users among those of either, and how many these are."""
+        key = (id(own), id(other))
+        if key not in self.together:
+            every = union(own, other)
+            places = np.searchsorted(every, own), np.searchsorted(every, other)
+            self.together[key] = (own, other, *places, int(every.size))
+        return self.together[key][2:]
 
     def _add_criteria(
         self, label: str, groups: list[tuple[Metric, Estimator, list[Estimate], Compared]]
@@ -257,23 +289,3 @@ def _noise(error: FloatArray) -> float:
     if error.shape[0] < 3:
         return float("nan")
     return float(np.mean(np.sqrt(2 / np.pi) * error[1:].std(axis=0, ddof=1)))
-
-
-def _difference(mine: Estimate, reference: Estimate) -> dict[str, Any]:
-    """Return reference, estimate and bias; the standard error of the bias counts users as paired."""
-    users = np.concatenate([mine.user_sums.users, reference.user_sums.users])
-    shares = [mine.influence / mine.sums.n_users, -reference.influence / reference.sums.n_users]
-    error = np.bincount(users, np.concatenate(shares))
-    n = int((np.bincount(users) > 0).sum())
-    return {
-        "reference": reference.value,
-        "reference_se": reference.standard_error,
-        "estimate": mine.value,
-        "std_error": mine.standard_error,
-        "bias": mine.value - reference.value,
-        "bias_se": float(np.sqrt(np.sum(error**2) * n / (n - 1))) if n > 1 else float("nan"),
-        "n_users": mine.sums.n_users,
-        "n_positives": mine.n_positives,
-        "n_reference_users": reference.sums.n_users,
-        "n_reference_positives": reference.n_positives,
-    }

@@ -67,19 +67,26 @@ def resampled_ratios(sums: Sequence[UserSums], users: IntArray, weights: FloatAr
         How often each user is drawn; a row of ones gives the estimate itself.
     """
     numerator = np.zeros((len(sums), users.size))
-    denominators: dict[bytes, FloatArray] = {}
-    of_sums = []
+    found: list[tuple[UserSums, FloatArray]] = []  # the different denominators, over all users
+    places: dict[int, IntArray] = {}  # of arrays of users, by identity, as the sums are held
+    number = []
     for row, one in enumerate(sums):
-        place = np.searchsorted(users, one.users)
+        if id(one.users) not in places:
+            places[id(one.users)] = np.searchsorted(users, one.users)
+        place = places[id(one.users)]
         numerator[row, place] = one.numerator
-        of_sums.append(one.users.tobytes() + one.denominator.tobytes())
-        if of_sums[-1] not in denominators:
-            denominators[of_sums[-1]] = np.zeros(users.size)
-            denominators[of_sums[-1]][place] = one.denominator
-    number = {key: row for row, key in enumerate(denominators)}
-    total = weights @ np.array(list(denominators.values())).T
+        number.append(next((n for n, (other, _) in enumerate(found) if _same(one, other)), len(found)))
+        if number[-1] == len(found):
+            found.append((one, np.zeros(users.size)))
+            found[-1][1][place] = one.denominator
+    total = weights @ np.array([denominator for _, denominator in found]).T
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((weights @ numerator.T) / total[:, [number[key] for key in of_sums]])
+        return np.asarray((weights @ numerator.T) / total[:, number])
+
+
+def _same(one: UserSums, other: UserSums) -> bool:
+    same = one.users is other.users or np.array_equal(one.users, other.users)
+    return same and np.array_equal(one.denominator, other.denominator)
 
 
 def user_weights(n_users: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:

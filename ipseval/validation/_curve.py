@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from scipy.special import ndtri
 
 from ipseval._checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._keys import among, distinct, union
 from ipseval._types import FloatArray, IntArray, RngLike
-from ipseval.agreement import order_agreement
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior, correct_path, correction_path
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError, IpsevalError
@@ -27,6 +28,7 @@ from ipseval.propensity import DensityRatioPropensity, Exposure, PowerLawPropens
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.report import Heading, Notes, Part, Reported, Table, Tables
 from ipseval.splits import Split, split_random
+from ipseval.validation._criteria import CRITERIA, criteria
 
 POWER_LAW = "power law"
 DENSITY_RATIO = "density ratio"
@@ -186,7 +188,7 @@ def shown_positives(study: RandomExposureStudy, split: Split) -> IntArray:
 
 def held_out_and_random(split: Split, random: IntArray) -> Split:
     """Return the split with held-out and random positives to rank in one pass."""
-    key = np.union1d(split.test.pair_key, random)
+    key = union(split.test.pair_key, random)
     both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
     return Split(split.train, both, description="held-out and random-exposure positives")
 
@@ -218,7 +220,7 @@ class Curve:
         """Return an empty curve, or raise `InputError`."""
         check_positive_int("n_draws", n_draws)
         sizes = [check_positive_int("n_users", one, minimum=0) for one in n_users]
-        n_exposed = np.unique(study.random.user).size
+        n_exposed = distinct(study.random.user).size
         if not sizes or max(sizes) >= n_exposed:
             raise InputError(
                 f"n_users must be numbers below {n_exposed:,}, the users with random exposure; got {sizes}."
@@ -271,7 +273,7 @@ class _Prepared:
         first = next(iter(ranks.values()))
         key = first.user * np.int64(split.n_items) + first.item
         held_out, random = (
-            {name: one.select(np.isin(key, keys)) for name, one in ranks.items()}
+            {name: one.select(among(key, keys)) for name, one in ranks.items()}
             for keys in (split.test.pair_key, shown.pair_key[shown.positive])
         )
         paths = {CORRECTED: correction_path(held_out, split, metrics=metrics, rng=rng)}
@@ -284,7 +286,7 @@ class _Prepared:
 
     @property
     def exposed(self) -> IntArray:
-        return np.unique(self.exposure.user)
+        return distinct(self.exposure.user)
 
     def of_users(self, users: IntArray) -> Ranks:
         """Return the ranks of the random positives of these users."""
@@ -318,13 +320,15 @@ class _Prepared:
     ) -> Iterator[dict[str, Any]]:
         """Yield the scores of each estimator and metric, by the users that were not drawn."""
         others = self.of_users(np.setdiff1d(self.exposed, users))
-        truth = evaluate_ranks(others, metrics=self.metrics, estimators=[AOA_POOLED]).frame
+        frame = evaluate_ranks(others, metrics=self.metrics, estimators=[AOA_POOLED]).frame
+        models, labels = list(others), [one.label for one in self.metrics]
+        right, error = _cells(frame, ("estimate", "std_error"), models, labels)
         reach = float(ndtri((1 + level) / 2))
         for name, frame in found.items():
-            for one in self.metrics:
-                own, right = (part[part["metric"] == one.label].set_index("model") for part in (frame, truth))
-                own = own.loc[right.index]
-                yield {"metric": one.label, "estimator": name, **_scores(own, right, reach)}
+            own, low, high = _cells(frame, ("estimate", "ci_low", "ci_high"), models, labels)
+            scores = _scores(own, (high - low) / 2, right, reach * error)
+            for label, row in zip(labels, scores.tolist(), strict=True):
+                yield {"metric": label, "estimator": name, **dict(zip(SCORES, row, strict=True))}
 
 
 def _weighted(ranks: Ranks, propensity: Propensity, metrics: list[Metric]) -> pd.DataFrame:
@@ -333,12 +337,19 @@ def _weighted(ranks: Ranks, propensity: Propensity, metrics: list[Metric]) -> pd
     ).frame
 
 
-def _scores(own: pd.DataFrame, right: pd.DataFrame, reach: float) -> dict[str, float]:
-    gap: FloatArray = (own["estimate"] - right["estimate"]).to_numpy()
-    half: FloatArray = ((own["ci_high"] - own["ci_low"]) / 2).to_numpy()
-    covered = np.abs(gap) <= np.hypot(half, reach * right["std_error"].to_numpy())
-    order = order_agreement(own["estimate"].to_dict(), right["estimate"].to_dict())
-    values = np.abs(gap).mean(), covered.mean(), half.mean(), order.values["tau_b"]
-    truth: FloatArray = right["estimate"].to_numpy()
-    regret = truth.max() - truth[own["estimate"].to_numpy().argmax()]
-    return dict(zip(SCORES, map(float, (*values, regret)), strict=True))
+def _scores(own: FloatArray, half: FloatArray, right: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return scores (n_metrics, 5) of estimates, half-widths, truth and its noise, (n_metrics, n_models)."""
+    covered = (np.abs(own - right) <= np.hypot(half, noise)).mean(axis=1)
+    met = dict(zip(CRITERIA, criteria(own, right).T, strict=True))
+    return np.column_stack([met["mae"], covered, half.mean(axis=1), met["tau_b"], met["regret"]])
+
+
+def _cells(
+    frame: pd.DataFrame, columns: tuple[str, ...], models: list[str], metrics: list[str]
+) -> tuple[FloatArray, ...]:
+    """Return columns of a frame with one row per recommender and metric, each (n_metrics, n_models)."""
+    place = {cell: number for number, cell in enumerate(product(metrics, models))}
+    rows = [place[cell] for cell in zip(frame["metric"].tolist(), frame["model"].tolist(), strict=True)]
+    found = np.full((len(columns), len(place)), np.nan)
+    found[:, rows] = [frame[one].to_numpy() for one in columns]
+    return tuple(found.reshape(len(columns), len(metrics), -1))

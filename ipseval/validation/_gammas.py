@@ -35,13 +35,16 @@ class _Part:
         eta = (gamma + 1) / 2
         w = np.exp(-eta * (self.log_popularity - self.log_popularity.mean()))
         if self.form.per_user:
-            own = np.add.reduceat(w[:, None] * c, ranked.starts) / ranked.sum_by_user(w)[:, None]
-            mean = own.mean(axis=0)
-            share = (own - mean) / own.shape[0]
+            share = self.form.added(w, c)
+            share /= ranked.sum_by_user(w)[:, None]
+            mean = share.mean(axis=0)
+            share -= mean
+            share /= share.shape[0]
         else:
             w = w * self.form.base / (w @ self.form.base)
             mean = w @ c
-            share = np.add.reduceat(w[:, None] * (c - mean), ranked.starts)
+            share = self.form.added(w, c)
+            share -= ranked.sum_by_user(w)[:, None] * mean
         value += mean
         influence[ranked.users] += share
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ipseval._checks import as_generator, check_callable, check_fraction, check_positive_int
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval._keys import distinct
 from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
 from ipseval.datasets import RandomExposureStudy
@@ -114,7 +115,7 @@ def validate(
     check_compute(compute)
     generator = as_generator(rng)
     positives = study.positives(threshold)
-    exposed = np.unique(study.random.user)
+    exposed = distinct(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
     draws, fits = generator.spawn(2)  # so that all else is the same with and without them
     collected = Collected(

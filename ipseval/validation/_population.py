@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
+from ipseval._keys import among
 from ipseval._types import BoolArray, FloatArray, TieChoice
 from ipseval.datasets import RandomExposureStudy, StudyPositives
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample, Target, estimate, plain_estimator, weighted_sample
+from ipseval.estimators import Estimate, Estimator, Sample, Target, plain_estimator, weighted_sample
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
+from ipseval.validation._estimates import estimates
 
 Ranks = dict[str, RankedPositives]
 
@@ -35,11 +38,11 @@ class RandomExposure:
         same = np.array_equal(split.user_ids, study.biased.user_ids)
         if not (same and np.array_equal(split.item_ids, study.biased.item_ids)):
             raise InputError("the split must be over the user_ids and item_ids of the study.")
-        liked = np.isin(study.random.pair_key, positives.random.pair_key)
+        liked = among(study.random.pair_key, positives.random.pair_key)
         exposure = Exposure(
             study.random.user, study.random.item, liked, split.n_users, split.n_items
         ).without(split.train)
-        kept = positives.random.select(~np.isin(positives.random.pair_key, split.train.pair_key))
+        kept = positives.random.select(~among(positives.random.pair_key, split.train.pair_key))
         if not len(kept):
             raise InputError("every random-exposure positive is a training pair: there is no reference.")
         return cls(exposure, kept, len(positives.random) - len(kept))
@@ -67,8 +70,10 @@ class Compared:
     random: Ranks
     ties: TieChoice
     _samples: dict[tuple[str, str], Sample] = field(default_factory=dict, init=False, repr=False)
-    _averages: dict[tuple[str, str, Metric], Estimate] = field(default_factory=dict, init=False, repr=False)
-    _contributions: dict[tuple[str, Metric], FloatArray | None] = field(
+    _averages: dict[tuple[str, Metric], dict[str, Estimate]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _contributions: dict[tuple[str, str, Metric], FloatArray | None] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -119,21 +124,25 @@ class Compared:
 
     def contributions(self, model: str, metric: Metric) -> FloatArray | None:
         """Return c of the held-out positives, (n_pos,); None for a metric that has none."""
-        key = (model, metric)
-        if key not in self._contributions:
-            self._contributions[key] = self._sample("held_out", model).contributions(metric)
-        return self._contributions[key]
+        return self._contribution("held_out", model, metric)
+
+    def estimates(
+        self, samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator
+    ) -> list[list[Estimate]]:
+        """Return the estimates of each metric, one per recommender, from weighted held-out positives."""
+        return estimates(samples, metrics, kind, self.contributions)
 
     def weighted(self, propensity: Propensity) -> tuple[Compared, dict[str, Sample]]:
         """Return the weighted held-out positives, and the comparison without those that have no propensity.
 
         A user who has none left leaves both sides of an average over users.
         """
+        first = weighted_sample(self.first[0], propensity, None, self.ties)
+        values = propensity.at(self.first[0].user, self.first[0].item)
         samples = {
-            name: weighted_sample(ranked, propensity, None, self.ties)
-            for name, ranked in self.held_out.items()
+            name: self._sample("held_out", name).under(values, propensity.is_probability)
+            for name in self.held_out
         }
-        first = next(iter(samples.values()))
         if not first.n_without_propensity:
             return self, samples
         left = replace(self, held_out={name: one.ranked for name, one in samples.items()})
@@ -150,17 +159,25 @@ class Compared:
         return self._samples[key]
 
     def _average(self, side: str, model: str, metric: Metric) -> Estimate:
-        key = (side, model, metric)
+        key = (side, metric)
         if key not in self._averages:
-            self._averages[key] = estimate(self._sample(side, model), metric, self.plain)
-        return self._averages[key]
+            samples = {name: self._sample(side, name) for name in self.held_out}
+            made = estimates(samples, [metric], self.plain, partial(self._contribution, side))[0]
+            self._averages[key] = dict(zip(samples, made, strict=True))
+        return self._averages[key][model]
+
+    def _contribution(self, side: str, model: str, metric: Metric) -> FloatArray | None:
+        key = (side, model, metric)
+        if key not in self._contributions:
+            self._contributions[key] = self._sample(side, model).contributions(metric)
+        return self._contributions[key]
 
 
 def choose(ranks: Mapping[str, RankedPositives], positives: Interactions) -> Ranks:
     """Return the ranked positives that are among `positives`."""
     first = next(iter(ranks.values()))
     key = first.user * np.int64(positives.n_items) + first.item
-    keep = np.isin(key, positives.pair_key)
+    keep = among(key, positives.pair_key)
     return {name: ranked.select(keep) for name, ranked in ranks.items()}
 
 

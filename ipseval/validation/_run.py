@@ -145,22 +145,21 @@ def gamma_from_lists(calibration: Calibration, *, length: int = 50) -> Propensit
     ----------
     Yang et al., RecSys 2018, doi 10.1145/3240323.3240355.
     """
-    loggers: dict[str, Any] = {
-        name: scorer for name, scorer in calibration.models.items() if name not in NOT_A_LOGGER
-    }
+    gamma = calibration.once(("gamma of lists", length), partial(_mean_gamma, calibration, length))
+    return PowerLawPropensity(gamma=gamma, unseen="smooth").fit(calibration.train)
+
+
+def _mean_gamma(calibration: Calibration, length: int) -> float:
+    train = calibration.train
+    loggers = [scorer for name, scorer in calibration.models.items() if name not in NOT_A_LOGGER]
     if not loggers:
         raise InputError("γ from lists needs a recommender other than popularity and random.")
-    train = calibration.train
     with warnings.catch_warnings():
         # One sentence about the mean is enough; below, if it is above 1.
         warnings.simplefilter("ignore", IdentificationWarning)
-        gammas = [
-            fit_gamma(
-                train.popularity, count_recommendations(scorer, train, k=length, rng=0), method="level-ols"
-            ).gamma
-            for scorer in loggers.values()
-        ]
-    return PowerLawPropensity(gamma=float(np.mean(gammas)), unseen="smooth").fit(train)
+        counts = (count_recommendations(scorer, train, k=length, rng=0) for scorer in loggers)
+        gammas = [fit_gamma(train.popularity, one, method="level-ols").gamma for one in counts]
+    return float(np.mean(gammas))
 
 
 def _direct(calibration: Calibration) -> Propensity:

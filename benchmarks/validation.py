@@ -1,0 +1,80 @@
+"""What a validation costs beside the rankings that it needs, in processor time.
+
+    python benchmarks/validation.py                     # simulated worlds
+    python benchmarks/validation.py --coat FOLDER       # and Coat, from its original files
+
+All propensities, metrics and estimators of `run_validation`, one split, recommenders trained before. The
+rankings are those of held-out and random positives by each recommender, and its lists, which γ from lists
+reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ipseval import Interactions, rank_positives, split_random
+from ipseval.datasets import STUDIES, RandomExposureStudy
+from ipseval.propensity import Exposure, count_recommendations
+from ipseval.simulation import World
+from ipseval.validation import default_models, default_propensities, validate
+from ipseval.validation._run import METRICS, NOT_A_LOGGER
+
+ESTIMATORS = ("snips", "snips-global", "snips-pooled")
+
+
+def compare(name: str, study: RandomExposureStudy, repeats: int) -> None:
+    """Print the processor time of the rankings and of the validation, and their ratio."""
+    split = split_random(study.positives().biased, test_fraction=0.2, rng=0)
+    models = {label: train(split.train) for label, train in default_models().items()}
+    shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+    key = np.unique(np.concatenate([split.test.pair_key, shown.pair_key[shown.positive]]))
+    both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
+    union, propensities = replace(split, test=both), default_propensities(study)
+    given = {"propensities": propensities, "metrics": METRICS, "estimators": ESTIMATORS}
+    runs: dict[str, Callable[[], object]] = {
+        "ranks": lambda: [rank_positives(one, union, name=label) for label, one in models.items()],
+        "lists": lambda: [
+            count_recommendations(one, split.train, k=50, rng=0)
+            for label, one in models.items()
+            if label not in NOT_A_LOGGER
+        ],
+        "validate": lambda: validate(models, study, split=split, rng=0, **given),
+    }
+    seconds: dict[str, list[float]] = {label: [] for label in runs}
+    for repeat in range(repeats + 1):
+        for label, run in runs.items():
+            start = time.process_time()
+            run()
+            if repeat:  # the first round loads libraries
+                seconds[label].append(time.process_time() - start)
+    ranks, lists, whole = (statistics.median(seconds[label]) for label in runs)
+    print(
+        f"{name}: {split.n_users:,} users, {split.n_items:,} items, {key.size:,} positives, {len(models)} "
+        f"recommenders, {len(propensities)} propensities: ranks {ranks:.2f} s, lists {lists:.2f} s, validate "
+        f"{whole:.2f} s, {whole / ranks:.1f} × the ranks, {whole / (ranks + lists):.1f} × ranks and lists",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--coat", metavar="FOLDER", help="the original files of Coat")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # what propensities say of these worlds is not the question
+    if options.coat:
+        compare("Coat", STUDIES["coat"](options.coat), options.repeats)
+    for n_users, n_items, relevant in ((2_000, 1_000, 30.0), (15_000, 1_000, 60.0), (15_000, 5_000, 60.0)):
+        world = World(n_users=n_users, n_items=n_items, mean_relevant=relevant, rng=0)
+        compare("World", world.study(1), options.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Sets of whole numbers, such as keys of pairs: sorted and never hashed, which takes many times as long."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ipseval._types import BoolArray, IntArray
+
+
+def distinct(keys: IntArray) -> IntArray:
+    """Return the different keys, ascending.
+
+    Examples
+    --------
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    ordered = np.sort(keys)
+    return ordered[_first(ordered)]
+
+
+def union(one: IntArray, other: IntArray) -> IntArray:
+    """Return the keys of either, ascending and each once."""
+    return distinct(np.concatenate([one, other]))
+
+
+def among(keys: IntArray, others: IntArray) -> BoolArray:
+    """Return which keys are among the others, (n_keys,); neither needs to be sorted or free of repeats.
+
+    Examples
+    --------
+    >>> among(np.array([5, 2, 5, 9]), np.array([5, 7]))
+    array([ True, False,  True, False])
+    """
+    if not keys.size or not others.size:
+        return np.zeros(keys.size, dtype=bool)
+    ordered = others if _is_sorted(others) else np.sort(others)
+    if _is_sorted(keys):
+        return _in_sorted(keys, ordered)
+    # In ascending order the search stays in cache.
+    order = np.argsort(keys)
+    found = np.empty(keys.size, dtype=bool)
+    found[order] = _in_sorted(keys[order], ordered)
+    return found
+
+
+def _in_sorted(keys: IntArray, ordered: IntArray) -> BoolArray:
+    place = np.searchsorted(ordered, keys)
+    place[place == ordered.size] = 0
+    return np.asarray(ordered[place] == keys)
+
+
+def _is_sorted(keys: IntArray) -> bool:
+    return bool((keys[1:] >= keys[:-1]).all())
+
+
+def _first(ordered: IntArray) -> BoolArray:
+    first = np.ones(ordered.size, dtype=bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return first
