@@ -1,4 +1,4 @@
-"""Values of other policies: every outcome of a small world, OBP's formulas, and the Open Bandit sample."""
+"""Values of other policies: every outcome of a small world, OBP's formulas, and intervals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import gamma, nbinom, norm
+from scipy.stats import gamma, norm
 
 from ipseval import ExposureLog, InputError, PropensityError, UnknownNameError
-from ipseval.datasets import load_open_bandit
 from ipseval.policies import evaluate_policies
-from ipseval.policies._rewards import STRENGTHS, click_rates, shrunk_factors
 from ipseval.propensity import ExaminationCurve
 
 # Three items at two places; every user sees one place. Chances of the log, of a new policy, and of a click.
@@ -260,24 +258,6 @@ def test_resamples_of_two_logs_hold_an_exact_interval_83_percent_of_the_time_and
     assert agree(*halves, n // 2).mean() == pytest.approx(0.95, abs=0.006)
 
 
-def test_click_rates_are_shrunk_as_much_as_the_likelihood_says():
-    clicks, expected = np.array([4.0, 0, 1, 12, 3]), np.array([2.0, 3, 1, 4, 10])
-
-    def likelihood(a, m):
-        return nbinom.logpmf(clicks, a, a / (a + m * expected)).sum()
-
-    _, a, m = max((likelihood(a, m), a, m) for a in STRENGTHS[7:14] for m in np.linspace(1.1, 1.5, 41))
-    assert STRENGTHS[7] < a < STRENGTHS[13]
-    assert shrunk_factors(clicks, expected) == pytest.approx((clicks + a) / (expected + a / m), rel=5e-3)
-
-
-def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_place():
-    shown = np.full((30, 2), 1000.0)
-    clicks = np.tile([[5.0, 20.0]], (30, 1))
-    np.testing.assert_allclose(click_rates(shown, clicks), clicks / shown, rtol=1e-6)
-    assert (click_rates(shown, np.zeros((30, 2))) == 0).all()
-
-
 def test_differences_with_a_control_variate_are_never_wider():
     found = evaluate_policies(
         drawn(np.random.default_rng(2), 300), {"new": NEW, "other": OTHER, "log": LOGGED}, rng=0
@@ -315,17 +295,3 @@ def test_what_cannot_be_evaluated_is_refused():
             evaluate_policies(log, {"new": bad}, rng=0)
     with pytest.raises(UnknownNameError, match="estimators"):
         evaluate_policies(log, {"new": NEW}, estimators=["dros"], rng=0)
-
-
-@pytest.mark.parametrize("campaign", ["men", "women"])
-def test_open_bandit_from_loading_to_intervals(campaign, shared_data):
-    study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
-    n_items = study.random.n_items
-    uniform = np.full((n_items, 3), 1 / n_items)
-    found = evaluate_policies(
-        study.bts.exposure_log(), {"random": uniform}, estimators=["snips", "dr"], rng=0
-    )
-    assert found.overlap["ess"][0] < 10_000
-    observed = study.random.click.mean()
-    assert (found.frame["ci_low"] < observed).all()
-    assert (observed < found.frame["ci_high"]).all()

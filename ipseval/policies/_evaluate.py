@@ -51,8 +51,11 @@ def evaluate_policies(
       examination of the logged place. Its expectation is Σ_i m_i d(r_i), the DCG of what users like.
 
     m̂ is the click rate of the item at the place, cross-fitted over users: the place's rate × the item's
-    factor × a factor of the cell, both shrunk to 1 as much as the counts say (`shrinkage`). Users are the
-    units of all standard errors.
+    factor × a factor of the cell, both shrunk as much as the counts say (`shrinkage`). The cell's is shrunk
+    to 1, the item's to m s^β with s its share of the impressions and β ~ N(0, ¼): a policy that learns shows
+    more of what is clicked more, so that its choice tells of items that it hardly showed (for the propensity
+    as a regressor see Little & An). Where the share tells nothing, β is near 0. Users are the units of all
+    standard errors.
 
     Intervals: clicks are few and unequal, so that Σ w y has the limits of weighted counts, quantiles of gamma
     distributions with the estimate's variance. The upper one counts in a further click of the weight Σw²/Σw,
@@ -95,7 +98,9 @@ def evaluate_policies(
     models, KDD 2018, doi 10.1145/3219819.3220028. Jeunen, Potapov & Ustimenko, On (normalised) discounted
     cumulative gain as an off-policy evaluation metric for top-n recommendation, KDD 2024,
     doi 10.1145/3637528.3671687. Fay & Feuer, Confidence intervals for directly standardized rates, Statistics
-    in Medicine 16, 1997.
+    in Medicine 16, 1997. Morris, Parametric empirical Bayes inference, JASA 78, 1983,
+    doi 10.1080/01621459.1983.10477920. Little & An, Robust likelihood-based analysis of multivariate data
+    with missing values, Statistica Sinica 14, 2004.
 
     Examples
     --------

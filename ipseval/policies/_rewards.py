@@ -9,7 +9,8 @@ from ipseval._types import FloatArray, IntArray
 from ipseval.exposure_log import ExposureLog
 
 STRENGTHS = 10.0 ** np.linspace(-1, 4, 51)  # in expected clicks
-N_STEPS = 30
+N_STEPS, TOLERANCE = 30, 1e-12
+SLOPE_SD = 0.5  # σ: rates in proportion to the shares, β = 1, are two of it away from rates that ignore them
 
 
 def cross_fitted(
@@ -34,30 +35,58 @@ def click_rates(shown: FloatArray, clicks: FloatArray) -> FloatArray:
     """Return the click rate of each item at each place, (n_items, n_places), from counts of that shape.
 
     level_p · g_i · h_ip with the place's rate and factors of the item over all places, then of the cell:
-    empirical Bayes for counts that are Poisson with gamma-distributed factors.
+    empirical Bayes for counts that are Poisson with gamma-distributed factors. Those of items lie around
+    m s_i^β, s_i the geometric mean of the item's shares of the places: a policy that learns shows more of
+    what is clicked more, so that what it rarely shows, of which there are few counts, is clicked less.
     """
     level = clicks.sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
     rate = np.broadcast_to(level, shown.shape)
-    rate = rate * shrunk_factors(clicks.sum(axis=1), (shown * rate).sum(axis=1))[:, None]
-    return np.asarray(rate * shrunk_factors(clicks, shown * rate))
+    preferred = np.log((shown + 0.5) / (shown + 0.5).sum(axis=0)).mean(axis=1)
+    of_items = shrunk_factors(clicks.sum(axis=1), (shown * rate).sum(axis=1), preferred - preferred.mean())
+    rate = rate * of_items[:, None]
+    return np.asarray(rate * shrunk_factors(clicks, shown * rate, np.zeros_like(rate)))
 
 
-def shrunk_factors(clicks: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return (clicks + a)/(expected + a/m), the posterior means of factors around m.
+def shrunk_factors(clicks: FloatArray, expected: FloatArray, covariate: FloatArray) -> FloatArray:
+    """Return (clicks + a)/(expected + a/μ), the posterior means of factors around μ = m exp(β covariate).
 
-    m solves Σ v clicks = m Σ v expected with v = a/(a + m expected): one factor counts as much as another
+    m solves Σ v (clicks − μ expected) = 0 with v = a/(a + μ expected): one factor counts as much as another
     where counts are large, so that what a policy shows often does not set the level of what it shows rarely.
-    Of the values of a on a grid, the one with the largest negative binomial likelihood is taken.
+    β solves Σ v (clicks − μ expected) covariate = β/σ², the mode where β is normal around 0 with σ = ½. Of
+    the values of a on a grid, the one with the largest negative binomial likelihood × density of β is taken.
     """
-    c, e = clicks.ravel(), expected.ravel()
-    c, e = c[e > 0], e[e > 0]
+    counted = expected > 0
+    c, e, z = clicks[counted], expected[counted], covariate[counted]
     if not c.sum():
         return np.ones_like(expected)
     a = STRENGTHS[:, None]
-    m = np.ones_like(a)
+    log_m, slope = np.full_like(a, np.log(c.sum() / e.sum())), np.zeros_like(a)
     for _ in range(N_STEPS):
-        v = a / (a + m * e)
-        m = (v * c).sum(axis=1, keepdims=True) / (v * e).sum(axis=1, keepdims=True)
-    likelihood = gammaln(c + a) - gammaln(a) - a * np.log1p(m * e / a) + c * np.log(m * e / (a + m * e))
-    best = int(likelihood.sum(axis=1).argmax())
-    return np.asarray((clicks + STRENGTHS[best]) / (expected + STRENGTHS[best] / m[best, 0]))
+        step, turn = _step(c, e * np.exp(log_m + slope * z), z, a, slope)
+        log_m, slope = log_m + step, slope + turn
+        if max(np.abs(step).max(), np.abs(turn).max()) < TOLERANCE:
+            break
+    mu = e * np.exp(log_m + slope * z)
+    likelihood = gammaln(c + a) - gammaln(a) - a * np.log1p(mu / a) + c * np.log(mu / (a + mu))
+    best = int((likelihood.sum(axis=1) - (slope[:, 0] / SLOPE_SD) ** 2 / 2).argmax())
+    middle = np.exp(log_m[best] + slope[best] * covariate)
+    return np.asarray(middle * (clicks + STRENGTHS[best]) / (expected * middle + STRENGTHS[best]))
+
+
+def _step(
+    c: FloatArray, mu: FloatArray, z: FloatArray, a: FloatArray, slope: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return one step of Fisher scoring for log m and β, at most 1 long, for each a."""
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.asarray(values.sum(axis=1, keepdims=True))
+
+    v = a / (a + mu)
+    rest, weight = v * (c - mu), v * mu
+    first, second = total(rest), total(rest * z) - slope / SLOPE_SD**2
+    cross, square = total(weight * z), total(weight * z**2) + 1 / SLOPE_SD**2
+    det = total(weight) * square - cross**2
+    return (
+        np.clip((square * first - cross * second) / det, -1, 1),
+        np.clip((total(weight) * second - cross * first) / det, -1, 1),
+    )

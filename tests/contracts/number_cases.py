@@ -271,7 +271,7 @@ ITEM = (np.repeat(wholes(N_ITEMS, (50,), 23), 6) + np.tile([0, 3, 5, 11, 17, 29]
 def policies() -> Numbers:
     chances = {name: 0.05 + parts((N_ITEMS, 4), seed) for name, seed in (("one", 24), ("two", 25))}
     chances = {name: one / one.sum(axis=0) for name, one in chances.items()}
-    found = evaluate_policies(shown(), chances, estimators=["ips", "snips"], rng=0)
+    found = evaluate_policies(shown(), chances, estimators=["ips", "snips", "dm", "dr"], rng=0)
     return of_frame(found.frame, ["policy", "estimator"], ["estimate", "std_error"])
 
 
