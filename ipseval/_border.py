@@ -122,25 +122,32 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _misfit(function: Any, args: Any, kwargs: Any, *, plain: bool = False) -> str | None:
     """Return what is wrong with the first argument that does not fit its annotation, or its `plain` one."""
-    try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
-    except TypeError:  # an argument that is missing, or one too many: Python says it well
-        return None
-    hints = _hints(function)
-    for name, value in bound.arguments.items():
-        if name in hints and (not plain or _is_plain(hints[name])) and not _fits(value, hints[name]):
+    if plain:  # after a call, whose arguments have their places
+        code, hints = function.__code__, _plain_hints(function)
+        given = {**kwargs, **dict(zip(code.co_varnames[: code.co_argcount], args, strict=False))}
+    else:
+        hints = _hints(function)
+        try:
+            given = _signature(function).bind(*args, **kwargs).arguments
+        except TypeError:  # an argument that is missing, or one too many: Python says it well
+            return None
+    for name, hint in hints.items():
+        if name in given and type(given[name]) is not hint and not _fits(given[name], hint):
             said = str(function.__annotations__[name])
             for word, words in WORDS.items():
                 said = said.replace(word, words)
-            return f"{name} must be {said}; got {type(value).__name__} {value!r:.60}."
+            return f"{name} must be {said}; got {type(given[name]).__name__} {given[name]!r:.60}."
     return None
+
+
+_signature = functools.cache(inspect.signature)
 
 
 @functools.cache
 def _hints(function: Any) -> dict[str, Any]:
     """Return the annotations of the arguments, but those whose names are imported for type checkers only."""
     hints = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in _signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         with contextlib.suppress(NameError):
@@ -148,6 +155,12 @@ def _hints(function: Any) -> dict[str, Any]:
                 names = _Names(function.__globals__)
                 hints[name] = eval(parameter.annotation, function.__globals__, names)  # nosec B307
     return hints
+
+
+@functools.cache
+def _plain_hints(function: Any) -> dict[str, Any]:
+    """Return the annotations of which it is quickly told whether a value fits."""
+    return {name: hint for name, hint in _hints(function).items() if _is_plain(hint)}
 
 
 def _is_plain(hint: Any) -> bool:
