@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ipseval._artefacts import array_digest, read_archive, reading, write_archiv
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 
+Stored = TypeVar("Stored")
 _PLAIN = (bool, int, float, str, type(None))
 PACKAGE = __name__.partition(".")[0]
 # Digest -> place and array, in the order in which they are met, each content once.
@@ -38,6 +39,14 @@ def load(path: str | os.PathLike[str], kind: str, advice: str) -> tuple[Any, dic
     with reading(path, written):
         about = {"ipseval": header["ipseval"], **header["about"]}
         return _decode(header["value"], arrays), about
+
+
+def load_one(path: str | os.PathLike[str], kind: str, cls: type[Stored], what: str) -> Stored:
+    """Return the value of a class that `save` has written, or raise `InputError` where there is another."""
+    found = load(path, kind, "Evaluate again and save it.")[0]
+    if not isinstance(found, cls):
+        raise InputError(f"{path} holds no {what}.")
+    return found
 
 
 class NotStored:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice
-from ipseval._codec import load, save
+from ipseval._codec import load_one, save
 from ipseval._counts import Count, counts_frame
 from ipseval._differences import ModelResult
 from ipseval._drawn import Drawn, drawn_of
@@ -27,7 +27,6 @@ from ipseval._verdict import Reach, Verdict, reaches, verdicts
 from ipseval._words import verdict_lines
 from ipseval.beyond import BeyondAccuracy
 from ipseval.correction import Correction
-from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Extent, Sample, card
 from ipseval.inference import (
     INTERVAL_METHODS,
@@ -291,10 +290,7 @@ class Evaluation(Segmented, Shown):
         InputError
             When the file is missing, damaged, or of a version that stored evaluations in another way.
         """
-        found = load(path, SAVED, "Evaluate again and save it.")[0]
-        if not isinstance(found, cls):
-            raise InputError(f"{path} holds no evaluation.")
-        return found
+        return load_one(path, SAVED, cls, "evaluation")
 
     def __getitem__(self, model: str) -> ModelResult:
         """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""

@@ -28,7 +28,7 @@ from ipseval.validation import Validation, default_propensities, validate
 from reproductions.citeulike import YangAuc
 from reproductions.models import torch_model
 from reproductions.recommenders import cornac_bpr
-from reproductions.tables import markdown, write_tables
+from reproductions.tables import PAGE, deliver, markdown
 
 N_SPLITS = 5
 PAPER_GAMMAS = (1.5, 2.0, 2.5, 3.0)
@@ -269,11 +269,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.choose:
         print(choose(study).to_string())
         return
-    made = tables(study)
-    if options.write and options.yahoo_r3 is None:
-        write_tables(made)
-    else:
-        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
+    deliver(tables(study), PAGE if options.write and options.yahoo_r3 is None else None)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ mean weight: it penalises ‖v‖² + ‖w‖² + ‖a‖² + ‖b‖² beside �
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from ipseval import Interactions
 from ipseval.datasets import RandomExposureStudy, load_coat
 from reproductions.models import CACHE
 from reproductions.ratings import weighted_factors
-from reproductions.tables import markdown, write_tables
+from reproductions.tables import command, markdown
 
 COARSE = (1.0, 3.0, 10.0, 30.0)
 RANKS = (0, 5, 20)
@@ -220,15 +218,7 @@ def tables(study: RandomExposureStudy) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with coat/")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
-    options = parser.parse_args()
-    made = tables(load_coat(options.data / "coat"))
-    if options.write:
-        write_tables(made)
-    else:
-        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
+    command(__doc__, lambda folder: tables(load_coat(folder)), "coat")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ Learning on Coat (their Table 2) is in reproductions/learning.py.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import pandas as pd
 from ipseval import Interactions, KnownPropensity, evaluate_ratings
 from ipseval.datasets import RandomExposureStudy, load_coat
 from reproductions.ratings_coat import N_SPLITS, one_split
-from reproductions.tables import markdown, write_tables
+from reproductions.tables import command, markdown
 
 ALPHA = 0.25
 SHARE_OBSERVED = 0.05
@@ -217,15 +215,7 @@ def tables(study: RandomExposureStudy) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
-    options = parser.parse_args()
-    made = tables(load_coat(options.data / "coat"))
-    if options.write:
-        write_tables(made)
-    else:
-        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
+    command(__doc__, lambda folder: tables(load_coat(folder)), "coat")
 
 
 if __name__ == "__main__":

@@ -40,17 +40,21 @@ def write_tables(tables: Mapping[str, str], page: Path = PAGE) -> None:
     page.write_text(text, "utf-8")
 
 
-def command(description: str, tables: Callable[[Path], Mapping[str, str]]) -> None:
-    """Make the tables of citeulike-a in the folder that the command line names; print or write them."""
+def deliver(tables: Mapping[str, str], page: Path | None) -> None:
+    """Put the tables into a page, or print them."""
+    if page is not None:
+        write_tables(tables, page)
+    else:
+        print("\n\n".join(f"{name}\n{one}" for name, one in tables.items()), flush=True)
+
+
+def command(description: str, tables: Callable[[Path], Mapping[str, str]], data: str = "citeulike-a") -> None:
+    """Make the tables of a data set in the folder that the command line names; print or write them."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with citeulike-a/")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with {data}/")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/reproductions.md")
     options = parser.parse_args()
-    made = tables(options.data / "citeulike-a")
-    if options.write:
-        write_tables(made)
-    else:
-        print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
+    deliver(tables(options.data / data), PAGE if options.write else None)
 
 
 def versions(*packages: str) -> str:

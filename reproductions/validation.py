@@ -9,7 +9,6 @@ Each table goes between `<!-- name -->` and `<!-- /name -->`; without --write ev
 from __future__ import annotations
 
 import argparse
-import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from ipseval.validation import (
 from ipseval.validation._collected import RANDOM_SAMPLE
 from ipseval.validation._run import METRICS
 from reproductions.recommenders import TRAINERS
+from reproductions.tables import deliver, markdown
 
 MODELS = {
     "popularity": baselines.popularity,
@@ -51,11 +51,6 @@ FACTORS = ("PureSVD", *TRAINERS)
 
 def percent(value: float, low: float, high: float) -> str:
     return f"{100 * value:.0f} ({100 * low:.0f} to {100 * high:.0f})"
-
-
-def markdown(rows: list[list[str]], header: list[str]) -> str:
-    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def rows_of(result: Validation, estimator: str) -> pd.DataFrame:
@@ -79,7 +74,7 @@ def reductions(result: Validation, estimator: str) -> str:
         rows.append([name, *cells])
     best = part[part["propensity"] == "gamma = 1"].set_index("metric")["if_unbiased"]
     rows.append(["*an unbiased estimator of that variance*", *(f"*{100 * best[m]:.0f}*" for m in METRICS)])
-    return markdown(rows, ["reduction of MAE against AOA, %", *METRICS])
+    return markdown(["reduction of MAE against AOA, %", *METRICS], rows)
 
 
 def errors(result: Validation) -> str:
@@ -89,7 +84,7 @@ def errors(result: Validation) -> str:
         part = summary[(summary["estimator"] == estimator) & (summary["propensity"] == "gamma = 1")]
         mae = part.set_index("metric")["mae_aoa"]
         rows.append([name, *(f"{mae[m]:.4f}" for m in METRICS)])
-    return markdown(rows, ["MAE of the plain average", *METRICS])
+    return markdown(["MAE of the plain average", *METRICS], rows)
 
 
 def orders(result: Validation, estimator: str) -> str:
@@ -105,7 +100,7 @@ def orders(result: Validation, estimator: str) -> str:
             mark = " ▼" if high < 0 else " ▲" if low > 0 else ""
             cells.append(f"{change:+.2f} ({low:+.2f} to {high:+.2f}){mark}")
         rows.append([name, *cells])
-    return markdown(rows, ["change of tau_b against AOA", *METRICS])
+    return markdown(["change of tau_b against AOA", *METRICS], rows)
 
 
 def choices(result: Validation) -> str:
@@ -119,7 +114,7 @@ def choices(result: Validation) -> str:
         plain = name == "gamma = -1"  # equal weights: the plain average
         cells = [" / ".join(format(mine.loc[m, key], form) for key, form in criteria) for m in shown]
         rows.append(["aoa" if plain else name if name == RANDOM_SAMPLE else f"snips-global, {name}", *cells])
-    return markdown(rows, ["SRC / inverted pairs of 28 / OR@1 / regret", *shown])
+    return markdown(["SRC / inverted pairs of 28 / OR@1 / regret", *shown], rows)
 
 
 def levels(result: Validation) -> str:
@@ -138,7 +133,7 @@ def levels(result: Validation) -> str:
     header = ["model"]
     for metric in ("atop", "recall@5", "mean_dcg"):
         header += [metric, "aoa", "1/(n\\*+1)", "density ratio"]
-    return markdown(rows, header)
+    return markdown(header, rows)
 
 
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
@@ -183,7 +178,7 @@ def fractions(folder: Path) -> str:
             ]
         )  # fmt: skip
     header = ["held out", "positives per user", "users with one", "snips", "snips-global"]
-    return markdown(rows, header)
+    return markdown(header, rows)
 
 
 def speed(folder: Path) -> Iterator[tuple[str, str]]:
@@ -250,13 +245,13 @@ def worlds() -> Iterator[tuple[str, str]]:
                 for (rule, estimator), row in zip(table.index, table.to_numpy(), strict=True)
                 if selection or rule != "known, item part"
             ]
-            yield name, markdown(rows, ["share of AOA's bias removed, %", *METRICS, "ESS"])
+            yield name, markdown(["share of AOA's bias removed, %", *METRICS, "ESS"], rows)
         rows = []
         for selection in (0.0, 1.5, 2.5):
             rows += harness_rows(selection)
     yield (
         "world-harness",
-        markdown(rows, ["selection", "propensity", "recall@10", "mean_dcg", "an unbiased one", "warned"]),
+        markdown(["selection", "propensity", "recall@10", "mean_dcg", "an unbiased one", "warned"], rows),
     )
 
 
@@ -326,9 +321,9 @@ def bandit(folder: Path) -> Iterator[tuple[str, str]]:
                 ]
             )  # fmt: skip
     header = ["campaign", "estimator", "random rate in the interval", "difference holds 0"]
-    yield "bandit-items", markdown(rows, [*header, "mean abs. difference, ‰", "median width, ‰"])
+    yield "bandit-items", markdown([*header, "mean abs. difference, ‰", "median width, ‰"], rows)
     header = ["campaign", "estimator", "estimate, ‰", "random log, ‰", "bts clicks", "random clicks"]
-    yield "bandit-policy", markdown(totals, [*header, "difference holds 0"])
+    yield "bandit-policy", markdown([*header, "difference holds 0"], totals)
     yield "bandit-coverage", bandit_coverage()
 
 
@@ -363,7 +358,7 @@ def bandit_coverage(n_runs: int = 300, n_items: int = 8, n: int = 6000) -> str:
             [name, *(f"{100 * x.mean():.0f} %" for x in (items["held"], items["agrees"], whole["held"]))]
         )
     return markdown(
-        rows, ["estimator", "items: truth held", "items: difference holds 0", "policy: truth held"]
+        ["estimator", "items: truth held", "items: difference holds 0", "policy: truth held"], rows
     )
 
 
@@ -383,14 +378,7 @@ def main() -> None:
         if options.only not in (None, part):
             continue
         for name, table in make():
-            if options.write is None:
-                print(f"\n{name}\n{table}")
-                continue
-            text = options.write.read_text("utf-8")
-            place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
-            if not place.search(text):
-                raise SystemExit(f"{options.write} has no place for {name!r}")
-            options.write.write_text(place.sub(lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text), "utf-8")
+            deliver({name: table}, options.write)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ needs what reproductions/validation.py needs; without --write everything is prin
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -29,6 +28,7 @@ from ipseval.validation import Validation, default_models, run_validation, valid
 from ipseval.validation._balance import normalised_rank
 from ipseval.validation._conditional import conditional_score
 from ipseval.validation._family import family_test
+from reproductions.tables import deliver, markdown
 
 CLOSED = {
     "popularity": baselines.popularity,
@@ -41,11 +41,6 @@ KINDS = {
     "by item, users differ in activity": {"activity": 1.0},
     "by user and item": {"selection": 1.5},
 }
-
-
-def markdown(rows: list[list[str]], header: list[str]) -> str:
-    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def p_text(value: float) -> str:
@@ -109,14 +104,14 @@ def gammas_of(result: Validation) -> str:
         ]
         for row in result.gammas.to_dict("records")
     ]
-    return markdown(rows, ["estimator, metric", "nearest γ", "p there", "γ not rejected"])
+    return markdown(["estimator, metric", "nearest γ", "p there", "γ not rejected"], rows)
 
 
 def world() -> Iterator[tuple[str, str]]:
     rows = []
     for kind, selection in (("by item", 0.0), ("by user and item", 1.5)):
         rows += [[kind, *row] for row in rows_of(in_a_world(0, selection=selection, ratio=True))]
-    yield "diagnostics-world", markdown(rows, ["exposure", "propensity", *HEADER])
+    yield "diagnostics-world", markdown(["exposure", "propensity", *HEADER], rows)
 
 
 def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
@@ -135,15 +130,15 @@ def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
         shares = every[every["metric"] == "all"].groupby("estimator", sort=False)["explained"].mean()
         explained.append([kind, *(f"{100 * (1 - share):.0f} %" for share in shares)])
     header = ["exposure: propensity", "popularity", "user × item selection", "either", "Λ > 1"]
-    yield "diagnostics-rates", markdown(rows, header)
-    yield "diagnostics-gamma-rates", markdown(explained, ["exposure", "snips-global", "snips-pooled"])
+    yield "diagnostics-rates", markdown(header, rows)
+    yield "diagnostics-gamma-rates", markdown(["exposure", "snips-global", "snips-pooled"], explained)
 
 
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
     from reproductions.validation import MODELS
 
     result = run_validation("coat", folder / "coat", models=MODELS, n_resamples=0, rng=0)
-    yield "diagnostics-coat", markdown(rows_of(result), ["propensity", *HEADER])
+    yield "diagnostics-coat", markdown(["propensity", *HEADER], rows_of(result))
     balance = result.balance[result.balance["check"] == "selection"]
     rows = []
     for feature in dict.fromkeys(balance["feature"]):
@@ -155,7 +150,7 @@ def coat(folder: Path) -> Iterator[tuple[str, str]]:
         rows.append([feature, *cells])
     yield (
         "diagnostics-coat-models",
-        markdown(rows, ["odds per SD", "any weight per item", "published", "density ratio"]),
+        markdown(["odds per SD", "any weight per item", "published", "density ratio"], rows),
     )
     yield "diagnostics-coat-gammas", gammas_of(result)
     yield "diagnostics-placebo", placebo(folder)
@@ -192,14 +187,7 @@ def main() -> None:
         if options.only not in (None, part):
             continue
         for name, table in make():
-            if options.write is None:
-                print(f"\n{name}\n{table}")
-                continue
-            text = options.write.read_text("utf-8")
-            place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
-            if not place.search(text):
-                raise SystemExit(f"{options.write} has no place for {name!r}")
-            options.write.write_text(place.sub(lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text), "utf-8")
+            deliver({name: table}, options.write)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import narwhals as nw
 import numpy as np
 
-from ipseval._checks import warn_user
+from ipseval._checks import check_choice, check_real, warn_user
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import DataWarning, PropensityError
 from ipseval.interactions import check_interactions
@@ -31,6 +31,14 @@ def as_frame(values: Any) -> Any | None:
         return nw.from_native(values)
     except (TypeError, nw.exceptions.NarwhalsError):  # such as columns of one name
         return None
+
+
+def check_shrinkage(value: object) -> None:
+    """Raise `InputError` unless this is "fit" or a number > 0."""
+    if isinstance(value, str):
+        check_choice("shrinkage", value, ("fit",))
+    else:
+        check_real("shrinkage", value, low=0.0)
 
 
 def check_range(values: FloatArray, *, is_probability: bool, name: str = "propensity") -> None:

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_choice, check_positive_int, check_real
+from ipseval._checks import as_float_vector, check_choice, check_positive_int
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity, PropensityModel
-from ipseval.propensity._common import cap, check_same_ids, refuse_unseen
+from ipseval.propensity._common import cap, check_same_ids, check_shrinkage, refuse_unseen
 from ipseval.propensity._exposure import Exposure, check_exposure, fit_gamma_from_exposure
 
 
@@ -42,10 +42,7 @@ class DirectPropensity:
     def __post_init__(self) -> None:
         check_exposure(self.exposure)
         check_choice("unseen", self.unseen, ("drop", "raise"))
-        if isinstance(self.shrinkage, str):
-            check_choice("shrinkage", self.shrinkage, ("fit",))
-        else:
-            check_real("shrinkage", self.shrinkage, low=0.0)
+        check_shrinkage(self.shrinkage)
 
     def fit(self, train: Interactions) -> Propensity:
         """Return the propensity of every item.

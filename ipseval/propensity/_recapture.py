@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from ipseval._checks import check_choice, check_real
 from ipseval._keys import among
 from ipseval._logistic import fit_logistic
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
+from ipseval.propensity._common import check_shrinkage
 
 # Of the prior of the regression: all but flat, and N(0, 1) for the bend, which few repeats do not tell.
 PRECISION = np.array([1e-3, 1e-3, 1.0])
@@ -86,10 +86,7 @@ class RecapturePropensity:
 
     def __post_init__(self) -> None:
         check_interactions(self.again, "again")
-        if isinstance(self.shrinkage, str):
-            check_choice("shrinkage", self.shrinkage, ("fit",))
-        else:
-            check_real("shrinkage", self.shrinkage, low=0.0)
+        check_shrinkage(self.shrinkage)
 
     def fit(self, train: Interactions) -> Propensity:
         """Return the propensity of every item in the second period; `train` is the first.

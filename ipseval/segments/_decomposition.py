@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._codec import load, save
+from ipseval._codec import load_one, save
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
@@ -234,10 +234,7 @@ class Decomposition(Reported):
         InputError
             When the file is missing, damaged, or holds something else.
         """
-        found = load(path, SAVED, "Evaluate again and save it.")[0]
-        if not isinstance(found, cls):
-            raise InputError(f"{path} holds no decomposition.")
-        return found
+        return load_one(path, SAVED, cls, "decomposition")
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return axes with both shares of each group, and the value of each recommender in it."""

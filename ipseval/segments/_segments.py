@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice
-from ipseval._codec import load, save
+from ipseval._codec import load_one, save
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import default_estimators
@@ -341,10 +341,7 @@ class Segments(Reported):
         InputError
             When the file is missing, damaged, or holds something else.
         """
-        found = load(path, SAVED, "Evaluate again and save it.")[0]
-        if not isinstance(found, cls):
-            raise InputError(f"{path} holds no segments.")
-        return found
+        return load_one(path, SAVED, cls, "segments")
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of each group and their simultaneous intervals."""
