@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 import ipseval
+from tests.sources import PACKAGE, modules
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = Path(ipseval.__file__).parent  # the installed one
 
 PAGES = ("_verdict", "_words", "_questions", "_drawn", "_page", "_diff", "_loggers", "_shown")
 LEVELS = {
@@ -215,14 +215,14 @@ def walk(
 
 @cache
 def own_modules() -> dict[str, Path]:
-    return {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+    return {module_name(path): path for path in modules()}
 
 
 @cache
 def imports() -> tuple[Import, ...]:
     found = []
     for source, path in own_modules().items():
-        for node, lazy, typing_only in walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node, lazy, typing_only in walk(modules()[path]):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -376,7 +376,7 @@ def test_no_function_is_too_long():
     too_long = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name} ({code_lines(node)} lines)"
         for path in own_modules().values()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(modules()[path])
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and code_lines(node) > MAX_FUNCTION_LINES
     ]
     assert not too_long, f"split these functions (at most {MAX_FUNCTION_LINES} lines of code): {too_long}"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-import ipseval
+from tests.sources import PACKAGE, modules
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = Path(ipseval.__file__).parent  # the installed one
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
@@ -52,11 +52,14 @@ def sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.;:?!])\s|\n", re.sub(r"\([^()]*\)", "", text))
 
 
-def printed() -> Iterator[tuple[str, str]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for line, text in texts(ast.parse(path.read_text(encoding="utf-8"))):
-            if len(text.split()) > 3 and not re.search(r"[{}]|\\[a-z]", text):  # no styles, no LaTeX
-                yield f"{path.relative_to(PACKAGE.parent)}:{line}", text
+@cache
+def printed() -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (f"{path.relative_to(PACKAGE.parent)}:{line}", text)
+        for path, tree in modules().items()
+        for line, text in texts(tree)
+        if len(text.split()) > 3 and not re.search(r"[{}]|\\[a-z]", text)  # no styles, no LaTeX
+    )
 
 
 def faults(text: str, banned: tuple[str, ...] = BANNED) -> list[str]:
@@ -67,8 +70,8 @@ def faults(text: str, banned: tuple[str, ...] = BANNED) -> list[str]:
 
 def first_lines() -> Iterator[tuple[str, str]]:
     """Yield where a docstring stands and its first paragraph."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
                 text = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
                 yield f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}", text
@@ -88,7 +91,7 @@ def prose() -> Iterator[tuple[str, str]]:
                 yield page.name, re.sub(r"`[^`]*`", "X", plain).replace("*", "")
 
 
-def wrong(texts: Iterator[tuple[str, str]], banned: tuple[str, ...] = BANNED) -> str:
+def wrong(texts: Iterable[tuple[str, str]], banned: tuple[str, ...] = BANNED) -> str:
     found = ((place, text, faults(text, banned)) for place, text in texts)
     return "\n".join(f"{place}: {', '.join(fault)}: {text}" for place, text, fault in found if fault)
 

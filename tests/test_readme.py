@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
+import runpy
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,27 +18,33 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"```{kind}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def printed(*command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", *command], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+@pytest.fixture(name="at_the_root")
+def fixture_at_the_root(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
-def test_the_example_prints_what_stands_below_it():
-    assert printed("-c", blocks("python")[0]) == blocks("text")[0].rstrip()
+def lines(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-@pytest.mark.usefixtures("shared_data")
-def test_the_table_on_coat_is_what_its_command_prints(shared_data):
-    data = shared_data("coat").parent
-    output = printed("reproductions/first_results.py", "--data", str(data), "--only", "coat")
-    assert blocks("text")[1].rstrip() in output
+@pytest.mark.usefixtures("at_the_root")
+def test_the_example_prints_what_stands_below_it(capsys):
+    exec(compile(blocks("python")[0], "README.md", "exec"), {"__name__": "__main__"})
+    assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
 
 
+@pytest.mark.usefixtures("at_the_root")
+def test_the_table_on_coat_is_what_its_command_prints(shared_data, monkeypatch, capsys):
+    command = ["reproductions/first_results.py", "--data", str(shared_data("coat").parent), "--only", "coat"]
+    monkeypatch.setattr(sys, "argv", command)
+    runpy.run_path(command[0], run_name="__main__")
+    assert blocks("text")[1].rstrip() in lines(capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("at_the_root")
 def test_the_sample_log_is_what_its_script_writes():
-    script = (
-        "import runpy; clicks = runpy.run_path('data/samples/generate.py')['clicks']; "
-        "print(clicks().to_csv(index=False), end='')"
-    )
-    assert printed("-c", script) == (ROOT / "data/samples/clicks.csv").read_text().rstrip()
+    clicks = runpy.run_path("data/samples/generate.py")["clicks"]()
+    assert clicks.to_csv(index=False) == (ROOT / "data/samples/clicks.csv").read_text()

@@ -226,7 +226,7 @@ def test_a_handful_of_users_with_exposure_gives_a_fit(n_users):
         warnings.simplefilter("ignore", PositivityWarning)
         for seed in range(4):
             users = np.random.default_rng(seed).choice(60, n_users, replace=False)
-            found = ratio(split, exposure.select(np.isin(exposure.user, users)), rng=seed)
+            found = ratio(split, exposure.select(np.isin(exposure.user, users)), n_assignments=2, rng=seed)
             assert np.isfinite(weights(found, split.test)).all()
             few = split.test.select(np.isin(split.test.user, users))
             model = DensityRatioPropensity(exposure, biased=few, n_assignments=2, rng=0)
