@@ -28,6 +28,10 @@ def page(*cells: Cell) -> str:
         ([0.91, 0.97], (0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97)),
         ([-0.04, -0.01], (-0.04, -0.03, -0.02, -0.01, 0.0)),
         ([-0.04, 0.02], (-0.04, -0.03, -0.02, -0.01, 0.0, 0.01, 0.02)),
+        ([1.0, 2.0], (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)),  # as far from 0 as they are wide
+        ([-2.0, -1.0], (-2.0, -1.8, -1.6, -1.4, -1.2, -1.0)),
+        ([0.5, 2.0], (0.0, 0.5, 1.0, 1.5, 2.0)),
+        ([-2.0, -0.5], (-2.0, -1.5, -1.0, -0.5, 0.0)),
         ([5.0], (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)),
         ([NAN, math.inf], (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
         ([0.0], (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
@@ -50,6 +54,16 @@ def test_an_interval_in_a_cell_is_drawn_on_the_axis_of_its_column():
     # The line of zero stands in every row, and its place is named above.
     assert drawn.count('<rect class="z" x="66.7%"/>') == 3
     assert '<text x="66.7%" y="11" text-anchor="middle">0</text>' in drawn
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "named"),
+    [(-0.9, 3.1, False), (-1, 3, True), (-3, 1, True), (-3.1, 0.9, False), (0, 4, False)],
+)
+def test_zero_is_named_on_an_axis_where_it_is_a_fifth_away_from_both_ends(low, high, named):
+    """From −0.9 to 3.1 the axis goes from −1 to 4."""
+    drawn = page(Cell("x", at=(low, low, high)), Cell("y", at=(low, high, high)))
+    assert ('text-anchor="middle">0<' in drawn) == named
 
 
 def test_a_bar_begins_at_zero_and_what_is_not_known_is_not_drawn():
