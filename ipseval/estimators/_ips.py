@@ -78,7 +78,7 @@ class Ips(Estimator):
         """Return a = 1/P, over s_u for means, and V_u = Σa of every user that counts; sums and means only."""
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
         ranked, known = sample.ranked, sample.n_relevant
-        if metric.kind not in ("mean", "sum") or metric.root or metric.mass(ranked) is not None:
+        if metric.kind not in ("mean", "sum") or metric.mass(ranked) is not None:
             return None
         value = metric.contributions(ranked, ties=sample.ties)
         if value is None:

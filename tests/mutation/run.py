@@ -38,7 +38,7 @@ SURVIVORS = Path(__file__).with_name("survivors.txt")
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
 MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # imported once
 NO_TESTS = 5  # exit code of pytest: all of them are slow
-BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot", "numba")  # once, not in forks
+BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot")  # once, not in forks
 
 
 @dataclass

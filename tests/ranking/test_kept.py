@@ -78,6 +78,18 @@ def test_near_ties_beyond_the_precision_of_the_products_are_settled(compute):
     assert kept(ranked) == oracle(exact_products(user, item), world.split)
 
 
+@pytest.mark.parametrize("compute", COMPUTE, ids=lambda one: f"{one.engine}-{one.n_threads}")
+def test_users_whose_best_are_clear_are_settled_beside_users_whose_best_are_not(compute):
+    # Every other user reads the first factor, which differs in the tenth digit; the others the second.
+    rng = np.random.default_rng(0)
+    world = random_world(0, n_users=12, n_items=400, density=0.1)
+    user = np.array([[1.0, 0.0], [0.0, 1.0]])[np.arange(world.split.n_users) % 2]
+    n_items = world.split.n_items
+    item = np.column_stack([1 + 1e-10 * rng.normal(size=n_items), rng.normal(size=n_items)])
+    ranked = ipseval.rank_positives((user, item), world.split, compute=compute, top_k=K)
+    assert kept(ranked) == oracle(exact_products(user, item), world.split)
+
+
 KINDS = {
     "dense": lambda s: s,
     "float16": lambda s: s.astype(np.float16),
