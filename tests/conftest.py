@@ -48,7 +48,7 @@ LAYERS = {
         "tests/golden/",
         "tests/statistical/",
         *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "known_answers")),
-        *(f"tests/ranking/test_{name}.py" for name in ("exact", "tiles", "alike", "without")),
+        *(f"tests/ranking/test_{name}.py" for name in ("exact", "tiles", "top", "alike", "without")),
         *("tests/adapters/test_docs.py", "tests/adapters/test_frames.py", "tests/inference/test_docs.py"),
         *("tests/inference/test_bounds.py", "tests/inference/test_sensitivity.py"),
         *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),
@@ -56,7 +56,7 @@ LAYERS = {
         *("tests/sampled/test_joint.py", "tests/sampled/test_study.py", "tests/simulation/test_recovery.py"),
         *(
             f"tests/test_{name}.py"
-            for name in ("docs", "readme", "gallery", "notebooks", "demo", "real_data")
+            for name in ("docs", "readme", "shell", "cookbook", "gallery", "notebooks", "demo", "real_data")
         ),
         *(f"tests/test_{name}.py" for name in ("evaluation_oracle", "identities", "ratings")),
         *(f"tests/test_{name}.py" for name in ("reproductions", "reproductions_models")),
@@ -65,10 +65,13 @@ LAYERS = {
             "tests/test_reproduction_of_protocols.py",
             "tests/test_reproduction_of_coat_exposure.py",
             "tests/test_distributed.py",
+            "tests/test_distributed_groups.py",
+            "tests/test_out_of_core.py",
             "tests/test_repeats.py",
         ),
-        "tests/slates/test_oracles.py",
-        *("tests/test_validation_worlds.py", "tests/test_validation_diagnostics.py"),
+        *("tests/slates/test_oracles.py", "tests/online/test_online_agreement.py"),
+        "tests/correction/test_correction_scripts.py",
+        *(f"tests/test_validation_{name}.py" for name in ("worlds", "diagnostics", "population")),
     ],
 }
 
@@ -143,6 +146,10 @@ def pytest_collection_finish() -> None:
     # Modules and tests live to the end: the collector of garbage need not look through them again and again.
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # at the end Python collects what it can, or compiled libraries call it a leak
 
 
 def in_share(item: pytest.Item, share: int, marker: str = "") -> bool:
