@@ -1,9 +1,9 @@
-"""Time and memory of the bootstrap, and of a grid of γ, on 20,000 users.
+"""Time and memory of the bootstrap on 20,000 users.
 
     python benchmarks/inference.py
 
-Prints: 10,000 resamples × 10 metrics × 5 recommenders (× 1 and × 3 estimators), their peak memory above what
-the inputs take, and 200 values of γ against one.
+Prints: 10,000 resamples × 10 metrics × 5 recommenders (× 1 and × 3 estimators), and their peak memory
+above what the inputs take.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from ipseval.estimators import Sample, estimate, resolve_estimator
-from ipseval.inference import bootstrap, sensitivity
+from ipseval.inference import bootstrap
 from ipseval.metrics import metric
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import RankedPositives
@@ -79,18 +79,6 @@ def main() -> None:
                 f"{took:.2f} s ({cpu:.2f} s of CPU), BCa intervals {intervals:.2f} s, "
                 f"peak {peak_megabytes():.0f} MB ({peak_megabytes() - before:.0f} MB above the sums)"
             )
-    linear = [metric(label) for label in METRICS[:6]]
-    estimators = [resolve_estimator(label) for label in ("snips", "snips-global")]
-    for errors in (False, True):
-        seconds = []
-        for grid in (np.linspace(-1, 3, 2), np.linspace(-1, 3, 200)):
-            start = time.process_time()
-            sensitivity(samples, linear, estimators, propensity, gamma=grid, standard_errors=errors)
-            seconds.append(time.process_time() - start)
-        print(
-            f"γ: {len(linear)} metrics × {N_MODELS} models × 2 estimators, standard errors {errors}: "
-            f"2 values {seconds[0]:.2f} s, 200 values {seconds[1]:.2f} s of CPU"
-        )
 
 
 if __name__ == "__main__":

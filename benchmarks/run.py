@@ -33,6 +33,7 @@ SCRIPTS = (
     "reading",
     "report",
     "sampled",
+    "sensitivity",
     "splits",
     "validation",
 )

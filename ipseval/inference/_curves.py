@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -11,14 +12,14 @@ from scipy import sparse
 from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, Sample, estimate, independent_sums
+from ipseval.estimators import Estimator, Sample, independent_sums
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._linear import LinearGroup, groups
 from ipseval.metrics import Metric
 from ipseval.propensity import GammaChain, Propensity
 from ipseval.ranking import RankedPositives
 
-# Entries of one block of weights, γ × positives: 2 MB, so that a block stays in cache.
+# Entries of one block: 2 MB.
 BLOCK_ENTRIES = 262_144
 
 Values = dict[Key, FloatArray]
@@ -50,6 +51,7 @@ class Curves:
     others: list[tuple[str, Metric, Estimator]]
     is_probability: bool
     _by_level: dict[LinearGroup, FloatArray] = field(default_factory=dict, repr=False)
+    _anew: dict[bytes, tuple[Values, Values]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -94,14 +96,8 @@ class Curves:
             slopes.update(zip(group.keys, slope.T, strict=True))
         for model, metric, estimator in self.others:
             key = (model, metric.label, estimator.label)
-            values[key] = np.empty(gamma.size)
             slopes[key] = np.full(gamma.size, np.nan if estimator.weighted else 0.0)
-        for place, one in enumerate(gamma):
-            for (model, metric, estimator), sample in self._other_samples(float(one)):
-                values[model, metric.label, estimator.label][place] = independent_sums(
-                    sample, metric, estimator
-                ).value()
-        return values, slopes
+        return values | self._computed_anew(gamma)[0], slopes
 
     def standard_errors(self, gamma: FloatArray, values: Values) -> Values:
         """Return the standard errors over users at each γ, n* and γ taken as known; `values` as above."""
@@ -114,13 +110,7 @@ class Curves:
             n = _Units.of(group.form.ranked).n
             error = np.sqrt(squares / (n * (n - 1.0))) if n > 1 else np.full(squares.shape, np.nan)
             errors.update(zip(group.keys, error.T, strict=True))
-        for model, metric, estimator in self.others:
-            errors[model, metric.label, estimator.label] = np.empty(gamma.size)
-        for place, one in enumerate(gamma):
-            for (model, metric, estimator), sample in self._other_samples(float(one)):
-                found = estimate(sample, metric, estimator).standard_error
-                errors[model, metric.label, estimator.label][place] = found
-        return errors
+        return errors | self._computed_anew(gamma)[1]
 
     def only(self, *keys: Key) -> Curves:
         """Return the curves of a few estimates."""
@@ -131,7 +121,7 @@ class Curves:
                 names = tuple(group.keys[place] for place in chosen)
                 linear.append(LinearGroup(group.form, names, group.contributions[:, chosen]))
         others = [one for one in self.others if (one[0], one[1].label, one[2].label) in keys]
-        return replace(self, linear=linear, others=others, _by_level={})
+        return replace(self, linear=linear, others=others, _by_level={}, _anew={})
 
     def _weights(self, gamma: FloatArray, weighted: bool) -> tuple[FloatArray, FloatArray]:
         """Return 1/P of each level and d ln P/dγ, (n_gamma, n_levels)."""
@@ -166,68 +156,73 @@ class Curves:
 
     def _per_user(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return R and dR/dγ, (n_gamma, n_columns), from blocks of users."""
-        form = group.form
+        form, n_columns = group.form, group.contributions.shape[1]
         factor = form.factor / form.factor.size
-        weights, log_slopes = self._weights(gamma, form.weighted)
-        ratio = np.zeros((gamma.size, group.contributions.shape[1]))
+        tables = self._weights(gamma, form.weighted)
+        by_level, slope_by_level = (np.ascontiguousarray(one.T) for one in tables)
+        ratio = np.zeros((gamma.size, n_columns))
         slope = np.zeros_like(ratio)
-        for users, rows, starts, segment in self._blocks(gamma.size):
-            w = weights[:, self.level[rows]]
-            v = w / np.add.reduceat(w, starts, axis=1)[:, segment]
-            log_slope = log_slopes[:, self.level[rows]]
-            mean_slope = np.add.reduceat(v * log_slope, starts, axis=1)[:, segment]
-            v *= factor[users][segment]
-            c = group.contributions[rows]
-            ratio += v @ c
+        for users, rows in _alike(form.ranked, gamma.size):
+            level = self.level[rows]
+            v = by_level[level]  # (n_users, n_positives, n_gamma)
+            v /= v.sum(axis=1)[:, None]
+            c = group.contributions[rows].reshape(-1, n_columns)
             if form.weighted:
-                slope -= (v * (log_slope - mean_slope)) @ c
+                log_slope = slope_by_level[level]
+                mean_slope = np.einsum("upg,upg->ug", v, log_slope)
+            v *= factor[users][:, None, None]
+            ratio += v.reshape(-1, gamma.size).T @ c
+            if form.weighted:
+                log_slope -= mean_slope[:, None]
+                log_slope *= v
+                slope -= log_slope.reshape(-1, gamma.size).T @ c
         return ratio, slope
 
     def _squared_influence(self, group: LinearGroup, gamma: FloatArray, estimates: FloatArray) -> FloatArray:
         """Return Σψ² over the independent units, (n_gamma, n_columns)."""
-        form = group.form
+        form, n_columns = group.form, estimates.shape[1]
         units = _Units.of(form.ranked)
-        added = np.zeros((estimates.shape[1], gamma.size, units.n)) if units.clustered else None
-        n = form.ranked.users.size
-        weights, _ = self._weights(gamma, form.weighted)
+        added = np.zeros((n_columns, gamma.size, units.n)) if units.clustered else None
+        by_level = np.ascontiguousarray(self._weights(gamma, form.weighted)[0].T)
         mean_volume = 1.0 if form.volume is None else float(form.volume.mean())
         ratio = estimates / mean_volume
-        base_by_level = np.bincount(self.level, form.base, self.chain.level.size)
-        mean_denominator = (weights @ base_by_level / n)[:, None]
+        base = np.bincount(self.level, form.base, self.chain.level.size)
+        mean_denominator = base @ by_level / form.ranked.users.size
         squares = np.zeros_like(estimates)
-        for users, rows, starts, segment in self._blocks(gamma.size):
-            w = weights[:, self.level[rows]]
+        for users, rows in _alike(form.ranked, gamma.size, n_columns):
+            w = by_level[self.level[rows]]  # (n_users, n_positives, n_gamma)
             if form.per_user:
-                w = w / np.add.reduceat(w, starts, axis=1)[:, segment] * form.factor[users][segment]
+                w *= (form.factor[users][:, None] / w.sum(axis=1))[:, None]
+                psi = np.matmul(w.transpose(0, 2, 1), group.contributions[rows])
+                psi -= ratio
             else:
-                w = w * form.base[rows] / mean_denominator
-            for column in range(estimates.shape[1]):
-                c = group.contributions[rows, column]
-                if form.per_user:
-                    psi = np.add.reduceat(w * c, starts, axis=1) - ratio[:, column, None]
-                else:
-                    psi = np.add.reduceat(w * (c - ratio[:, column, None]), starts, axis=1)
-                if form.volume is not None:
-                    psi = psi * mean_volume + ratio[:, column, None] * (form.volume[users] - mean_volume)
-                if added is None:
-                    squares[:, column] += np.einsum("gu,gu->g", psi, psi)
-                else:
-                    added[column] += units.added(psi, users)
+                w *= form.base[rows][:, :, None] / mean_denominator
+                psi = np.matmul(w.transpose(0, 2, 1), group.contributions[rows])
+                psi -= w.sum(axis=1)[:, :, None] * ratio
+            if form.volume is not None:
+                psi *= mean_volume
+                psi += ratio * (form.volume[users] - mean_volume)[:, None, None]
+            if added is None:
+                squares += np.square(psi, out=psi).sum(axis=0)
+            else:
+                for column in range(n_columns):
+                    added[column] += units.added(psi[:, :, column].T, users)
         return squares if added is None else np.einsum("cgu,cgu->gc", added, added)
 
-    def _blocks(self, n_gamma: int) -> Iterator[tuple[slice, slice, IntArray, IntArray]]:
-        """Yield users, their positives, where each begins in the block, and the user of each positive."""
-        ranked = next(iter(self.samples.values())).ranked
-        size = max(1, BLOCK_ENTRIES // n_gamma)
-        first = 0
-        while first < ranked.users.size:
-            last = int(np.searchsorted(ranked.starts, ranked.starts[first] + size, side="left"))
-            last = max(last, first + 1)
-            stop = int(ranked.starts[last]) if last < ranked.users.size else len(ranked)
-            rows = slice(int(ranked.starts[first]), stop)
-            starts = ranked.starts[first:last] - ranked.starts[first]
-            yield slice(first, last), rows, starts, ranked.segment[rows] - first
-            first = last
+    def _computed_anew(self, gamma: FloatArray) -> tuple[Values, Values]:
+        """Return what is not linear, and its standard errors, at each γ; that of the last grid is kept."""
+        key = gamma.tobytes()
+        if key not in self._anew:
+            values: Values = {(one, of.label, by.label): np.empty(gamma.size) for one, of, by in self.others}
+            errors: Values = {name: np.empty(gamma.size) for name in values}
+            for place, at in enumerate(gamma):
+                for (model, metric, estimator), sample in self._other_samples(float(at)):
+                    sums = independent_sums(sample, metric, estimator)
+                    name = model, metric.label, estimator.label
+                    values[name][place], errors[name][place] = sums.value(), sums.standard_error()
+            self._anew.clear()
+            self._anew[key] = (values, errors)
+        return self._anew[key]
 
     def _other_samples(self, gamma: float) -> list[tuple[tuple[str, Metric, Estimator], Sample]]:
         if not self.others:
@@ -235,6 +230,21 @@ class Curves:
         propensity = self.chain.at(gamma)[0][self.level]
         made = {name: one.under(propensity, self.is_probability) for name, one in self.samples.items()}
         return [(one, made[one[0]]) for one in self.others]
+
+
+def _alike(ranked: RankedPositives, n_gamma: int, n_columns: int = 1) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield users with equally many positives, and their rows (n_users, n_positives).
+
+    A block holds weights, γ × positives, and γ × columns of each of its users: 2 MB, which stay in cache.
+    """
+    order = np.argsort(ranked.counts, kind="stable")
+    edges = np.flatnonzero(np.diff(ranked.counts[order], prepend=0, append=0))
+    for first, last in pairwise(edges.tolist()):
+        count = int(ranked.counts[order[first]])
+        size = max(1, BLOCK_ENTRIES // (n_gamma * max(count, n_columns)))
+        for start in range(first, last, size):
+            users = order[start : min(start + size, last)]
+            yield users, ranked.starts[users][:, None] + np.arange(count)
 
 
 def _needed(group: LinearGroup, gamma: FloatArray) -> FloatArray:
@@ -260,7 +270,7 @@ class _Units:
         units, place = np.unique(ranked.unit(ranked.users), return_inverse=True)
         return cls(units.size, ranked.cluster is not None, place)
 
-    def added(self, psi: FloatArray, users: slice) -> FloatArray:
+    def added(self, psi: FloatArray, users: IntArray) -> FloatArray:
         """Return what influences (n_gamma, n_queries) of some queries add to those of units, (n_gamma, n)."""
         place = self.place[users]
         shape = (self.n, place.size)

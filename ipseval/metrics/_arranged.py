@@ -96,9 +96,20 @@ def descending(ranked: RankedPositives, worth: FloatArray) -> IntArray:
     """Return row numbers that sort the positives by user, then from the largest `worth` to the smallest."""
     found = ranked.derived.get("descending")
     if found is None or found[0] is not worth:
-        ranked.derived["descending"] = found = (worth, _by_user_and_worth(ranked.user, worth))
-    order: IntArray = found[1]
-    return order
+        # Weights of another γ often have the order of the last ones, and to see that is faster than to sort.
+        order = None if found is None else found[1]
+        if order is None or not _sorts(order, ranked.user, worth):
+            order = _by_user_and_worth(ranked.user, worth)
+        ranked.derived["descending"] = found = (worth, order)
+    made: IntArray = found[1]
+    return made
+
+
+def _sorts(order: IntArray, user: IntArray, worth: FloatArray) -> bool:
+    """Return whether an order by user is that of `_by_user_and_worth`, ties by place, for this `worth`."""
+    value = worth[order]
+    later = (value[1:] < value[:-1]) | ((value[1:] == value[:-1]) & (order[1:] > order[:-1]))
+    return bool((later | (user[1:] != user[:-1])).all())
 
 
 def _by_user_and_worth(user: IntArray, worth: FloatArray) -> IntArray:
