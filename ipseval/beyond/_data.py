@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.interactions import Interactions
@@ -64,9 +65,16 @@ class Recommended:
         """Return the mean of a value per item (n_items,) over each list, (n,); NaN for an empty list."""
         return self.sum_of(values) / np.where(self.length > 0, self.length, np.nan)
 
+    @cached_property
+    def lists(self) -> csr_array:
+        """The lists as a matrix of users and items, (n, n_items): 1 where an item stands in a list."""
+        item = self.item[self.inside]
+        starts = np.append(0, np.cumsum(self.length))
+        return csr_array((np.ones(item.size), item, starts), shape=(self.length.size, self.train.n_items))
+
     def sum_of(self, values: FloatArray) -> FloatArray:
         """Return Σ of a value per item (n_items,) over each list, (n,)."""
-        return np.asarray(np.where(self.inside, values[self.item], 0.0).sum(axis=1))
+        return np.asarray(self.lists @ values)
 
     @cached_property
     def history(self) -> FloatArray:

@@ -15,7 +15,7 @@ from ipseval.estimators import UserSums
 from ipseval.segments._built_in import quantile_groups
 
 N_GROUPS, SMOOTHING = 10, 0.01  # of calibration: popularity groups, and the share of p in q
-ENTRIES = 2**17  # numbers of vectors that are held at once: they stay in the cache
+ENTRIES = 2**17  # numbers of sums of vectors that are held at once: they stay in the cache
 
 Rule = Callable[[Recommended], UserSums]
 
@@ -154,17 +154,16 @@ def _ild_with_zeros(data: Recommended) -> UserSums:
 def _diversity(data: Recommended) -> FloatArray:
     if data.vectors is None:
         raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
-    norm = np.linalg.norm(data.vectors, axis=1, keepdims=True)
-    unit = np.append(data.vectors / np.where(norm > 0, norm, 1.0), 0 * data.vectors[:1], axis=0)
-    n, k = data.item.shape
+    norm = np.linalg.norm(data.vectors, axis=1)
+    unit = data.vectors / np.where(norm > 0, norm, 1.0)[:, None]
+    n = data.length.size
     total = np.empty(n)
-    step = max(1, ENTRIES // (k * unit.shape[1]))
+    step = max(1, ENTRIES // max(unit.shape[1], 1))
     for first in range(0, n, step):
-        chosen = unit.take(data.item[first : first + step], axis=0, mode="wrap")  # −1 is the row of zeros
-        whole = chosen.sum(axis=1)
+        whole = data.lists[first : first + step] @ unit
         total[first : first + step] = np.einsum("nd,nd->n", whole, whole)
     # Σ_{i<j} cos = (‖Σ x‖² − Σ ‖x‖²)/2 of unit vectors x; a vector of zeros is like none.
-    similar = (total - data.sum_of((norm[:, 0] > 0).astype(np.float64))) / 2
+    similar = (total - data.sum_of((norm > 0).astype(np.float64))) / 2
     n_pairs = data.length * (data.length - 1) / 2
     return np.asarray(1 - similar / np.where(n_pairs > 0, n_pairs, np.nan))
 
@@ -178,14 +177,12 @@ def calibration(data: Recommended) -> UserSums:
     n, n_groups = data.top.users.size, len(groups.labels)
     row, place = np.nonzero(data.inside)
     q = np.bincount(row * n_groups + groups.codes[data.item[row, place]], minlength=n * n_groups)
-    where = np.full(data.train.n_users, -1)
-    where[data.top.users] = np.arange(n)
-    own = where[data.train.user]
-    mine = own >= 0
-    code = groups.codes[data.train.item[mine]]
-    p = np.bincount(own[mine] * n_groups + code, minlength=n * n_groups)
+    p = np.bincount(
+        data.train.user * np.int64(n_groups) + groups.codes[data.train.item],
+        minlength=data.train.n_users * n_groups,
+    ).reshape(-1, n_groups)[data.top.users]
     with np.errstate(divide="ignore", invalid="ignore"):
-        p, q = (one / one.sum(axis=1, keepdims=True) for one in (p.reshape(n, -1), q.reshape(n, -1)))
+        p, q = (one / one.sum(axis=1, keepdims=True) for one in (p, q.reshape(n, -1)))
         mixed = (1 - SMOOTHING) * q + SMOOTHING * p
         terms = np.where(p > 0, p * np.log2(p / mixed), 0.0)
     defined = ~(np.isnan(p).any(axis=1) | np.isnan(q).any(axis=1))

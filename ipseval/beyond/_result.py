@@ -190,9 +190,10 @@ def checked_vectors(vectors: Any, n_items: int, measures: Sequence[Measure]) -> 
             f"item_vectors must be numbers of shape ({n_items}, d), rows in the order of split.item_ids; got "
             f"{array.dtype} of shape {array.shape}."
         )
-    if not np.isfinite(array.astype(np.float64)).all():
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
         raise InputError("item_vectors must be finite; some entries are NaN or infinite.")
-    return array.astype(np.float64)
+    return array
 
 
 def _lists(name: str, ranked: Any, k: int) -> TopLists:

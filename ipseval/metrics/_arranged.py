@@ -94,12 +94,14 @@ class ArrangedMetric(Metric):
 
 def descending(ranked: RankedPositives, worth: FloatArray) -> IntArray:
     """Return row numbers that sort the positives by user, then from the largest `worth` to the smallest."""
+    if worth.min(initial=np.inf) == worth.max(initial=-np.inf):  # all alike: in their order
+        return np.arange(worth.size)
     found = ranked.derived.get("descending")
     if found is None or found[0] is not worth:
         # Weights of another γ often have the order of the last ones, and to see that is faster than to sort.
         order = None if found is None else found[1]
         if order is None or not _sorts(order, ranked.user, worth):
-            order = _by_user_and_worth(ranked.user, worth)
+            order = _by_user_and_worth(ranked, worth)
         ranked.derived["descending"] = found = (worth, order)
     made: IntArray = found[1]
     return made
@@ -112,14 +114,13 @@ def _sorts(order: IntArray, user: IntArray, worth: FloatArray) -> bool:
     return bool((later | (user[1:] != user[:-1])).all())
 
 
-def _by_user_and_worth(user: IntArray, worth: FloatArray) -> IntArray:
-    """Return `np.lexsort((-worth, user))`: the same order, from whole numbers, which sort faster."""
-    n = worth.size
-    order = np.argsort(-worth)
-    level = np.empty(n, dtype=np.int64)
-    level[order] = np.cumsum(np.diff(worth[order], prepend=worth[order[:1]]) != 0)
-    n_levels = int(level.max(initial=0)) + 1
-    if (int(user.max(initial=0)) + 1) * n_levels * n >= 2**63:
-        return np.lexsort((-worth, user))
-    # The place breaks ties, so that no two are equal and every way of sorting gives one order.
-    return np.argsort((user * n_levels + level) * n + np.arange(n))
+def _by_user_and_worth(ranked: RankedPositives, worth: FloatArray) -> IntArray:
+    """Return `np.lexsort((-worth, user))`: the same order, from the short rows of users, each sorted alone."""
+    order = np.empty(worth.size, dtype=np.int64)
+    by_count = np.argsort(ranked.counts, kind="stable")
+    size, begin = np.unique(ranked.counts[by_count], return_index=True)
+    for width, users in zip(size, np.split(by_count, begin[1:]), strict=True):
+        first = ranked.starts[users, None]
+        rows = first + np.arange(width)
+        order[rows] = first + np.argsort(-worth[rows], axis=1, kind="stable")
+    return order

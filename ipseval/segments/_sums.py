@@ -214,13 +214,14 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
     row_of = np.full(ranked.n_population, -1)
     row_of[users] = np.arange(users.size)
     row = row_of[ranked.user]
-    keep = np.flatnonzero(~undefined & (row >= 0))
+    kept = ~undefined & (row >= 0)
+    keep = slice(None) if kept.all() else np.flatnonzero(kept)  # a view is enough of all
     row, code = row[keep], groups.codes[ranked.item[keep]]
     if ranked.cluster is not None:
         whole = UserSums(users, np.zeros(users.size), np.ones(users.size), volume).by_cluster(ranked.cluster)
         row = np.searchsorted(whole.users, ranked.cluster[users[row]])
         order = np.argsort(row, kind="stable")  # the rows of one user side by side
-        keep, row, code = keep[order], row[order], code[order]
+        keep, row, code = np.flatnonzero(kept)[order], row[order], code[order]
         users, volume = whole.users, whole.without_size().volume
     weight = [one.weight[keep] for one in parts]
     worth = [one.weight[keep] * one.value[keep] for one in parts]
