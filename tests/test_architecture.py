@@ -99,6 +99,7 @@ SAME_LEVEL = {
 THIRD_PARTY = {
     "_checks": {"pandas"},
     "_counts": {"pandas"},
+    "beyond._data": {"scipy"},
     **{name: {"scipy"} for name in ("_logistic", "_rates")},
     "_ids": {"pandas"},
     "_coded": {"pandas", "pyarrow"},

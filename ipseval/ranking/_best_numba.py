@@ -8,9 +8,10 @@ import numpy as np
 
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.ranking._batches import Gathered, Shape
-from ipseval.ranking._compiled import compiled
+from ipseval.ranking._compiled import borrowing, compiled
 
-LANES = 128  # products of a tile whose largest are found side by side, by vector instructions
+LANES = 128  # at most, of a tile: NaN where there are fewer
+DEEP = 8  # products of a lane: lanes are what is searched first, by the largest of each
 GROUP = 32  # of these that are searched together for one that may count
 FEW = 512  # scores of a user up to which comparing all pairs is faster than sorting
 
@@ -32,6 +33,7 @@ class Top(NamedTuple):
     def empty(cls, shape: Shape) -> Top:
         """Return room for the users of a block."""
         n, width, dtype = shape.n_users, shape.room, shape.dtype
+        assert shape.n_items <= LANES * DEEP
         return cls(
             np.empty((n, width), dtype=np.int32),
             np.empty((n, width), dtype=dtype),
@@ -58,97 +60,99 @@ class Top(NamedTuple):
         return Gathered(row[:found], item[:found], product[:found], self.low[:n_users], crowded)
 
 
-@compiled
+@borrowing
 def keep_best(scores: AnyArray, first: int, top: Top, row: int) -> None:
-    """Keep what may be among the k best: found by the largest of every LANES-th product, which are few."""
-    if top.item.shape[1] == 0 or top.size[row] < 0:
+    """Keep what may be among the k best: found by the largest product of each lane, as lanes are few.
+
+    Arrays are read by row and place, as making a view of each row takes longer than what is done with it.
+    """
+    item, score, best, lane = top.item, top.score, top.best, top.lane
+    room, n = item.shape[1], top.size[row]
+    if room == 0 or n < 0:
         return
-    lane = top.lane
-    _largest(scores, lane)
-    if top.size[row] == 0 and 2 * top.best.shape[1] <= LANES:
-        _begin(lane, top, row)
-    low, close = top.low[row], _i32(0)
-    for j in range(LANES):
-        close = _i32(close + _i32(lane[j] >= low))
-    if close > 0:
-        _keep(scores, first, top, row)
-
-
-@compiled
-def _begin(lane: AnyArray, top: Top, row: int) -> None:
-    """Let what is below the k-th largest of these products, each of another item, not count."""
-    best = top.best[row]
-    for j in range(LANES):
-        if lane[j] > best[0]:
-            _insert(best, lane[j])
-    top.low[row] = max(top.low[row], best[0] - top.slack[row])
-    best[:] = -np.inf
-
-
-@compiled
-def _keep(scores: AnyArray, first: int, top: Top, row: int) -> None:
-    """Keep the products that may count, and raise the bound to what k of them reach."""
-    item, score, best, lane = top.item[row], top.score[row], top.best[row], top.lane
-    n, low, slack = top.size[row], top.low[row], top.slack[row]
+    n_lanes, slack = _largest(scores, lane), top.slack[row]
+    if n == 0 and 2 * best.shape[1] <= n_lanes:  # what is below k of these, each another item, cannot count
+        for j in range(n_lanes):
+            _insert(best, row, lane[j])
+        top.low[row] = max(top.low[row], best[row, 0] - slack)
+        best[row, :] = -np.inf
+    low = top.low[row]
     for begin in range(0, LANES, GROUP):
-        group = lane[begin : begin + GROUP]
         close = _i32(0)
-        for j in range(GROUP):
-            close = _i32(close + _i32(group[j] >= low))
+        for j in range(begin, begin + GROUP):
+            close = _i32(close + _i32(lane[j] >= low))
         if close == 0:
             continue
         for j in range(begin, begin + GROUP):
             if not lane[j] >= low:
                 continue
-            for i in range(j, scores.size, LANES):
+            for i in range(j, scores.size, n_lanes):
                 x = scores[i]
                 if x >= low:
-                    if n == item.size:
-                        n = _leave_out(item, score, low)
-                        if 4 * n > 3 * item.size:
+                    if n == room:
+                        n = _leave_out(item, score, row, low)
+                        if 4 * n > 3 * room:
                             top.size[row] = -1
                             return
-                    item[n], score[n] = first + i, x
+                    item[row, n], score[row, n] = first + i, x
                     n += 1
-                    if x > best[0]:
-                        _insert(best, x)
-                        low = max(low, best[0] - slack)
+                    _insert(best, row, x)
+                    low = max(low, best[row, 0] - slack)
     top.size[row], top.low[row] = n, low
 
 
-@compiled
-def _largest(scores: AnyArray, lane: AnyArray) -> None:
-    """Write the largest of the products j, j + LANES, j + 2 LANES, … to `lane[j]`, NaN left out."""
-    whole = scores.size - scores.size % LANES
-    for j in range(LANES):
-        lane[j] = -np.inf
-    for begin in range(0, whole, LANES):
-        part = scores[begin : begin + LANES]
-        for j in range(LANES):
-            lane[j] = part[j] if part[j] > lane[j] else lane[j]
-    rest = scores[whole:]
-    for j in range(rest.size):
-        lane[j] = rest[j] if rest[j] > lane[j] else lane[j]
+@borrowing
+def _largest(scores: AnyArray, lane: AnyArray) -> int:
+    """Return the number n of lanes, with the largest of the products j, j + n, j + 2n, … in `lane[j]`.
+
+    NaN is left out: a comparison with it is false.
+    """
+    size, n = scores.size, scores.size // DEEP
+    lane[0] = -np.inf
+    nothing = lane[0]  # in the precision of the products
+    lane[min(n, LANES - GROUP) :] = np.nan
+    if n < DEEP:
+        for j in range(size):
+            lane[j] = scores[j]
+        return size
+    # Eight rows that are read at once: the loop becomes vector instructions, and each lane is written once.
+    a, b, c, d = scores[:n], scores[n : 2 * n], scores[2 * n : 3 * n], scores[3 * n : 4 * n]
+    e, f, g, h = scores[4 * n : 5 * n], scores[5 * n : 6 * n], scores[6 * n : 7 * n], scores[7 * n : 8 * n]
+    for j in range(n):
+        p = a[j] if a[j] > nothing else nothing
+        q = b[j] if b[j] > nothing else nothing
+        p = c[j] if c[j] > p else p
+        q = d[j] if d[j] > q else q
+        p = e[j] if e[j] > p else p
+        q = f[j] if f[j] > q else q
+        p = g[j] if g[j] > p else p
+        q = h[j] if h[j] > q else q
+        lane[j] = p if p > q else q
+    for i in range(DEEP * n, size):
+        j = i - DEEP * n
+        lane[j] = scores[i] if scores[i] > lane[j] else lane[j]
+    return n
 
 
-@compiled
-def _insert(best: AnyArray, x: float) -> None:
-    """Put a product in its place among the best, ascending; the least of them leaves."""
-    last = best.size - 1
-    for place in range(last):
-        here, after = best[place], best[place + 1]
-        here = here if here > x else x
-        best[place] = after if after < here else here
-    best[last] = best[last] if best[last] > x else x
+@borrowing
+def _insert(best: AnyArray, row: int, x: float) -> None:
+    """Put a product in its place among the best of a user, ascending; the least of them leaves."""
+    if not x > best[row, 0]:
+        return
+    place, last = 0, best.shape[1] - 1
+    while place < last and best[row, place + 1] < x:
+        best[row, place] = best[row, place + 1]
+        place += 1
+    best[row, place] = x
 
 
-@compiled
-def _leave_out(item: AnyArray, score: AnyArray, low: float) -> int:
+@borrowing
+def _leave_out(item: AnyArray, score: AnyArray, row: int, low: float) -> int:
     """Leave out what is below the lowest product that counts; return how many stay, in their order."""
     kept = 0
-    for j in range(item.size):
-        item[kept], score[kept] = item[j], score[j]
-        kept += score[j] >= low
+    for j in range(item.shape[1]):
+        item[row, kept], score[row, kept] = item[row, j], score[row, j]
+        kept += score[row, j] >= low
     return kept
 
 

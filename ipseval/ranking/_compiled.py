@@ -28,6 +28,14 @@ def compiled(function: Function, **options: Any) -> Function:
     return made
 
 
+def borrowing(function: Function) -> Function:
+    """Return a function compiled without counting who refers to its arrays: it makes none, and keeps none.
+
+    A function that is called for each user and tile would spend half its time on counting.
+    """
+    return compiled(function, _nrt=False)
+
+
 def _forgive_damage(cache: Any) -> None:
     """Let files that cannot be read count as missing: they are emptied, and the function compiled again."""
     load, save = cache.load_overload, cache.save_overload

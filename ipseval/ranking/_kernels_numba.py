@@ -16,7 +16,7 @@ from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
 from ipseval.ranking._best_numba import Top, keep_best
 from ipseval.ranking._best_numba import close_in_rows as close_in_rows  # two of the kernels
 from ipseval.ranking._best_numba import ranks_in_rows as ranks_in_rows
-from ipseval.ranking._compiled import Function, compiled, dot
+from ipseval.ranking._compiled import Function, borrowing, compiled, dot
 
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together
@@ -43,7 +43,7 @@ def _compile_fused(function: Function) -> Function:
     return compiled(function, fastmath={"contract"})
 
 
-@compiled
+@borrowing
 def _count_two(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any, Any, Any]:
     """Count for positives j and j + 1 at once: every score that is loaded serves four comparisons."""
     above_0, reach_0, above_1, reach_1 = _i32(0), _i32(0), _i32(0), _i32(0)
@@ -57,7 +57,7 @@ def _count_two(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[An
     return above_0, reach_0, above_1, reach_1
 
 
-@compiled
+@borrowing
 def _count_one(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any]:
     above, reach = _i32(0), _i32(0)
     lo_j, hi_j = lo[j], hi[j]
@@ -129,7 +129,7 @@ def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: An
             s[i] = s[i] + s0 * a + s1 * b + s2 * c + s3 * d
 
 
-@compiled
+@borrowing
 def _settle(
     scores: AnyArray,
     first: int,
@@ -176,7 +176,7 @@ def _settle(
     return above, tied
 
 
-@compiled
+@borrowing
 def _count_users(
     block: Block,
     items: Catalogue,
