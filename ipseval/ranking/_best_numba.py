@@ -139,11 +139,12 @@ def _insert(best: AnyArray, row: int, x: float) -> None:
     """Put a product in its place among the best of a user, ascending; the least of them leaves."""
     if not x > best[row, 0]:
         return
-    place, last = 0, best.shape[1] - 1
-    while place < last and best[row, place + 1] < x:
-        best[row, place] = best[row, place + 1]
-        place += 1
-    best[row, place] = x
+    last = best.shape[1] - 1
+    for place in range(last):
+        here, after = best[row, place], best[row, place + 1]
+        here = here if here > x else x
+        best[row, place] = after if after < here else here
+    best[row, last] = best[row, last] if best[row, last] > x else x
 
 
 @borrowing
