@@ -99,7 +99,6 @@ SAME_LEVEL = {
 THIRD_PARTY = {
     "_checks": {"pandas"},
     "_counts": {"pandas"},
-    "beyond._data": {"scipy"},
     **{name: {"scipy"} for name in ("_logistic", "_rates")},
     "_ids": {"pandas"},
     "_coded": {"pandas", "pyarrow"},
@@ -140,7 +139,7 @@ THIRD_PARTY = {
     **{name: {"scipy"} for name in ("sampled_metrics", "estimators")},
     **{f"sampled_metrics.{name}": {"pandas"} for name in ("_study", "_curves")},
     "segments": {"pandas", "scipy"},
-    "beyond": {"pandas"},
+    "beyond": {"pandas", "scipy"},
     "report": {"pandas"},
     **{name: {"pandas"} for name in (*PAGES, "_explained", "_tables", "_leaderboard")},
     "_provenance": {"pandas"},

@@ -57,7 +57,10 @@ class ShownData:
 
 
 class Reward(Protocol):
-    """A fitted reward model: m̂(u, i) for any pair."""
+    """A fitted reward model: m̂(u, i) for any pair.
+
+    One that has `sums(user, item)`, Σ m̂ over the pairs of each user in closed form, is asked for that, too.
+    """
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return m̂ of each pair, (n,): the chance that the item is taken once it is examined."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ipseval._checks import check_positive_int, check_real
 from ipseval._types import FloatArray, IntArray, freeze
@@ -77,15 +78,16 @@ class FactorReward:
             terms[:, d + 1] = terms[:, 1 : d + 1].sum(axis=1) * own
         weight = data.examined
         centre = weight @ terms / weight.sum()
+        root = np.sqrt(weight)
         terms -= centre
-        weighted = terms * weight[:, None]
-        gram = weighted.T @ terms
+        terms *= root[:, None]
+        gram = terms.T @ terms
         spread = np.sqrt(np.diag(gram) / weight.sum())
         spread = np.where(spread > 0, spread, 1)
         target = data.clicked / weight
         level = weight @ target / weight.sum()
         gram = gram / (spread[:, None] * spread) + self.ridge * np.eye(spread.size)
-        beta = np.linalg.lstsq(gram, weighted.T @ (target - level) / spread, rcond=None)[0] / spread
+        beta = np.linalg.lstsq(gram, terms.T @ (root * (target - level)) / spread, rcond=None)[0] / spread
         by_item = level - centre @ beta + beta[0] * mean
         slopes = beta[1 : d + 1] + (beta[d + 1] * mean[:, None] if d else 0.0)
         return LinearReward(by_item, user, item * slopes)
@@ -125,6 +127,13 @@ class LinearReward:
         for u, v in zip(self.user_factors.T, self.item_factors.T, strict=True):
             value += u[user] * v.sum()
         return value
+
+    def sums(self, user: IntArray, item: IntArray) -> FloatArray:
+        """Return Σ m̂ over the pairs of each user, (n_users,): Σ_i b_i + Σ_k p_uk Σ_i v_ik."""
+        shape = self.user_factors.shape[0], self.item.size
+        pairs = csr_array((np.ones(item.size), (user, item)), shape=shape)
+        within = np.einsum("nk,nk->n", self.user_factors, pairs @ self.item_factors)
+        return np.asarray(pairs @ self.item + within)
 
 
 def item_means(data: ShownData, shrinkage: float) -> FloatArray:
