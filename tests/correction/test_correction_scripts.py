@@ -11,6 +11,7 @@ import pytest
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.correction._posterior import posterior
 from ipseval.estimators import AOA_POOLED
+from ipseval.validation import ExposureCurve
 from reproductions import correction_coat, correction_prior, correction_worlds
 from reproductions.correction_family import METRICS, Setting, world_of
 
@@ -95,6 +96,21 @@ def test_the_script_reads_files_in_the_layout_of_yahoo_r3(tmp_path, capsys, monk
     for name in (CORRECTED, RANDOM_SAMPLE, correction_coat.DENSITY_RATIO, AOA_POOLED):
         assert f"| 25 | {name} |" in printed
     assert "| 100 |" not in printed  # 60 users have random exposure
+
+
+def test_the_lead_in_order_is_paired_within_splits():
+    tau = {RANDOM_SAMPLE: (0.5, 0.3), CORRECTED: (0.6, 0.6), AOA_POOLED: (0.9, 0.9)}
+    rows = [
+        {"split": split, "draw": draw, "n_users": 25, "metric": metric, "estimator": name, "tau_b": value}
+        for name, values in tau.items()
+        for split, value in enumerate(values)
+        for draw in (0, 1)
+        for metric in METRICS
+    ]
+    made = correction_coat.order_table(ExposureCurve(pd.DataFrame(rows), "toy"))
+    # Differences .1 and .3 in two splits: mean .2, standard deviation .1 √2, standard error .1.
+    cells = " | ".join(["+0.200 ± 0.100"] * 3)
+    assert made.splitlines()[2:] == [f"| {CORRECTED} | 25 | {cells} |"]
 
 
 def rated(n_users: int, counts: np.ndarray, skew: float, rng: np.random.Generator) -> pd.DataFrame:
