@@ -71,6 +71,14 @@ def test_a_user_with_few_candidates_gets_a_shorter_list():
     assert counts.item.tolist() == [0, 1, 2]
 
 
+def test_items_of_infinite_score_take_the_places_of_a_list_like_others():
+    log = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [4]}), users=[0], items=range(5))
+    scores = np.array([[np.inf, np.inf, np.inf, 1.0, 0.0]])  # three for two places
+    counts = count_recommendations(scores, log, k=2, rng=0)
+    assert counts.item[:3].sum() == 2
+    assert counts.item[3:].sum() == 0
+
+
 def test_short_lists_are_filled_with_minus_one():
     counts = RecommendationCounts.from_lists(np.array([[0, 1], [1, -1]]), 3)
     assert counts.item.tolist() == [1, 2, 0]
