@@ -27,7 +27,7 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
     """Write the fields of RankedPositives as rows of user, item, n_above, n_tied, n_candidates[, gain]."""
     pyarrow, parquet = _pyarrow()
     try:
-        ids = {name: pyarrow.array(fields[f"{name}_ids"], from_pandas=False) for name in ("user", "item")}
+        ids = {name: pyarrow.array(fields[f"{name}_ids"]) for name in ("user", "item")}
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError) as error:
         raise InputError(f"these ids cannot be stored in parquet ({error}); use numbers or text.") from None
     columns = {name: ids[name].take(pyarrow.array(fields[name])) for name in ("user", "item")}
@@ -55,7 +55,7 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
     metadata = {b"ipseval": json.dumps(about).encode()}
     for name in about["dtypes"]:
         known = ids.get(name.removesuffix("_ids"))
-        values = pyarrow.array(packed[name].ravel(), from_pandas=False) if known is None else known
+        values = pyarrow.array(packed[name].ravel()) if known is None else known
         metadata[f"ipseval.{name}".encode()] = _packed(pyarrow, values)
     table = pyarrow.table(columns).replace_schema_metadata(metadata)
     with writing(path) as stream:

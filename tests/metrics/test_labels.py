@@ -161,3 +161,8 @@ def test_case_and_other_names_of_an_estimator_do_not_matter(label, meant):
 def test_a_class_checks_its_parameters_as_a_label_does(make):
     with pytest.raises(InputError):
         make()
+
+
+@pytest.mark.parametrize("label", ["recall@5", "precision@5", "ndcg@5", "ap", "auc", "rr", "hit@5", "atop"])
+def test_the_values_of_a_share_are_between_0_and_1(label):
+    assert metric(label).value_range == (0.0, 1.0)

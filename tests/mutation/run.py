@@ -68,10 +68,17 @@ class Score:
 
 
 class Plugin:
-    """What a run of pytest notes: the seconds of each test, parameters together."""
+    """What a run of pytest notes: seconds of each test, its lines in all threads; parameters together."""
 
-    def __init__(self) -> None:
+    def __init__(self, measured: Any) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self.measured = measured
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.measured.switch_context(nodeid.partition("[")[0])
+
+    def pytest_runtest_logfinish(self) -> None:
+        self.measured.switch_context("")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.seconds[report.nodeid.partition("[")[0]] += report.duration
@@ -94,17 +101,15 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None, co
         return int(pytest.main([*PYTEST, *MARKS, *arguments]))
     import coverage
 
-    plugin = Plugin()
     measured = coverage.Coverage(data_file=None, source=[str(copy / "ipseval")], config_file=False)
-    measured.set_option("run:dynamic_context", "test_function")
+    plugin = Plugin(measured)
     measured.start()
     code = int(pytest.main([*PYTEST, *MARKS, *arguments], plugins=[plugin]))
     measured.stop()
     data = measured.get_data()
-    node = {one.replace("/", ".").replace(".py::", "."): one for one in plugin.seconds}
     lines = {
         str(Path(path).relative_to(copy)): {
-            line: {node[name] for name in names if name in node}
+            line: {name for name in names if name in plugin.seconds}
             for line, names in data.contexts_by_lineno(path).items()
         }
         for path in data.measured_files()
