@@ -12,7 +12,9 @@ import pytest
 
 import ipseval
 from ipseval._quadrature import gauss_sum
+from ipseval.metrics._arranged import _by_user_and_worth
 from ipseval.metrics._average_precision import _subset_sums
+from ipseval.metrics._ndcg import _expected_without_each
 from ipseval.metrics._tied_places import mean_reciprocal, order_statistic
 from ipseval.metrics._ties import Prefix, mean_products, miss_probability
 from ipseval.ranking import RankedPositives
@@ -297,3 +299,47 @@ def test_lists_that_end_are_divided_as_lenskit_does():
     ranked = one_user([0, 2], 3)
     assert ipseval.metric("precision@5", compat="lenskit").user_values(ranked)[0] == pytest.approx(2 / 3)
     assert ipseval.metric("recall@1", compat="lenskit").user_values(ranked)[0] == 1.0
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 5, 7])
+def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_subsets(levels):
+    rng = np.random.default_rng(levels)
+    y, h = rng.uniform(-0.5, 2.0, size=(3, 5)), rng.normal(size=levels)
+
+    def over_subsets(others):
+        total = 0.0
+        for taken in itertools.product([0, 1], repeat=others.size):
+            chance = np.prod([one if inside else 1 - one for one, inside in zip(others, taken, strict=True)])
+            total += chance * h[min(sum(taken), levels - 1)]
+        return total
+
+    expected = [[over_subsets(np.delete(row, i)) for i in range(5)] for row in y]
+    np.testing.assert_allclose(_expected_without_each(y, h), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 4, 9])
+def test_the_order_by_user_and_worth_is_that_of_a_stable_sort(n_levels):
+    rng = np.random.default_rng(n_levels)
+    user = np.sort(rng.integers(0, 12, size=200))
+    worth = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=200)]
+    np.testing.assert_array_equal(_by_user_and_worth(user, worth), np.lexsort((-worth, user)))
+    huge = user * 2**52
+    np.testing.assert_array_equal(_by_user_and_worth(huge, worth), np.lexsort((-worth, huge)))
+
+
+@pytest.mark.parametrize("label", ["ndcg@5", "precision@3", "rbp"])
+def test_the_order_that_is_kept_is_that_of_the_same_weights_only(label):
+    rng = np.random.default_rng(0)
+    chosen = ipseval.metric(label)
+
+    def ranked():
+        user, n = np.repeat(np.arange(4), 6), np.full(24, 30)
+        above = np.concatenate([np.random.default_rng(one).permutation(30)[:6] for one in range(4)])
+        return RankedPositives(user, np.tile(np.arange(6), 4), above, 0 * n, n, range(4), range(30))
+
+    first, second = rng.uniform(0.5, 5.0, size=(2, 24))
+    kept = ranked()
+    for weights in (first, second, second, first):
+        alone = chosen.user_values(ranked(), weights)
+        np.testing.assert_array_equal(chosen.user_values(kept, weights), alone)
+    assert not np.array_equal(chosen.user_values(kept, first), chosen.user_values(kept, second))
