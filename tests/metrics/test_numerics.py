@@ -12,7 +12,7 @@ import pytest
 
 import ipseval
 from ipseval._quadrature import gauss_sum
-from ipseval.metrics._arranged import _by_user_and_worth
+from ipseval.metrics._arranged import descending
 from ipseval.metrics._average_precision import _subset_sums
 from ipseval.metrics._ndcg import _expected_without_each
 from ipseval.metrics._tied_places import mean_reciprocal, order_statistic
@@ -320,11 +320,13 @@ def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_su
 @pytest.mark.parametrize("n_levels", [1, 2, 3, 4, 9])
 def test_the_order_by_user_and_worth_is_that_of_a_stable_sort(n_levels):
     rng = np.random.default_rng(n_levels)
-    user = np.sort(rng.integers(0, 12, size=200))
-    worth = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=200)]
-    np.testing.assert_array_equal(_by_user_and_worth(user, worth), np.lexsort((-worth, user)))
-    huge = user * 2**52
-    np.testing.assert_array_equal(_by_user_and_worth(huge, worth), np.lexsort((-worth, huge)))
+    user = np.sort(rng.integers(0, 12, size=100))
+    item = np.concatenate([np.arange(one) for one in np.bincount(user)])
+    ranked = RankedPositives(user, item, 0 * item, 0 * item, 0 * item + 99, range(12), range(99))
+    for _ in range(3):  # the order of other weights is kept
+        worth = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
+        for one in (worth, worth.copy(), 2 * worth, -worth):
+            np.testing.assert_array_equal(descending(ranked, one), np.lexsort((-one, user)))
 
 
 @pytest.mark.parametrize("label", ["ndcg@5", "precision@3", "rbp"])
