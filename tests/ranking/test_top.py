@@ -47,7 +47,7 @@ def as_dict(top):
 
 
 @pytest.mark.parametrize("k", [1, 3, 25, 60])
-@pytest.mark.parametrize("kind", ["dense", "ties", "integers", "infinite", "callable"])
+@pytest.mark.parametrize("kind", ["dense", "ties", "integers", "infinite", "callable", "shared"])
 def test_stored_scores(kind, k):
     rng, split = world(1, 9, 40)
     scores = rng.normal(size=(9, 40))
@@ -57,6 +57,8 @@ def test_stored_scores(kind, k):
         scores = rng.integers(-3, 3, (9, 40))
     if kind == "infinite":
         scores[rng.random(scores.shape) < 0.7] = -np.inf
+    if kind == "shared":
+        scores = np.broadcast_to(np.round(scores[0]), scores.shape)
     model = (lambda users: scores[users]) if kind == "callable" else scores
     assert as_dict(top_items(model, split, k=k)) == by_sorting(scores, split, k)
 
