@@ -35,6 +35,7 @@ SCRIPTS = (
     "sampled",
     "sensitivity",
     "splits",
+    "ties",
     "validation",
 )
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "polars", "numba", "threadpoolctl")

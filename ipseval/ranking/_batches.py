@@ -118,6 +118,7 @@ class Block(NamedTuple):
     exact: FloatArray  # (n_pos,) exact score of each positive
     lo: AnyArray  # (n_pos,) products outside lo … hi are on the same side of the positive as the score itself
     hi: AnyArray  # (n_pos,)
+    fine: FloatArray  # (b,) how far a product in double precision can be from the score
     excluded_start: IntArray  # (b + 1,)
     excluded: IntArray
     pointer: IntArray  # (b,) place in `excluded` that the pass over the items has reached
@@ -130,7 +131,7 @@ class Catalogue(NamedTuple):
 
     item: AnyArray  # (n_items, d) factors
     bias: FloatArray  # (n_items,) or empty
-    twin: IntArray  # (n_items,) the same number for items of equal factors and bias, or empty
+    twin: IntArray  # (n_items,) number of the class of items with equal factors and bias, -1: alone; or empty
 
 
 class Tile(NamedTuple):
@@ -140,6 +141,7 @@ class Tile(NamedTuple):
     fast_item: Any  # (width, d) or (width, d + 1), an array or what `placed` of the kernels makes of one
     infinite: IntArray  # (m,) places in the tile of the items with an infinite bias
     bias: FloatArray  # (m,) and that bias
+    n_twins: IntArray  # (n_classes,) how many items of the tile are in each class of `twin`, or empty
 
 
 class Gathered(NamedTuple):

@@ -8,6 +8,9 @@ A BLAS product in single precision gives x with |x - s| <= ε, by the standard b
 γ_d ‖u‖ ‖v‖ with γ_d = d·2⁻²⁴/(1 - d·2⁻²⁴), valid for every order of summation. Hence x > s_positive + ε is
 above and x < s_positive - ε below, whatever the rounding; the few items in between are settled by s itself.
 
+Where factors are whole multiples of a power of two, as counts and flags are, so are all products and sums.
+Below 2²⁴ times that step single precision holds them without rounding: then x is s, and ε is 0.
+
 References
 ----------
 N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1. 10.1137/1.9780898718027
@@ -29,6 +32,7 @@ from ipseval.ranking._batches import Batch, Block, Catalogue, Shape, Tile, froze
 
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow on the way
 DOUBLE_LIMIT = 1e300
+STEP_PART = 2**14  # factors that are looked at together for a common step
 NO_TWINS = readonly(np.zeros(0, dtype=np.int64))
 
 
@@ -89,8 +93,18 @@ class Factors:
 
     @cached_property
     def twin(self) -> IntArray:
-        """The same number for items of equal factors and bias; made only where many scores are close."""
-        return readonly(twins(self.item, self.bias))
+        """Number of the class of items with equal factors and bias, -1: alone; made where many are close."""
+        number = twins(self.item, self.bias)
+        shared = np.bincount(number) > 1
+        return readonly(np.where(shared[number], np.cumsum(shared)[number] - 1, -1))
+
+    @cached_property
+    def step(self) -> float:
+        """A power of two of which all scores are whole multiples; 0: none that is worth knowing."""
+        finite = self.bias[np.isfinite(self.bias)]
+        product = common_step(self.user) * common_step(self.item)
+        step = min(product, common_step(finite)) if finite.any() else product
+        return step if 2.0**-100 < step < np.inf else 0.0  # no product of factors underflows
 
     @cached_property
     def infinite(self) -> IntArray:
@@ -112,10 +126,13 @@ class Factors:
             item_norms=self.item_norms[items],
         )
 
-    def error_bound(self, users: IntArray) -> FloatArray:
-        """Return ε of each user, (b,): how far the product can be from the score."""
+    def error_bound(self, users: IntArray, dtype: np.dtype | None = None) -> FloatArray:
+        """Return ε of each user, (b,): how far the product can be from the score.
+
+        `dtype`: the precision of the product, if not that of `fast_item`.
+        """
         norm = self.user_norm[users]
-        single = self.fast_item.dtype == np.float32
+        single = (self.fast_item.dtype if dtype is None else dtype) == np.float32
         unit, smallest = (2.0**-24, 2.0**-126) if single else (2.0**-53, 2.0**-1022)
         n_terms = self.fast_item.shape[1] + 4  # roundings: conversion of both factors, products, additions
         relative = n_terms * unit / (1 - n_terms * unit)
@@ -124,6 +141,7 @@ class Factors:
         underflow = smallest * n_terms * (2 + norm + self.item_norm)
         bound = 1.001 * relative * (norm * self.item_norm + self.bias_size) + underflow
         exact = (norm * self.item_norm == 0) & self.bias_is_exact
+        exact |= norm * self.item_norm + self.bias_size < self.step / unit
         return np.where(exact, 0.0, bound)
 
     def shape(self, n_users: int, width: int) -> Shape:
@@ -139,10 +157,11 @@ class Factors:
         for first in range(0, self.n_items, width):
             items = placed[first : first + width]
             inside = self.infinite[(self.infinite >= first) & (self.infinite < first + width)]
-            twin = self.twin if n_close > self.n_items or "twin" in self.__dict__ else NO_TWINS
-            lost, close = worker.count(
-                Catalogue(self.item, self.bias, twin), Tile(first, items, inside - first, self.bias[inside])
-            )
+            twin = self.twin if 8 * n_close > self.n_items or "twin" in self.__dict__ else NO_TWINS
+            here = twin[first : first + width]
+            n_twins = np.bincount(here[here >= 0], minlength=int(twin.max(initial=-1)) + 1)
+            tile = Tile(first, items, inside - first, self.bias[inside], n_twins)
+            lost, close = worker.count(Catalogue(self.item, self.bias, twin), tile)
             n_lost, n_close = n_lost + lost, n_close + close
             yield
         assert n_lost == 0, f"{n_lost} products are farther from the exact score than the bound allows"
@@ -168,6 +187,7 @@ class Factors:
             exact=exact,
             lo=lo,
             hi=hi,
+            fine=self.error_bound(batch.users, np.dtype(np.float64)),
             excluded_start=batch.excluded_start,
             excluded=batch.excluded,
             pointer=batch.excluded_start[:-1].copy(),
@@ -212,6 +232,25 @@ def _norms(factors: AnyArray, name: str) -> FloatArray:
     nothing = np.flatnonzero(squares == 0)
     norms[nothing[~factors[nothing].any(axis=1)]] = 0.0
     return norms
+
+
+def common_step(values: AnyArray) -> float:
+    """Return the largest power of two of which all values are whole multiples; 0 where it is of no use.
+
+    It is not where the largest value is 2²⁴ steps or more; inf for no value but 0.
+    """
+    values, step = values.reshape(-1), np.inf
+    for first in range(0, values.size, STEP_PART):  # most factors show in the first part that they have none
+        part = np.abs(values[first : first + STEP_PART].astype(np.float64))
+        part = part[part > 0]
+        if not part.size:
+            continue
+        digits, exponent = np.frexp(part)
+        whole = np.ldexp(digits, 53).astype(np.int64)
+        step = min(step, float(np.ldexp((whole & -whole).astype(np.float64), exponent - 53).min()))
+        if part.max() >= 2**24 * step:
+            return 0.0
+    return step
 
 
 def twins(item: AnyArray, bias: FloatArray) -> IntArray:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ipseval._compute import one_blas_thread
-from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray
+from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
-from ipseval.ranking._kept import reached_by, reaching
-from ipseval.ranking._order import ranks_within_group
+from ipseval.ranking._best import Kept
+from ipseval.ranking._best import close_in_rows as close_in_rows  # two of the kernels
+from ipseval.ranking._best import ranks_in_rows as ranks_in_rows
+from ipseval.ranking._close import Part, wide_scores
+from ipseval.ranking._counter import Counter
 
 NAME = "numpy"
 BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches
 TILE = 8191  # items of a tile: long rows, as NumPy pays for each, and one less than a power of 2 to search
-LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
-SLOTS = 12  # positives per user up to which comparing is faster than sorting
-SORT_ROWS = 256  # rows that are sorted and searched at once
-SETTLED = 64  # positives whose close products are looked up at once
+SETTLED = 128  # positives whose close pairs are settled at once
 PAIRS = 1024  # pairs whose factors are gathered at a time
+FEW = (128, 8)  # a tile of w items is counted otherwise where more than w / FEW products are too close
+WAIT = 15  # tiles until the products are tried again for such a user
 held = one_blas_thread  # around a pass
 
 
@@ -48,12 +48,17 @@ def pair_scores(
 
 
 class Worker:
-    """Counts for the blocks of one thread, tile by tile, in the same memory."""
+    """Counts for the blocks of one thread, tile by tile, in the same memory.
+
+    A user with more than a few products too close to call in a tile is counted by products in double
+    precision; where these are too close as well, by the exact scores of all its items.
+    """
 
     def __init__(self, shape: Shape) -> None:
-        self._scores = np.empty(shape.n_users * shape.n_items, shape.dtype)
-        self._counter = Counter()
-        self._best = Kept(shape)
+        self._scores = np.empty(max(-(-shape.n_users * shape.row_bytes // 8), shape.n_items))
+        self._best, self._top_k, self._narrow = Kept(shape), shape.top_k, shape.dtype
+        self._levels = (0, 1, 2) if shape.dtype == np.float32 else (0, 2)
+        self._level, self._n_blocks, self._twins = np.zeros(0, dtype=np.int64), 0, False
 
     def begin(self, block: Block, slack: FloatArray) -> None:
         """Take up a block of users; `count` adds to its counts.
@@ -62,10 +67,14 @@ class Worker:
         """
         self._block = block
         self._best.begin(slack)
-        self._counter.arrange(block.start, block.lo, block.hi)
         size = np.diff(block.start)
         self._row = np.repeat(np.arange(size.size), size)
-        self._excluded_row = np.repeat(np.arange(size.size), np.diff(block.excluded_start))
+        # Users of one model are alike: begin where most of the last block ended, but for one block in eight.
+        usual = int(np.median(self._level)) if self._n_blocks % 8 and self._level.size else 0
+        self._n_blocks += 1
+        self._level = np.full(size.size, usual if usual in self._levels else 0)
+        self._wait = np.full(size.size, WAIT)
+        self._parts: dict[int, list[Part]] = {}
 
     def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
         """Add the counts of the tile's items to those of the block's positives.
@@ -73,43 +82,85 @@ class Worker:
         Returns how many positives fell out of their own bounds (none, or the bounds are wrong), and how many
         products were too close to call.
         """
-        block, first, width = self._block, tile.first, tile.fast_item.shape[0]
-        n_users = block.start.size - 1
-        scores = self._scores[: n_users * width].reshape(n_users, width)
-        np.matmul(block.fast_user, tile.fast_item.T, out=scores)
-        scores[:, tile.infinite] = tile.bias
-        here = np.flatnonzero((block.excluded >= first) & (block.excluded < first + width))
-        scores[self._excluded_row[here], block.excluded[here] - first] = np.nan
-        hidden = np.bincount(self._excluded_row[here], minlength=n_users)
-        above, reach = self._counter.count(scores, hidden)
-        block.n_above[:] += above
-        own = (block.item >= first) & (block.item < first + width)
-        self._best.add(scores, first)
-        close = np.flatnonzero(reach - above > own)
-        for part in np.split(close, range(SETTLED, close.size, SETTLED)):
-            self._settle(scores, part, catalogue, first)
-        return int((reach - above < own).sum()), int((reach - above)[close].sum())
+        n_lost, n_close = 0, 0
+        if catalogue.twin.size and not self._twins:  # what was close may be equal, which needs no score
+            self._level[:], self._twins = 0, True
+        self._level[self._wait == 0] = 0
+        if self._top_k:  # the best items are found by the products
+            self._level[:] = 0
+        self._wait -= 1
+        for level in self._levels:
+            rows = np.flatnonzero(self._level == level)
+            if not rows.size:
+                continue
+            for part in self._parts_of(level, rows, tile.fast_item.shape[0]):
+                lost, close, more = self._count_part(part, catalogue, tile)
+                n_lost, n_close = n_lost + lost, n_close + close
+                self._level[more] = self._levels[-1] if level else self._levels[1]
+                self._wait[more] = WAIT
+        return n_lost, n_close
 
     def gathered(self) -> Gathered:
         """Return all items that may be among the k best of a user."""
         return self._best.gathered()
 
-    def _settle(self, scores: AnyArray, part: IntArray, catalogue: Catalogue, first: int) -> None:
-        """Decide by the exact score about the items whose product is too close to a positive's to call."""
-        block = self._block
-        mine = scores[self._row[part]]
-        near = mine >= block.lo[part, None]
-        near &= mine <= block.hi[part, None]
-        place, other = np.divmod(np.flatnonzero(near), scores.shape[1])
-        self._decide(part[place], other + first, catalogue)
+    def _parts_of(self, level: int, rows: IntArray, width: int) -> list[Part]:
+        """Return the users of a level, as many at a time as there is memory for."""
+        before = self._parts.get(level, [])
+        if sum(part.rows.size for part in before) == rows.size and all(
+            np.isin(part.rows, rows).all() for part in before
+        ):
+            return before
+        step = rows.size if level == 0 else max(1, self._scores.size // width)
+        pieces = [rows[first : first + step] for first in range(0, rows.size, step)]
+        self._parts[level] = [Part.of(level, self._block, some) for some in pieces]
+        return self._parts[level]
 
-    def _decide(self, positive: IntArray, other: IntArray, catalogue: Catalogue) -> None:
+    def _count_part(self, part: Part, catalogue: Catalogue, tile: Tile) -> tuple[int, int, IntArray]:
+        """Add the counts of some users; return what `count` does, and the users to be counted otherwise."""
+        block, first, width = self._block, tile.first, tile.fast_item.shape[0]
+        memory = self._scores if part.level else self._scores.view(self._narrow)
+        scores = memory[: part.rows.size * width].reshape(-1, width)
+        if part.level == 0:
+            np.matmul(block.fast_user[part.rows], tile.fast_item.T, out=scores)
+            scores[:, tile.infinite] = tile.bias
+        else:
+            wide_scores(block.user[part.rows], catalogue, first, scores, in_order=part.level == 2)
+        here = np.flatnonzero((part.excluded >= first) & (part.excluded < first + width))
+        hidden_row, hidden = part.excluded_row[here], part.excluded[here]
+        scores[hidden_row, hidden - first] = np.nan
+        if part.level == 0:
+            self._best.add(scores, first)
+        above, reach = part.counter.count(scores, np.bincount(hidden_row, minlength=part.rows.size))
+        found = reach - above - ((part.item >= first) & (part.item < first + width))
+        equal = np.where(part.lo == part.hi, found, 0)
+        if catalogue.twin.size:
+            some = np.flatnonzero(found > equal)
+            equal[some] = part.equal(some, catalogue.twin, tile, hidden_row, hidden)
+        close = found - equal
+        more = np.zeros(part.rows.size, dtype=bool)
+        if part.level != self._levels[-1]:
+            more = np.bincount(part.row, close, minlength=more.size) > width // FEW[part.level]
+        stays = ~more[part.row]
+        block.n_above[part.positive[stays]] += above[stays]
+        block.n_tied[part.positive[stays]] += equal[stays]
+        some = np.flatnonzero(stays & (close > 0))
+        for begin in range(0, some.size, SETTLED):
+            positive, other = part.near(scores, some[begin : begin + SETTLED])
+            self._decide(positive, other + first, catalogue, count_twins=False)
+        return int((found < 0).sum()), int(close.sum()), part.rows[more]
+
+    def _decide(
+        self, positive: IntArray, other: IntArray, catalogue: Catalogue, *, count_twins: bool = True
+    ) -> None:
         """Add to the counts what exact scores say of items `other`, each close to its `positive`."""
         block, row, item = self._block, self._row, self._block.item
         rest = other != item[positive]
         if catalogue.twin.size:
-            twins = rest & (item[positive] >= 0) & (catalogue.twin[other] == catalogue.twin[item[positive]])
-            block.n_tied[:] += np.bincount(positive[twins], minlength=row.size)
+            own = np.where(item[positive] >= 0, catalogue.twin[item[positive]], -1)
+            twins = rest & (own >= 0) & (catalogue.twin[other] == own)
+            if count_twins:
+                block.n_tied[:] += np.bincount(positive[twins], minlength=row.size)
             rest &= ~twins
         positive, other = positive[rest], other[rest]
         score = self._exact(catalogue, row[positive], other)
@@ -134,79 +185,6 @@ class Worker:
         table[chosen] = score
         known: FloatArray = table[key]
         return known
-
-
-class Kept:
-    """The items of each user of a block that may be among its k best, by their products."""
-
-    def __init__(self, shape: Shape) -> None:
-        self._k = shape.top_k
-        self._item = np.empty((shape.n_users, shape.room), dtype=np.int32)
-        self._score = np.empty((shape.n_users, shape.room), dtype=shape.dtype)
-
-    def begin(self, slack: FloatArray) -> None:
-        """Take up other users, and how far below the k-th best product an item of the k best can be."""
-        self._score[:] = -np.inf
-        self._slack = slack.astype(self._score.dtype)
-        self._low = np.full(slack.size, -np.inf, dtype=self._score.dtype)
-        self._size = np.zeros(slack.size, dtype=np.int64)
-        self._crowded = np.zeros(slack.size, dtype=bool)
-
-    def add(self, scores: AnyArray, first: int) -> None:
-        """Take up the products of a tile, NaN left out, whose first item is `first`."""
-        if not self._k:
-            return
-        self._low = np.maximum(self._low, reached_by(scores, self._k) - self._slack)
-        row, column, score = reaching(scores, np.where(self._crowded, np.nan, self._low))
-        more = np.bincount(row, minlength=self._size.size)
-        if (self._size + more > self._item.shape[1]).any():
-            self._leave_out()
-            self._crowded |= self._size + more > self._item.shape[1]
-            stays = ~self._crowded[row]
-            row, column, score, more = row[stays], column[stays], score[stays], more * ~self._crowded
-        place = self._size[row] + np.arange(row.size) - (np.cumsum(more) - more)[row]
-        self._item[row, place], self._score[row, place] = column + first, score
-        self._size += more
-        best = np.partition(self._score[: self._size.size], -self._k, axis=1)[:, -self._k]
-        self._low = np.maximum(self._low, best - self._slack)
-
-    def _leave_out(self) -> None:
-        """Leave out what is below the lowest product that counts."""
-        row, place = self._inside()
-        item, score = self._item[row, place], self._score[row, place]
-        self._size = np.bincount(row, minlength=self._size.size)
-        place = np.arange(row.size) - (np.cumsum(self._size) - self._size)[row]
-        self._score[:] = -np.inf
-        self._item[row, place], self._score[row, place] = item, score
-
-    def _inside(self) -> tuple[IntArray, IntArray]:
-        """Return (row, place) of what may count."""
-        inside = np.arange(self._item.shape[1]) < self._size[:, None]
-        inside &= (self._score[: self._size.size] >= self._low[:, None]) & ~self._crowded[:, None]
-        row, place = np.nonzero(inside)
-        return row, place
-
-    def gathered(self) -> Gathered:
-        """Return what may be among the k best."""
-        row, place = self._inside()
-        item, crowded = self._item[row, place].astype(np.int64), np.flatnonzero(self._crowded)
-        return Gathered(row, item, self._score[row, place], self._low, crowded)
-
-
-def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolArray:
-    """Return which entries have another of the same row at most `slack[row]` away; rows are ascending."""
-    order = np.lexsort((product, row))
-    ordered, owner = product[order], row[order]
-    with np.errstate(invalid="ignore"):  # inf - inf
-        near = (ordered[1:] - ordered[:-1] <= slack[owner[1:]]) & (owner[1:] == owner[:-1])
-    close = np.zeros(row.size, dtype=bool)
-    close[order[1:][near]] = close[order[:-1][near]] = True
-    return close
-
-
-def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
-    return ranks_within_group(row, score)
 
 
 def tile_width(shape: Shape) -> int:
@@ -259,135 +237,3 @@ def count_stored(
     n_above -= np.bincount(positive[x > score[positive]], minlength=row.size)
     n_reach -= np.bincount(positive[x >= score[positive]], minlength=row.size)
     return n_nan
-
-
-class Slot(NamedTuple):
-    """One threshold for each of many rows."""
-
-    rows: IntArray  # rows that have it
-    chosen: IntArray  # its number among all thresholds
-    everywhere: bool  # bounds are those of all rows of the tile, 0 where there is none
-    lo: AnyArray  # (n, 1)
-    hi: AnyArray
-
-    @classmethod
-    def of(cls, n_rows: int, rows: IntArray, chosen: IntArray, lo: AnyArray, hi: AnyArray) -> Slot:
-        """Return the slot of the thresholds `chosen`, which belong to `rows`."""
-        # To compare the rows without a threshold too is less work than to copy more than half of a tile.
-        everywhere = 2 * rows.size > n_rows
-        bounds = np.zeros((2, n_rows if everywhere else rows.size, 1), dtype=lo.dtype)
-        place = rows if everywhere else slice(None)
-        bounds[0, place, 0], bounds[1, place, 0] = lo[chosen], hi[chosen]
-        return cls(rows, chosen, everywhere, *bounds)
-
-
-class Counter:
-    """Counts of the scores in each row of a tile that exceed thresholds, in memory that is used again.
-
-    Few thresholds per row: each is compared with the whole row, and what is True is counted in byte lanes.
-    Many: what reaches the lowest of them is sorted, and they are placed in it by binary search. (NumPy
-    partitions and sorts with vector instructions.)
-    """
-
-    def __init__(self) -> None:
-        self._mask = np.zeros((0, 0), dtype=bool)
-
-    def arrange(self, start: IntArray, lo: AnyArray, hi: AnyArray) -> None:
-        """Take up thresholds: row r has those from `start[r]` to `start[r + 1]`."""
-        self._start, self._lo, self._hi = start, lo, hi
-        size = np.diff(start)
-        row = np.repeat(np.arange(size.size), size)
-        slot = np.arange(lo.size) - start[row]
-        few = size <= SLOTS
-        slot[~few[row]] = SLOTS
-        order = np.argsort(slot, kind="stable")
-        groups = np.split(order, np.cumsum(np.bincount(slot, minlength=SLOTS + 1)))[:SLOTS]
-        self._slots = [Slot.of(size.size, row[group], group, lo, hi) for group in groups if group.size]
-        self._many = np.flatnonzero(~few)
-        if self._many.size:
-            lowest = np.lexsort((lo, row))[start[self._many]]  # the lowest threshold of each of these rows
-            self._lowest = Slot.of(size.size, self._many, lowest, lo, hi)
-
-    def count(self, tile: AnyArray, hidden: IntArray) -> tuple[IntArray, IntArray]:
-        """Return #{x > hi} and #{x >= lo} in the row of each threshold.
-
-        NaN is never counted; `hidden` is the number of NaN in each row.
-        """
-        above, reach = np.zeros(self._lo.size, dtype=np.int64), np.zeros(self._lo.size, dtype=np.int64)
-        for slot in self._slots:
-            above[slot.chosen] = self._compared(np.greater, tile, slot, slot.hi)
-            reach[slot.chosen] = self._compared(np.greater_equal, tile, slot, slot.lo)
-        if self._many.size:
-            n_best = hidden[self._many] + self._compared(
-                np.greater_equal, tile, self._lowest, self._lowest.lo
-            )
-            level = np.frexp(n_best)[1]  # rows with a similar number of scores to sort
-            for one in np.unique(level[n_best > 0]):
-                rows = np.flatnonzero(level == one)
-                for part in np.split(rows, range(SORT_ROWS, rows.size, SORT_ROWS)):
-                    self._place(tile, self._many[part], int(n_best[part].max()), hidden, above, reach)
-        return above, reach
-
-    def _compared(self, compare: np.ufunc, tile: AnyArray, slot: Slot, bound: AnyArray) -> IntArray:
-        """Return how many scores of each row of the slot satisfy compare(score, bound)."""
-        if not slot.everywhere:
-            tile = tile[slot.rows]
-        n_rows, width = tile.shape
-        n_pieces = -(-width // LANES)
-        length = n_pieces * 8 * -(-width // (8 * n_pieces))
-        if self._mask.shape[1] != length or self._mask.shape[0] < n_rows:
-            self._mask = np.empty((n_rows, length), dtype=bool)
-        mask = self._mask[:n_rows]
-        mask[:, width:] = False
-        compare(tile, bound, out=mask[:, :width])
-        lanes = np.add.reduce(mask.view(np.uint64).reshape(n_rows, n_pieces, -1), axis=2).view(np.uint8)
-        count: IntArray = np.add.reduce(lanes, axis=1, dtype=np.int64)
-        return count[slot.rows] if slot.everywhere else count
-
-    def _place(
-        self, tile: AnyArray, rows: IntArray, n_best: int, hidden: IntArray, above: IntArray, reach: IntArray
-    ) -> None:
-        """Write the counts for the thresholds of `rows`, by a search among their `n_best` best scores."""
-        width = tile.shape[1]
-        best = tile[rows]
-        if 2 * n_best < width:
-            best.partition(width - n_best, axis=1)  # NaN comes last, as in a sort
-            best = best[:, width - n_best :]
-        else:
-            n_best = width
-        length = (1 << n_best.bit_length()) - 1  # for the search: 2**k - 1
-        ordered = np.empty((rows.size, length), dtype=tile.dtype)
-        ordered[:, n_best:] = np.nan if tile.dtype.kind == "f" else np.iinfo(tile.dtype).max
-        ordered[:, :n_best] = best
-        ordered[:, :n_best].sort(axis=1)
-        size = np.diff(self._start)[rows]
-        row = np.repeat(np.arange(rows.size), size)
-        chosen = self._start[rows][row] + np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
-        lo, hi = self._lo[chosen], self._hi[chosen]
-        flat, base = ordered.reshape(-1), row * length
-        below_lo = _search(flat, base, length, lo)
-        up_to_hi = below_lo.copy()
-        rest = np.arange(row.size)
-        for _ in range(4):  # between lo and hi there is usually one score, the positive's own
-            x = flat[base[rest] + np.minimum(up_to_hi[rest], n_best - 1)]
-            rest = rest[(up_to_hi[rest] < n_best) & (x <= hi[rest])]
-            up_to_hi[rest] += 1
-        up_to_hi[rest] = _search(flat, base[rest], length, hi[rest], include=True)
-        n_scores = (n_best - hidden[rows])[row]
-        above[chosen] = n_scores - np.minimum(up_to_hi, n_scores)
-        reach[chosen] = n_scores - np.minimum(below_lo, n_scores)
-
-
-def _search(
-    flat: AnyArray, base: IntArray, length: int, value: AnyArray, *, include: bool = False
-) -> IntArray:
-    """Return how many of the `length` = 2**k - 1 sorted entries from `base` on are < value (or <=)."""
-    below = np.less_equal if include else np.less
-    place, probe = base - 1, np.empty_like(base)
-    step = (length + 1) // 2
-    while step:
-        np.add(place, step, out=probe)
-        np.copyto(place, probe, where=below(flat.take(probe), value))
-        step //= 2
-    count: IntArray = place - base + 1
-    return count

@@ -16,6 +16,15 @@ from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
 from ipseval.ranking._best_numba import Top, keep_best
 from ipseval.ranking._best_numba import close_in_rows as close_in_rows  # two of the kernels
 from ipseval.ranking._best_numba import ranks_in_rows as ranks_in_rows
+from ipseval.ranking._close_numba import (
+    FEW,
+    WAIT,
+    Close,
+    Exact,
+    count_exactly,
+    exact_scores,
+    find_close,
+)
 from ipseval.ranking._compiled import Function, borrowing, compiled, dot
 
 NAME = "numba"
@@ -27,7 +36,6 @@ TRANSPOSED = 128  # items whose factors are transposed at once, in the first-lev
 CHUNK = 2048  # stored scores that stay in the first-level cache while a user's positives are compared
 BLOCK = 1024  # users in a block
 PER_USER = 1024  # bytes: positives and training items of a user, roughly
-GROUP = 64  # scores that are searched together for one too close to call
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
 held = one_blas_thread  # around a pass
@@ -130,84 +138,42 @@ def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: An
 
 
 @borrowing
-def _settle(
-    scores: AnyArray,
-    first: int,
-    user: AnyArray,
-    items: Catalogue,
-    item: int,
-    exact: float,
-    lo: float,
-    hi: float,
-    known: FloatArray,
-    known_of: IntArray,
-    row: int,
-) -> tuple[int, int]:
-    """Decide by the exact score about the items whose product is too close to a positive's to call.
-
-    `known` keeps exact scores that several positives need: of the user in row `known_of`.
-    """
-    above, tied = 0, 0
-    bias, twin = items.bias, items.twin
-    for begin in range(0, scores.size, GROUP):
-        group = scores[begin : begin + GROUP]
-        close = _i32(0)
-        for i in range(group.size):
-            close = _i32(close + (_i32(group[i] >= lo) & _i32(group[i] <= hi)))
-        if close == 0:
-            continue
-        for i in range(group.size):
-            other = first + begin + i
-            if group[i] >= lo and group[i] <= hi and other != item:
-                if twin.size and item >= 0 and twin[other] == twin[item]:
-                    tied += 1
-                    continue
-                place = other - first
-                if known_of[place] != row:
-                    score = dot(user, items.item[other])
-                    if bias.size:
-                        score += bias[other]
-                    known[place], known_of[place] = score, row
-                score = known[place]
-                if score > exact:
-                    above += 1
-                elif score == exact:
-                    tied += 1
-    return above, tied
-
-
-@borrowing
 def _count_users(
-    block: Block,
-    items: Catalogue,
-    tile: Tile,
-    columns: AnyArray,
-    products: AnyArray,
-    known: FloatArray,
-    known_of: IntArray,
-    top: Top,
-) -> tuple[int, int]:
-    """Multiply and count for ROWS users at a time, whose products stay in the first-level cache."""
-    start, item, lo, hi = block.start, block.item, block.lo, block.hi
-    excluded_start, excluded, pointer = block.excluded_start, block.excluded, block.pointer
-    n_above, n_tied = block.n_above, block.n_tied
+    block: Block, items: Catalogue, tile: Tile, columns: AnyArray, products: AnyArray, close: Close, top: Top
+) -> tuple[int, int, int]:
+    """Multiply and count for ROWS users at a time, whose products stay in the first-level cache.
+
+    Returns how many positives fell out of their own bounds, how many products were too close to call, and how
+    many users are left to be counted by exact scores, which are `close.rows`.
+    """
     first, width = tile.first, tile.fast_item.shape[0]
-    n_lost, n_close = 0, 0
-    for i in range(width):
-        known_of[i] = -1
-    for g in range(0, start.size - 1, ROWS):
-        for k in range(0, columns.shape[0], ROWS):
-            _multiply_four(block.fast_user, g, columns, k, products, width)
-        for r in range(g, min(g + ROWS, start.size - 1)):
+    start, item, lo, hi, pointer = block.start, block.item, block.lo, block.hi, block.pointer
+    excluded_start, excluded = block.excluded_start, block.excluded
+    n_above, n_tied, twin, n_twins = block.n_above, block.n_tied, items.twin, tile.n_twins
+    wait, rows, seen, begins = close.wait, close.rows, close.seen, close.excluded
+    now_above, now_equal, now_near = close.above, close.equal, close.near
+    n_users, n_lost, n_close, n_left = start.size - 1, 0, 0, 0
+    for g in range(0, n_users, ROWS):
+        last, waiting = min(g + ROWS, n_users), True
+        for r in range(g, last):
+            waiting &= wait[r] > 0
+        if not waiting:
+            for k in range(0, columns.shape[0], ROWS):
+                _multiply_four(block.fast_user, g, columns, k, products, width)
+        for r in range(g, last):
+            k = before = pointer[r]
+            if wait[r]:
+                wait[r] -= 1
+                rows[n_left], begins[n_left], seen[n_left] = r, before, False
+                n_left += 1
+                continue
             scores = products[r - g, :width]
             for i in range(tile.infinite.size):
                 scores[tile.infinite[i]] = tile.bias[i]
-            k = pointer[r]
-            while k < excluded_start[r + 1] and excluded[k] < first + width:
-                scores[excluded[k] - first] = np.nan
-                k += 1
+            k = _hide(scores, first, excluded, k, excluded_start[r + 1])
             pointer[r] = k
             keep_best(scores, first, top, r)
+            found = 0
             for j in range(start[r], start[r + 1], 2):
                 above_1, reach_1 = _i32(0), _i32(0)
                 if j + 1 < start[r + 1]:
@@ -217,27 +183,84 @@ def _count_users(
                 for q in range(j, min(j + 2, start[r + 1])):
                     above, reach = (above_0, reach_0) if q == j else (above_1, reach_1)
                     own = 1 if first <= item[q] < first + width else 0
+                    near = reach - above - own
+                    now_above[q], now_near[q] = above, near
                     n_above[q] += above
-                    if reach - above > own:
-                        more, tied = _settle(
-                            scores,
-                            first,
-                            block.user[r],
-                            items,
-                            item[q],
-                            block.exact[q],
-                            lo[q],
-                            hi[q],
-                            known,
-                            known_of,
-                            r,
-                        )
-                        n_above[q] += more
-                        n_tied[q] += tied
-                        n_close += reach - above
-                    elif reach - above < own:
-                        n_lost += 1
-    return n_lost, n_close
+                    n_lost += near < 0
+                    if near > 0:
+                        equal = near  # where the products are exact
+                        if lo[q] < hi[q]:
+                            equal = _equal(item[q], own, twin, n_twins, excluded, before, k)
+                        n_tied[q] += equal
+                        now_equal[q] = equal
+                        found += near - equal
+            n_close += found
+            if found > FEW:
+                wait[r] = WAIT
+                rows[n_left], begins[n_left], seen[n_left] = r, before, True
+                n_left += 1
+                _take_back(block, r, close)
+            elif found > 0:
+                _settle(scores, first, block, r, items, close)
+    return n_lost, n_close, n_left
+
+
+@borrowing
+def _equal(
+    item: int, own: int, twin: IntArray, n_twins: IntArray, excluded: IntArray, begin: int, end: int
+) -> int:
+    """Return how many other items of a tile have the factors of `item`; `excluded[begin:end]` are left out.
+
+    `own`: whether the item itself is in the tile; `n_twins`: how many of its items are in each class.
+    """
+    if twin.size == 0 or item < 0 or twin[item] < 0:
+        return 0
+    equal: int = n_twins[twin[item]] - own
+    for k in range(begin, end):
+        equal -= twin[excluded[k]] == twin[item]
+    return equal
+
+
+@borrowing
+def _hide(scores: AnyArray, first: int, excluded: IntArray, k: int, end: int) -> int:
+    """Make NaN of the tile's scores of `excluded[k:end]`; return where its items end."""
+    while k < end and excluded[k] < first + scores.size:
+        scores[excluded[k] - first] = np.nan
+        k += 1
+    return k
+
+
+@borrowing
+def _take_back(block: Block, row: int, close: Close) -> None:
+    """Take the counts of a user in this tile back: exact scores are counted instead."""
+    for q in range(block.start[row], block.start[row + 1]):
+        block.n_above[q] -= close.above[q]
+        block.n_tied[q] -= close.equal[q] if close.near[q] > 0 else 0
+
+
+@borrowing
+def _settle(scores: AnyArray, first: int, block: Block, row: int, items: Catalogue, close: Close) -> None:
+    """Decide by exact scores about the few items whose product is too close to a positive's to call."""
+    start, place, last = block.start, close.place, first + scores.size
+    n = 0
+    for q in range(block.start[row], start[row + 1]):
+        if close.near[q] > 0 and close.near[q] > close.equal[q]:
+            item = block.item[q]
+            end = find_close(scores, block.lo[q], block.hi[q], item - first, place, n)
+            if close.equal[q]:
+                for j in range(n, end):
+                    place[n] = place[j]
+                    n += items.twin[first + place[j]] != items.twin[item]
+            else:
+                n = end
+    exact_scores(block.user[row], items.item[first:last], items.bias[first:last], place[:n], close.score)
+    n = 0
+    for q in range(start[row], start[row + 1]):
+        more = n + (close.near[q] - close.equal[q] if close.near[q] > 0 else 0)
+        for j in range(n, more):
+            block.n_above[q] += close.score[j] > block.exact[q]
+            block.n_tied[q] += close.score[j] == block.exact[q]
+        n = more
 
 
 class Worker:
@@ -248,7 +271,8 @@ class Worker:
         self._user = np.zeros((_whole(shape.n_users), depth), shape.dtype)
         self._columns = _aligned(depth, shape)
         self._scores = _aligned(ROWS, shape)
-        self._known = np.empty(shape.n_items), np.empty(shape.n_items, dtype=np.int64)
+        self._shape, self._exact = shape, Exact.empty(shape, depth)
+        self._wide = np.zeros((0, 0))
         self._top = Top.empty(shape)
 
     def begin(self, block: Block, slack: FloatArray) -> None:
@@ -258,20 +282,40 @@ class Worker:
         self._n_users = n_users
         self._user[:n_users, :depth] = block.fast_user
         self._block = block._replace(fast_user=self._user)
+        self._close = Close.of(n_users, block.item.size, self._shape.n_items)
 
     def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
         """Add the counts of the tile's items; what is returned is as in `_kernels`."""
-        width, depth = tile.fast_item.shape
-        for first in range(0, width, TRANSPOSED):
-            piece = tile.fast_item[first : first + TRANSPOSED]
-            np.copyto(self._columns[:depth, first : first + piece.shape[0]], piece.T)
-        memory = (self._columns, self._scores, *self._known, self._top)
-        lost, close = _count_users(self._block, catalogue, tile, *memory)
+        width = tile.fast_item.shape[0]
+        _transpose(tile.fast_item, self._columns)
+        memory = (self._columns, self._scores, self._close, self._top)
+        lost, close, left = _count_users(self._block, catalogue, tile, *memory)
+        if left:
+            columns = self._exact_columns(catalogue.item, tile)
+            rows = self._close.rows[:left]
+            rest = (rows, self._close, self._exact, self._top)
+            lost += count_exactly(self._block, catalogue, tile.first, columns, width, *rest)
         return int(lost), int(close)
+
+    def _exact_columns(self, item: AnyArray, tile: Tile) -> AnyArray:
+        """Return the factors of a tile that the exact scores are made of, transposed."""
+        if item.dtype.itemsize <= self._columns.dtype.itemsize:
+            return self._columns
+        if not self._wide.size:
+            self._wide = np.zeros((self._columns.shape[0], self._shape.n_items))
+        _transpose(item[tile.first : tile.first + tile.fast_item.shape[0]], self._wide)
+        return self._wide
 
     def gathered(self) -> Gathered:
         """Return all items that may be among the k best of a user."""
         return self._top.gathered(self._n_users)
+
+
+def _transpose(item: AnyArray, columns: AnyArray) -> None:
+    """Write the factors of items into columns."""
+    for first in range(0, item.shape[0], TRANSPOSED):
+        piece = item[first : first + TRANSPOSED]
+        np.copyto(columns[: piece.shape[1], first : first + piece.shape[0]], piece.T)
 
 
 def tile_width(shape: Shape) -> int:
@@ -289,7 +333,8 @@ def block_users(shape: Shape) -> int:
 def block_bytes(shape: Shape) -> tuple[int, int]:
     """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
     row = _whole(shape.depth) * shape.dtype.itemsize
-    fixed = row * (shape.n_items + ROWS) + ROWS * shape.row_bytes
+    fixed = row * (shape.n_items + ROWS) + (ROWS + 1) * shape.row_bytes
+    fixed += 8 * shape.n_items * (ROWS + _whole(shape.depth))  # exact scores
     return fixed, 2 * row + PER_USER + shape.room_bytes
 
 

@@ -55,7 +55,13 @@ ROOMS = {
         (*SHARED, "tests/ranking", "tests/sampled/test_pools.py", "tests/test_splits.py"),
         ("ipseval/ranking/_kernels.py", "score > block.exact", "score < block.exact"),
         # Compiled code: another engine, which must give the integers of the NumPy kernels.
-        left_out=("_kernels_numba.py", "_best_numba.py", "_compiled.py", "_kernels_torch.py"),
+        left_out=(
+            "_best_numba.py",
+            "_close_numba.py",
+            "_compiled.py",
+            "_kernels_numba.py",
+            "_kernels_torch.py",
+        ),
     ),
     "testing": Room(
         "ipseval/testing/*.py",

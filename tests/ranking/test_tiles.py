@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, rank_positives
+from ipseval.ranking import _close, _counter
 from ipseval.ranking._run import kernels_for
 from tests.golden.ranking_oracle import inner_product, rank_all
 from tests.ranking.worlds import ENGINES, INSTALLED, World, random_world, rows, world_of
 
-KERNELS: dict[str, ModuleType] = {engine: kernels_for(engine, 0) for engine in INSTALLED}
+KERNELS: dict[str, tuple[ModuleType, ...]] = {engine: (kernels_for(engine, 0),) for engine in INSTALLED}
+KERNELS["numpy"] += (_close, _counter)
+
+COMPILED = ("ROWS", "WAIT", "FEW")  # what Numba takes as it is when it compiles
 
 engines = pytest.mark.parametrize("engine", ENGINES)
 sizes = st.fixed_dictionaries(
@@ -25,6 +29,10 @@ sizes = st.fixed_dictionaries(
         "SORT_ROWS": st.integers(1, 4),
         "SETTLED": st.integers(1, 3),
         "PAIRS": st.integers(1, 9),
+        "FEW": st.tuples(st.integers(1, 99), st.integers(1, 99)),
+        "WAIT": st.integers(0, 3),
+        "COLUMNS": st.integers(1, 30),
+        "ROWS": st.integers(1, 3),
         "TRANSPOSED": st.integers(1, 9),
         "COLUMNS_BYTES": st.sampled_from((1, 100, 2**19)),
     }
@@ -33,8 +41,9 @@ sizes = st.fixed_dictionaries(
 
 def set_sizes(patch: pytest.MonkeyPatch, engine: str, values: dict[str, int]) -> None:
     for name, value in values.items():
-        if hasattr(KERNELS[engine], name):
-            patch.setattr(KERNELS[engine], name, value)
+        for module in KERNELS[engine]:
+            if hasattr(module, name) and (engine == "numpy" or name not in COMPILED):
+                patch.setattr(module, name, value)
 
 
 def exact(user: np.ndarray, item: np.ndarray, bias: np.ndarray | None) -> list[list[float]]:
