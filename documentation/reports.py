@@ -24,7 +24,7 @@ MODELS = {
     "item-kNN": baselines.item_knn,
     "SVD": baselines.pure_svd,
     "popularity": baselines.popularity,
-    "random": baselines.random,
+    "random": baselines.BASELINES["random"],  # with a seed
 }
 # Kind of picture -> what it answers, and the options it is drawn with.
 KINDS = {

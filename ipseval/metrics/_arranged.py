@@ -117,6 +117,8 @@ def _sorts(order: IntArray, user: IntArray, worth: FloatArray) -> bool:
 def _by_user_and_worth(ranked: RankedPositives, worth: FloatArray) -> IntArray:
     """Return `np.lexsort((-worth, user))`: the same order, each user alone."""
     order = np.empty(worth.size, dtype=np.int64)
+    if not worth.size:
+        return order
     by_count = np.argsort(ranked.counts, kind="stable")
     size, begin = np.unique(ranked.counts[by_count], return_index=True)
     for width, users in zip(size, np.split(by_count, begin[1:]), strict=True):

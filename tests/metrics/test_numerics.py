@@ -329,6 +329,15 @@ def test_the_order_by_user_and_worth_is_that_of_a_stable_sort(n_levels):
             np.testing.assert_array_equal(descending(ranked, one), np.lexsort((-one, user)))
 
 
+@pytest.mark.parametrize("n_users", [0, 1, 3])
+def test_users_without_positives_have_nothing_to_order(n_users):
+    none = np.zeros(0, dtype=np.int64)
+    ranked = RankedPositives(none, none, none, none, none, range(n_users), range(9))
+    for _ in range(2):
+        assert descending(ranked, np.zeros(0)).size == 0
+    assert np.isnan(ipseval.metric("ndcg@5").user_values(ranked, np.zeros(0))).all()
+
+
 @pytest.mark.parametrize("label", ["ndcg@5", "precision@3", "rbp"])
 def test_the_order_that_is_kept_is_that_of_the_same_weights_only(label):
     rng = np.random.default_rng(0)
