@@ -24,18 +24,23 @@ def made(user, item, bias=None) -> Factors:
 @pytest.mark.parametrize(
     ("size", "bias", "unit", "n_terms", "scores"),
     [
-        (1.0, None, SINGLE, 2 + 4, 5 * 10),  # ‖(3, 4)‖ times the largest ‖item‖, of (6, 8)
-        (1.0, [0.5, -7.25], SINGLE, 3 + 4, 5 * 10 + 7.25),
-        (1.0, [np.inf, -7.25], SINGLE, 3 + 4, 5 * 10 + 7.25),
+        (1 / 3, None, SINGLE, 2 + 4, 5 * 10 / 9),  # ‖(1, 4/3)‖ times the largest ‖item‖, of (2, 8/3)
+        (1 / 3, [0.5, -7.25], SINGLE, 3 + 4, 5 * 10 / 9 + 7.25),
+        (1 / 3, [np.inf, -7.25], SINGLE, 3 + 4, 5 * 10 / 9 + 7.25),
         (1e19, None, 2 * DOUBLE, 2 + 4, 5 * 10 * 1e38),  # above 1e37: in double precision, on both sides
     ],
 )
 def test_the_bound_is_that_of_inner_products_worked_by_hand(size, bias, unit, n_terms, scores):
     factors = made(size * np.array([[3.0, 4.0], [0.0, 0.0]]), size * np.array([[6.0, 8.0], [0.0, 5.0]]), bias)
-    assert factors.fast_item.dtype == (np.float32 if size == 1 else np.float64)
+    assert factors.fast_item.dtype == (np.float32 if size < 1 else np.float64)
     found, nothing = factors.error_bound(np.array([0, 1]))
     assert n_terms * unit * scores < found < 1.005 * n_terms * unit * scores
     assert nothing == 0.0  # a user of zeros has the bias alone, which single precision holds
+
+
+def test_products_of_small_whole_numbers_have_no_error():
+    factors = made([[3.0, 4.0], [0.0, 0.0]], [[6.0, 8.0], [0.0, 5.0]], [0.5, -7.25])
+    assert (factors.error_bound(np.array([0, 1])) == 0).all()
 
 
 def test_a_bias_that_single_precision_does_not_hold_has_a_bound_of_its_own():
