@@ -1,6 +1,6 @@
 """What doubly robust estimation adds to the ranking, in processor time of one thread.
 
-    python benchmarks/doubly_robust.py [--workload W1] [--models 5] [--depth 10]
+    python benchmarks/doubly_robust.py [--workload W1] [--models 5] [--depth 50]
 
 Five recommenders, five metrics, `dr` and `dm` with an item and with a factor reward model, against ranking
 the test positives of the same recommenders. Impressions: the test positives and 20 more pairs for each user.
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--workload", choices=sorted(SIZES), default="W1")
     parser.add_argument("--models", type=int, default=5)
     parser.add_argument("--engine", choices=("numpy", "numba"), default="numba")
-    parser.add_argument("--depth", type=int, default=10, help="the places that the fifth metric reads")
+    parser.add_argument("--depth", type=int, default=50, help="the places that the fifth metric reads")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     work, rng = make(options.workload), np.random.default_rng(1)
