@@ -136,15 +136,32 @@ def test_users_of_one_model_alone_have_no_influence_on_the_other():
 def test_a_difference_below_rounding_is_none():
     near = UserSums(USERS, N * (1 + 2e-16), D)
     assert SUMS["ratio"].paired_error(near)[0] == 0.0
-    # A unit in the last place of the largest N_u/D̄, times 16, times the largest volume.
-    for volume, most in ((None, 1.0), (V, V.max())):
+    # 16 units in the last place of the root mean square of (N_u V̄/D̄, R D_u V̄/D̄, R V_u).
+    ratio = N.sum() / D.sum()
+    for volume in (np.ones(6), V):
         sums = UserSums(USERS, N, D, volume)
-        expected = 16 * 2.0**-52 * N.max() / D.mean() * most
-        assert sums.paired_error(sums) == (0.0, 6, pytest.approx(expected))
+        terms = np.array([N * volume.mean(), ratio * D * volume.mean(), ratio * volume * D.mean()]) / D.mean()
+        expected = 16 * 2.0**-52 * np.sqrt(2 * np.mean(np.sum(terms**2, axis=0)))
+        for one in (sums, Moments.of([sums, sums]).members()[0]):
+            assert one.paired_error(one) == (0.0, 6, pytest.approx(expected))
     moved = UserSums(USERS, N + 1e-9 * USERS, D)
     assert SUMS["ratio"].paired_error(moved)[0] > 1e-11
     nothing = undefined([0, 0], [0, 0])
     assert nothing.paired_error(nothing)[2] == 0.0
+
+
+@pytest.mark.parametrize("volume", [None, V])
+def test_rounding_is_the_same_in_sums_and_in_their_moments(volume):
+    # A value that all users share has no scatter: what is left of it is rounding of the value itself.
+    for moved in (0.0, 2e-16, -4e-16, 1e-6):
+        last = np.append(np.ones(5), 1 + moved)
+        pair = [UserSums(USERS, value, np.ones(6), volume) for value in (0.63 * last, np.full(6, 0.9))]
+        merged = Moments.of([one.among(USERS < 2) for one in pair])
+        merged = merged.merge(Moments.of([one.among(USERS >= 2) for one in pair]))
+        one, other = merged.members()
+        errors = one.paired_error(other)[0], pair[0].paired_error(pair[1])[0]
+        assert [found == 0 for found in errors] == [abs(moved) < 1e-9 and volume is None] * 2
+        assert errors[0] == pytest.approx(errors[1], rel=1e-7)
 
 
 def test_paired_moments_are_of_one_evaluation():

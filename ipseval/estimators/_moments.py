@@ -10,7 +10,7 @@ import numpy as np
 from ipseval._checks import counted
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators._sums import ROUNDING, UserSums
+from ipseval.estimators._sums import ROUNDING, UserSums, only_rounding, rounding_of_mean
 
 WIDTH = 3  # N_u, D_u, V_u
 
@@ -171,9 +171,15 @@ class MergedSums:
                 "a paired difference needs both recommenders in one evaluation, as only moments of the users "
                 "were kept. Evaluate them together, or with per_user=True."
             )
-        squares = self._squares(self._gradient - other._gradient)
-        rounding = ROUNDING * (abs(self.value()) + abs(other.value()))
-        return self._error(squares), self.n_users, rounding
+        squares, squared = self._squares(self._gradient - other._gradient), self._squared_terms(other)
+        if only_rounding(squares, squared):
+            squares = 0.0
+        return self._error(squares), self.n_users, rounding_of_mean(squared, self.n_users)
+
+    def _squared_terms(self, other: MergedSums) -> float:
+        """Return Σ_u Σ_i g_i² x_ui² of both models, as `UserSums` does; the means are put back."""
+        squares = np.diag(self.moments.scatter) + self.moments.n * self.moments.mean**2
+        return float((self._gradient**2 + other._gradient**2) @ squares)
 
     @property
     def _means(self) -> tuple[float, float, float]:

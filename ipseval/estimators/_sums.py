@@ -152,20 +152,23 @@ class UserSums:
 
         It is that of ψ^A_u − ψ^B_u, aligned by user; a user whom only one of them reads has 0 in the other.
         Where users differ, influences are scaled to n, the number of users that either reads. It is 0 where
-        no user's difference exceeds rounding.
+        the differences are `only_rounding`.
         """
         if np.array_equal(self.users, other.users):
             psi = self.influence() - other.influence()
+            squared = self._squared_terms + other._squared_terms
         else:
+            squared = 0.0
             users = union(self.users, other.users)
             psi = np.zeros(users.size)
             for sign, one in ((1.0, self), (-1.0, other)):
                 if one.n_users:
                     scale = users.size / one.n_users
                     psi[np.searchsorted(users, one.users)] += sign * scale * one.influence()
-        rounding = max(self._rounding, other._rounding)
-        same = psi.size and np.abs(psi).max() <= rounding
-        return 0.0 if same else _error(psi), int(psi.size), rounding
+                    squared += scale**2 * one._squared_terms
+        n = int(psi.size)
+        same = only_rounding(float(np.sum(psi**2)), squared)
+        return 0.0 if n and same else _error(psi), n, rounding_of_mean(squared, n)
 
     def followed_by(self, other: UserSums, shift: int) -> UserSums:
         """Return the sums of these users and of others, whose codes begin `shift` later."""
@@ -216,19 +219,38 @@ class UserSums:
         )
 
     @cached_property
-    def _rounding(self) -> float:
-        """Return what rounding can make of a user's influence: a few units in the last place of N_u/D̄."""
-        if not self.n_users or not self.denominator.any():
+    def _squared_terms(self) -> float:
+        """Return Σ_u Σ_i g_i² x_ui²: the squared terms of ψ_u, before their means are taken off."""
+        if self.n_users == 0 or self.denominator.sum() == 0:
             return 0.0
-        largest = float(np.abs(self.numerator).max() / abs(self.denominator.mean()))
-        volume = 1.0 if self.volume is None else float(self.volume.max())
-        return ROUNDING * largest * volume
+        ratio = self.numerator.sum() / self.denominator.sum()
+        factor = self._mean_volume() / self.denominator.mean()
+        volume, mean_size = self.volume, 1.0 if self.size is None else self.size.mean()
+        volumes = self.n_users if volume is None else np.sum((volume / mean_size) ** 2)
+        if self.root:
+            factor = 1 / (2 * np.sqrt(ratio) * self.denominator.mean()) if ratio > 0 else np.nan
+            volumes = 0.0
+        products = np.sum(self.numerator**2) + ratio**2 * np.sum(self.denominator**2)
+        return float(factor**2 * products + ratio**2 * volumes)
 
     def user_estimates(self) -> FloatArray:
         """Return N_u/D_u, each user's own value, (n,); NaN where D_u = 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.where(self.denominator != 0, self.numerator / self.denominator, np.nan)
         return np.sqrt(values) if self.root else values
+
+
+def only_rounding(squares: float, squared_terms: float) -> bool:
+    """Return whether Σ(ψ^A_u − ψ^B_u)² is what rounding makes of terms whose squares have this sum.
+
+    Both are sums over users of squares, so neither their order nor a partition of them decides.
+    """
+    return squares <= ROUNDING**2 * squared_terms
+
+
+def rounding_of_mean(squared_terms: float, n: int) -> float:
+    """Return the difference of two means over n users that rounding makes of such terms."""
+    return ROUNDING * float(np.sqrt(squared_terms / n)) if n else 0.0
 
 
 def _error(psi: FloatArray) -> float:
