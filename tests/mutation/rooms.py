@@ -21,6 +21,20 @@ class Room:
         return [path for path in found if path.name not in ("__init__.py", *self.left_out)]
 
 
+# Constants that say how much is done at once, or from when on another way is faster: whatever they are, the
+# numbers are the same, so no test of numbers can tell a mutant of one. Their values are not changed; what is
+# done with them is. `tests/contracts/test_speed.py` sets all of them to others and asks for the same numbers.
+SPEED = {
+    "ipseval/estimators/_sample.py": ("PART",),
+    "ipseval/metrics/_ndcg.py": ("CELLS",),
+    "ipseval/metrics/_tied_places.py": ("CELLS",),
+    "ipseval/ranking/_alike.py": ("FEWEST", "MOST"),
+    "ipseval/ranking/_close.py": ("COLUMNS", "ROWS"),
+    "ipseval/ranking/_counter.py": ("SLOTS", "SORT_ROWS"),
+    "ipseval/ranking/_factors.py": ("STEP_PART",),
+    "ipseval/ranking/_kept.py": ("ENTRIES",),
+    "ipseval/ranking/_kernels.py": ("SETTLED", "PAIRS", "FEW", "WAIT"),
+}
 SHARED = ("tests/contracts/test_numbers.py", "tests/test_evaluation_oracle.py", "tests/test_identities.py")
 ROOMS = {
     "estimators": Room(

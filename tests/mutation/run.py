@@ -4,18 +4,24 @@
     python -m tests.mutation.run metrics --n 20       one room, fewer mutants
     python -m tests.mutation.run --floor 0.9          exit code 1 where a room's score is lower
     python -m tests.mutation.run --trace trace.json   keep which test runs which line for the next run
+    python -m tests.mutation.run ranking --near       by the tests of the room alone: sooner, and fewer found
 
 A mutant is one change of one expression (an operator, a comparison, a number, a truth value, a loop) by
 Cosmic Ray, at a place drawn with a fixed seed. It runs against tests that run its line, those of its room and
 fast ones first, until one fails. Before that all tests pass without a change, and some fail with the control,
-a change that has to be found. The score is the share of mutants found. `survivors.txt` says which are left
-out, because no test can tell them from the library, and why.
+a change that has to be found.
+
+The raw score is the share of mutants found. The score is their share without those that no test can tell from
+the library, or need not: `survivors.txt` names each with its reason, and they are printed. What is not drawn
+at all is in `sample.py` (changes without a meaning) and in `rooms.SPEED` (how much is done at once).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import math
 import os
 import shutil
 import signal
@@ -25,18 +31,20 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tests.mutation.rooms import ROOMS, Room
 from tests.mutation.sample import Mutant, sample
-from tests.mutation.trace import FAR, Trace, digests, with_importers
+from tests.mutation.trace import ALWAYS, FAR, Trace, digests, with_importers
 
 ROOT = Path(__file__).resolve().parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
 MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # imported once
+# Tests by engine: NumPy's, which is what is changed. The others call the same code around it and take longer.
+ONE_ENGINE = ("-k", "not [numba and not -numba and not [torch and not -torch")
 NO_TESTS = 5  # exit code of pytest: all of them are slow
 BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot")  # once, not in forks
 
@@ -47,6 +55,7 @@ class Score:
 
     n_places: int = 0
     found: int = 0
+    too_long: int = 0  # of those found: stopped at the limit of time
     excused: list[Mutant] = field(default_factory=list)
     survived: list[Mutant] = field(default_factory=list)
 
@@ -60,6 +69,20 @@ class Score:
         """The share that was found."""
         return self.found / self.n if self.n else float("nan")
 
+    @property
+    def raw(self) -> float:
+        """The share that was found of all, those with a reason included."""
+        n = self.n + len(self.excused)
+        return self.found / n if n else float("nan")
+
+    def __str__(self) -> str:
+        bounds = " to ".join(f"{one:.0%}" for one in self.interval())
+        return (
+            f"  {self.share:.0%} found ({self.found} of {self.n}; 95 % interval {bounds}; "
+            f"{self.too_long} by a limit of time); "
+            f"raw {self.raw:.0%} with the {len(self.excused)} that have a reason; {self.n_places} places"
+        )
+
     def interval(self, z: float = 1.959963984540054) -> tuple[float, float]:
         """Return Wilson's 95 % interval of the share among all places."""
         n, p = self.n, self.share
@@ -68,7 +91,7 @@ class Score:
 
 
 class Plugin:
-    """What a run of pytest notes: seconds of each test, its lines in all threads; parameters together."""
+    """What pytest notes: processor seconds of each test, its lines in all threads; parameters together."""
 
     def __init__(self, measured: Any) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -76,12 +99,11 @@ class Plugin:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.measured.switch_context(nodeid.partition("[")[0])
+        self.seconds[nodeid.partition("[")[0]] -= sum(os.times()[:4])  # with programs that a test starts
 
-    def pytest_runtest_logfinish(self) -> None:
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.seconds[nodeid.partition("[")[0]] += sum(os.times()[:4])
         self.measured.switch_context("")
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        self.seconds[report.nodeid.partition("[")[0]] += report.duration
 
 
 def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None, compiles: bool = False) -> int:
@@ -98,13 +120,13 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None, co
     # Compiled once, and never of a mutant: files change more than once a second.
     sys.dont_write_bytecode = not compiles
     if trace is None:
-        return int(pytest.main([*PYTEST, *MARKS, *arguments]))
+        return int(pytest.main([*PYTEST, *MARKS, *ONE_ENGINE, *arguments]))
     import coverage
 
     measured = coverage.Coverage(data_file=None, source=[str(copy / "ipseval")], config_file=False)
     plugin = Plugin(measured)
     measured.start()
-    code = int(pytest.main([*PYTEST, *MARKS, *arguments], plugins=[plugin]))
+    code = int(pytest.main([*PYTEST, *MARKS, *ONE_ENGINE, *arguments], plugins=[plugin]))
     measured.stop()
     data = measured.get_data()
     lines = {
@@ -128,46 +150,68 @@ def forked(
     trace: Path | None = None,
     compiles: bool = False,
 ) -> int | None:
-    """Return the exit code of pytest in a fork, or None where it was stopped at the limit of seconds."""
+    """Return the exit code of pytest in a fork, or None where it was stopped at the limit of seconds.
+
+    They are seconds of the processor, which do not depend on what else runs, and five times as many to wait.
+    """
+    import resource  # as the forks, of POSIX alone
+
     pid = os.fork()
     if pid == 0:
         code = 70
         try:
             os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), resource.RLIM_INFINITY))
             code = child(copy, arguments, trace=trace, compiles=compiles)
         except BaseException:
             traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(code)
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
+    end, done = time.monotonic() + 5 * limit, 0
+    while not done and time.monotonic() < end:
         done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
+        if done and os.waitstatus_to_exitcode(status) != -signal.SIGXCPU:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
-    os.killpg(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    with contextlib.suppress(ProcessLookupError):  # nothing that it has started is left
+        os.killpg(pid, signal.SIGKILL)
+    if not done:
+        os.waitpid(pid, 0)
     return None
 
 
-def current(copy: Path, path: Path) -> Trace:
-    """Return the trace of a file, with the tests that changed since traced anew; all, where code did."""
+def current(copy: Path, path: Path, tests: Sequence[str]) -> Trace:
+    """Return the trace of a file, with those of `tests` that changed traced anew; all, where code did."""
     kept = Trace.read(path.read_text(encoding="utf-8")) if path.exists() else Trace({}, {})
-    files = kept.changed(digests(copy))
+    files = kept.changed(digests(copy)) if kept.scope == list(tests) else None
     if files is not None:
         compile_once(copy)
     if files == set():
         return kept
     if files is None:
-        found = traced(copy, ("tests", "ipseval"))
+        found = traced(copy, tests)
     else:
         files = with_importers(copy, files)
-        there = sorted(one for one in files if (copy / one).exists() and not Path(one).match("__*__.py"))
+        there = sorted(
+            one
+            for one in files
+            if (copy / one).exists() and not Path(one).match("__*__.py") and one.startswith(tuple(tests))
+        )
         print(f"traced anew: {', '.join(there)}", flush=True)
         found = kept.renewed(files, traced(copy, there) if there else Trace({}, {}, digests(copy)))
+    found = replace(found, scope=list(tests))
     path.write_text(found.text(), encoding="utf-8")
     return found
+
+
+def scope(rooms: Sequence[str], *, near: bool) -> tuple[str, ...]:
+    """Return the tests and doctests that judge the mutants of rooms: all, or those that are near."""
+    if not near:
+        return "tests", "ipseval"
+    folders = dict.fromkeys(str(Path(ROOMS[name].files).parent) for name in rooms)
+    tests = dict.fromkeys(one for name in rooms for one in ROOMS[name].tests)
+    return (*tests, *folders, *(one.partition("::")[0] for one in ALWAYS))
 
 
 def compile_once(copy: Path) -> None:
@@ -190,7 +234,9 @@ def traced(copy: Path, tests: Sequence[str]) -> Trace:
     return Trace.read(path.read_text(encoding="utf-8"))
 
 
-def is_found(copy: Path, room: Room, path: str, line: int, code: str, trace: Trace) -> bool:
+def is_found(
+    copy: Path, room: Room, path: str, line: int, code: str, trace: Trace, score: Score | None = None
+) -> bool:
     """Return whether a test fails, or takes too long, with a file changed."""
     target = copy / path
     kept = target.with_suffix(".kept")
@@ -204,6 +250,8 @@ def is_found(copy: Path, room: Room, path: str, line: int, code: str, trace: Tra
     output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
     if "no match in any of" in output:
         sys.exit(f"the trace names tests that are not there: make it anew\n{output[-1000:]}")
+    if result is None and score is not None:
+        score.too_long += 1
     return result not in (0, NO_TESTS)
 
 
@@ -233,10 +281,14 @@ def judge(room: Room, copy: Path, trace: Trace, n: int, seed: int) -> Score:
     score = Score(n_places)
     print("  control found", flush=True)
     for one in mutants:
-        if is_found(copy, room, one.path, one.line, one.code, trace):
+        if is_found(copy, room, one.path, one.line, one.code, trace, score):
             score.found += 1
         elif one.name in excuses:
             score.excused.append(one)
+            print(
+                f"  with a reason  {one.path}:{one.line}\n    {one.after}\n    {excuses[one.name]}",
+                flush=True,
+            )
         else:
             score.survived.append(one)
             print(f"  survived  {one.path}:{one.line}\n    {one.before}\n    {one.after}", flush=True)
@@ -252,6 +304,7 @@ def main() -> None:
     parser.add_argument(
         "--trace", type=Path, help="file that keeps which test runs which line; changed tests run anew"
     )
+    parser.add_argument("--near", action="store_true", help="judge by the tests of the room alone")
     parser.add_argument("--floor", type=float, default=0.9)
     options = parser.parse_args()
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -268,18 +321,14 @@ def main() -> None:
         ignored = shutil.ignore_patterns(".git", ".venv", ".nox", "__pycache__", ".*_cache", ".hypothesis")
         shutil.copytree(ROOT, copy, ignore=ignored)
         os.environ["PYTHONPATH"] = str(copy)
-        trace = current(copy, (options.trace or Path(folder) / "trace.json").resolve())
-        for name in options.rooms or ROOMS:
+        rooms = options.rooms or list(ROOMS)
+        path = (options.trace or Path(folder) / "trace.json").resolve()
+        trace = current(copy, path, scope(rooms, near=options.near))
+        for name in rooms:
             print(name, flush=True)
             begun = time.monotonic()
             score = judge(ROOMS[name], copy, trace, options.n, options.seed)
-            bounds = " to ".join(f"{one:.0%}" for one in score.interval())
-            print(
-                f"  {score.share:.0%} found ({score.found} of {score.n}; 95 % interval {bounds}), "
-                f"{len(score.excused)} with a reason, {score.n_places} places, "
-                f"{(time.monotonic() - begun) / 60:.0f} min",
-                flush=True,
-            )
+            print(f"{score}, {(time.monotonic() - begun) / 60:.0f} min", flush=True)
             if not score.share >= options.floor:
                 low.append(name)
     if low:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.mutation.rooms import SPEED
+
 # `x == None` and `x is None`, `n == 1` and `n is 1` are the same here. Decorators declare, and without those
 # that keep a result only time is lost. Two operators need names to insert.
 SAME = ("Is_Eq", "IsNot_NotEq", "Eq_Is", "NotEq_IsNot")
@@ -101,17 +103,34 @@ def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
     return Mutant(str(path.relative_to(root)), line + 1, old[line].strip(), new[line].strip(), changed)
 
 
+def speed_lines(code: str, names: Sequence[str]) -> set[int]:
+    """Return the lines of a module that say what these constants are; each of them has to be there."""
+    found = {
+        target.id: range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.parse(code).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return {line for name in names for line in found[name]}
+
+
 def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[Mutant], int]:
     """Return `n` mutants of files, at places drawn without replacement, and the number of places.
 
-    Every place is as likely as any other, and at a place every operator.
+    Every place is as likely as any other, and at a place every operator. The values of the constants in
+    `SPEED` are no places.
     """
     chooser = random.Random(seed)
-    every = [
-        (path, start, makers)
-        for path in paths
-        for start, makers in sorted(places(path.read_text(encoding="utf-8")).items())
-    ]
+    every = []
+    for path in paths:
+        code = path.read_text(encoding="utf-8")
+        left_out = speed_lines(code, SPEED.get(path.relative_to(root).as_posix(), ()))
+        every += [
+            (path, start, makers)
+            for start, makers in sorted(places(code).items())
+            if start[0] not in left_out
+        ]
     chooser.shuffle(every)
     found: list[Mutant] = []
     for path, _, makers in every:

@@ -32,6 +32,7 @@ class Trace:
     tests: dict[str, dict[int, set[str]]]
     seconds: dict[str, float]
     digests: dict[str, str] = field(default_factory=dict)  # of the files that it was made with
+    scope: list[str] = field(default_factory=list)  # which tests it was made with
 
     def of(self, path: str, line: int, room: Room) -> list[str]:
         """Return the tests that run a line: those of the room before others, each the fast ones first.
@@ -64,7 +65,9 @@ class Trace:
     def text(self) -> str:
         """Return what `read` reads."""
         lines = {path: {line: sorted(names) for line, names in of.items()} for path, of in self.tests.items()}
-        return json.dumps({"tests": lines, "seconds": self.seconds, "digests": self.digests})
+        return json.dumps(
+            {"tests": lines, "seconds": self.seconds, "digests": self.digests, "scope": self.scope}
+        )
 
     @classmethod
     def read(cls, text: str) -> Trace:
@@ -73,7 +76,7 @@ class Trace:
         lines = {
             path: {int(line): set(names) for line, names in of.items()} for path, of in found["tests"].items()
         }
-        return cls(lines, found["seconds"], found["digests"])
+        return cls(lines, found["seconds"], found["digests"], found.get("scope", []))
 
     def changed(self, digests: Mapping[str, str]) -> set[str] | None:
         """Return the files whose tests have to be traced anew; None where that is all of them.
