@@ -144,8 +144,8 @@ def _codes(
 
 
 def _seen(user: IntArray, item: IntArray, split: Split) -> BoolArray:
-    known = (user >= 0) & (item >= 0)
-    return known & among(user * np.int64(split.n_items) + item, split.excluded.pair_key)
+    # The key of a user who is not in the split is negative, as none of the excluded pairs is.
+    return (item >= 0) & among(user * np.int64(split.n_items) + item, split.excluded.pair_key)
 
 
 def rank_lists(

@@ -66,7 +66,10 @@ ROOMS = {
     ),
     "ranking": Room(
         "ipseval/ranking/*.py",
-        (*SHARED, "tests/ranking", "tests/sampled/test_pools.py", "tests/test_splits.py"),
+        (
+            *(*SHARED, "tests/ranking", "tests/contracts/test_ids.py"),
+            *("tests/sampled/test_pools.py", "tests/reading/test_lists.py", "tests/test_splits.py"),
+        ),
         ("ipseval/ranking/_kernels.py", "score > block.exact", "score < block.exact"),
         # Compiled code: another engine, which must give the integers of the NumPy kernels.
         left_out=(

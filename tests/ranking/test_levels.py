@@ -1,0 +1,200 @@
+"""How the products of NumPy are counted: in which precision for which user, and what is kept for the best."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import Split
+from ipseval.ranking import _kernels
+from ipseval.ranking._batches import Batch, Catalogue, Shape, Tile
+from ipseval.ranking._best import Kept, close_in_rows
+from ipseval.ranking._factors import NO_TWINS, Factors
+from ipseval.ranking._targets import Targets
+
+WIDTH, N_TILES = 400, 18
+CLEAR, NEAR, EQUAL = range(3)  # the factor that a user reads
+
+
+def made(reads, scale: float = 1.0, n_items: int = WIDTH * N_TILES):
+    """Return factors of users who read one factor each, and their work: one positive each, item 5.
+
+    The first factor tells all items apart, the second in the tenth digit, the third not at all.
+    """
+    rng = np.random.default_rng(0)
+    n_users = len(reads)
+    columns = [rng.normal(size=n_items), 1 + 1e-10 * rng.normal(size=n_items), np.ones(n_items)]
+    item, user = scale * np.column_stack(columns), scale * np.eye(3)[list(reads)]
+    pairs = pd.DataFrame({"user": np.arange(n_users), "item": 5})
+    train = pd.DataFrame({"user": [0], "item": [7]})
+    split = Split.from_frames(train, pairs, items=range(n_items))
+    return Factors.of(user, item, None, "m"), Batch.of(Targets.from_split(split)), user @ item.T
+
+
+class Watched:
+    """A worker whose calls are noted: (level, users) of each part of each tile."""
+
+    def __init__(self, monkeypatch, factors: Factors, n_users: int, top_k: int = 0) -> None:
+        self.factors = factors
+        self.worker = _kernels.Worker(factors.shape(n_users, WIDTH)._replace(top_k=top_k))
+        self.parts: list[list[tuple[int, list[int]]]] = []
+        self.n_made, self.close = 0, []
+        count, make = self.worker._count_part, _kernels.Part.of
+
+        def counted(part, catalogue, tile):
+            self.parts[-1].append((part.level, part.rows.tolist()))
+            return count(part, catalogue, tile)
+
+        def made_part(*arguments):
+            self.n_made += 1
+            return make(*arguments)
+
+        monkeypatch.setattr(self.worker, "_count_part", counted)
+        monkeypatch.setattr(_kernels.Part, "of", made_part)
+
+    def run(self, batch, n_tiles=N_TILES):
+        """Count a block in its tiles, and return it."""
+        factors = self.factors
+        block = factors.block(batch, factors.exact(batch, _kernels))
+        self.worker.begin(block, factors.error_bound(batch.users))
+        catalogue = Catalogue(factors.item, factors.bias, NO_TWINS)
+        for first in range(0, n_tiles * WIDTH, WIDTH):
+            self.parts.append([])
+            items = factors.fast_item[first : first + WIDTH]
+            lost, close = self.worker.count(catalogue, Tile(first, items, NO_TWINS, np.zeros(0), NO_TWINS))
+            assert lost == 0
+            self.close.append(close)
+        return block
+
+
+def check_counts(block, scores) -> None:
+    scores = scores.copy()
+    scores[0, 7] = np.nan
+    assert block.n_above.tolist() == (scores > scores[:, 5:6]).sum(axis=1).tolist()
+    assert block.n_tied.tolist() == ((scores == scores[:, 5:6]).sum(axis=1) - 1).tolist()
+
+
+def test_a_user_is_counted_in_the_precision_that_tells_its_scores_apart_and_tried_again_after_15_tiles(
+    monkeypatch,
+):
+    factors, batch, scores = made([CLEAR, NEAR, EQUAL])
+    watched = Watched(monkeypatch, factors, 3)
+    check_counts(watched.run(batch), scores)
+    tried = [(0, [0, 1, 2]), (1, [1]), (1, [2]), (2, [2])]
+    settled = [(0, [0]), (1, [1]), (2, [2])]
+    # Two users in double precision take more than the products of three in single: one after the other.
+    assert watched.parts == [tried, *[settled] * 15, tried, settled]
+    # The first tile has 400 items, the positive and 399 others: none of them clear for two users by the
+    # products, and for one in double precision.
+    assert watched.close[0] == 3 * 399
+    assert watched.close[1:16] == [0] * 15
+    assert watched.close[16] == 3 * 400
+
+
+def test_products_in_double_precision_are_followed_by_exact_scores(monkeypatch):
+    factors, batch, scores = made([CLEAR, NEAR, EQUAL], scale=1e20)
+    watched = Watched(monkeypatch, factors, 3)
+    check_counts(watched.run(batch, 2), scores[:, : 2 * WIDTH])
+    assert watched.parts == [[(0, [0, 1, 2]), (2, [2])], [(0, [0, 1]), (2, [2])]]
+
+
+def test_where_the_best_are_kept_products_are_made_of_every_tile(monkeypatch):
+    factors, batch, scores = made([CLEAR, NEAR, EQUAL])
+    watched = Watched(monkeypatch, factors, 3, top_k=2)
+    check_counts(watched.run(batch, 3), scores[:, : 3 * WIDTH])
+    assert [[level for level, _ in parts] for parts in watched.parts] == [[0, 1, 1, 2]] * 3
+    found = watched.worker.gathered()
+    clear = np.where(np.arange(3 * WIDTH) == 7, -np.inf, scores[0, : 3 * WIDTH])
+    assert found.item[found.row == 0].tolist() == sorted(np.argsort(-clear)[:2].tolist())
+    assert found.crowded.tolist() == [1, 2]
+
+
+def test_a_block_begins_where_most_of_the_last_ended_but_for_one_in_eight(monkeypatch):
+    factors, batch, _ = made([NEAR, CLEAR, NEAR, NEAR])
+    watched = Watched(monkeypatch, factors, 4)
+    for _ in range(10):
+        watched.run(batch, 1)
+    first = [parts[0] for parts in watched.parts]
+    products, double = (0, [0, 1, 2, 3]), (1, [0, 1])
+    assert first == [products, *[double] * 7, products, double]
+
+
+def test_parts_are_made_once_while_users_stay_where_they_are(monkeypatch):
+    factors, batch, _ = made([NEAR] * 5)
+    watched = Watched(monkeypatch, factors, 5)
+    watched.run(batch, 15)
+    # 5 × 400 products in single precision take the memory of two users in double precision.
+    double = [(1, [0, 1]), (1, [2, 3]), (1, [4])]
+    assert watched.parts == [[(0, [0, 1, 2, 3, 4]), *double], *[double] * 14]
+    assert watched.n_made == 4
+
+
+@pytest.mark.parametrize(("n_near", "levels"), [(3, [0]), (4, [0, 1])])
+def test_more_than_one_close_product_in_128_is_too_many(monkeypatch, n_near, levels):
+    # Items of 400 that are too close to the positive: 400 // 128 are three.
+    rng = np.random.default_rng(0)
+    item = np.column_stack([np.arange(WIDTH) + 1.0, np.zeros(WIDTH)])
+    item[10 : 10 + n_near] = item[5] * (1 + 1e-10 * rng.normal(size=(n_near, 1)))
+    pairs = pd.DataFrame({"user": [0], "item": [5]})
+    split = Split.from_frames(pairs.assign(item=7), pairs, items=range(WIDTH))
+    factors = Factors.of(np.array([[1.0, 1 / 3]]), item, None, "m")
+    watched = Watched(monkeypatch, factors, 1)
+    block = watched.run(Batch.of(Targets.from_split(split)), 1)
+    assert [level for level, _ in watched.parts[0]] == levels
+    assert block.n_above.tolist() == [(np.delete(item[:, 0], 7) > item[5, 0]).sum()]
+    assert watched.close == [n_near]
+
+
+@pytest.mark.parametrize("k", [1, 3, 20])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_kept_is_all_that_reaches_the_k_th_best_less_the_slack(k, dtype):
+    rng = np.random.default_rng(k)
+    for _ in range(20):
+        slack = rng.random(5) * rng.choice([0.0, 0.1, 0.5])
+        kept = Kept(Shape(6, 500, 4, np.dtype(dtype), k))  # with room for a user more
+        kept.begin(slack)
+        tiles = [rng.normal(size=(5, width)).astype(dtype) for width in (40, 3, 500, 1, 200)]
+        first = 0
+        for tile in tiles:
+            tile[rng.random(tile.shape) < 0.1] = np.nan
+            tile[0, rng.random(tile.shape[1]) < 0.9] = -np.inf
+            kept.add(tile, first)
+            first += tile.shape[1]
+        every, found = np.column_stack(tiles), kept.gathered()
+        assert found.crowded.size == 0
+        for row in range(5):
+            best = np.sort(np.where(np.isnan(every[row]), -np.inf, every[row]))[-k]
+            assert found.low[row] == best - slack.astype(dtype)[row]
+            own = found.row == row
+            assert found.item[own].tolist() == np.flatnonzero(every[row] >= found.low[row]).tolist()
+            assert found.product[own].tolist() == every[row, found.item[own]].tolist()
+
+
+@pytest.mark.parametrize(("n_equal", "crowded"), [(193, []), (194, [1])])
+@pytest.mark.parametrize("n_tiles", [1, 2])
+def test_a_user_is_crowded_where_more_may_count_than_there_is_room_for(n_equal, crowded, n_tiles):
+    # There is room for one item and 192 spare ones.
+    kept = Kept(Shape(3, 400, 4, np.dtype(np.float64), 1))
+    kept.begin(np.zeros(3))
+    scores = np.zeros((3, 400))
+    scores[:, 150], scores[1, :] = 1.0, -1.0
+    scores[1, 3 : 3 + n_equal] = 5.0
+    edges = np.linspace(0, 400, n_tiles + 1).astype(int)
+    for first, last in itertools.pairwise(edges.tolist()):
+        kept.add(scores[:, first:last].copy(), first)
+    found = kept.gathered()
+    assert found.crowded.tolist() == crowded
+    assert found.item[found.row == 0].tolist() == found.item[found.row == 2].tolist() == [150]
+    assert found.item[found.row == 1].tolist() == ([] if crowded else list(range(3, 3 + n_equal)))
+
+
+def test_entries_are_close_to_a_neighbour_of_their_row_at_most_the_slack_away():
+    row = np.array([0, 0, 0, 1, 1, 1, 2])
+    product = np.array([1.0, 3.0, 1.5, 1.5, 9.0, 2.5, 2.5])
+    assert close_in_rows(row, product, np.array([0.5, 0.9, 9.0])).tolist() == [1, 0, 1, 0, 0, 0, 0]
+    assert close_in_rows(row, product, np.array([0.4, 1.0, 9.0])).tolist() == [0, 0, 0, 1, 0, 1, 0]
+    infinite = np.array([np.inf, np.inf, 0.0, -np.inf, -np.inf, 0.0, 0.0])
+    assert close_in_rows(row, infinite, np.ones(3)).tolist() == [0] * 7  # equal without a doubt

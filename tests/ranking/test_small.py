@@ -1,0 +1,258 @@
+"""Small parts of the ranking, each worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import InputError, Lists, RankedPositives, Split, rank_positives
+from ipseval.ranking import Sampling, _run
+from ipseval.ranking._counter import Counter, _search
+from ipseval.ranking._kept import Best, TopK, reaching
+from ipseval.ranking._lists import is_list_frame
+from ipseval.ranking._passes import comparable
+from ipseval.ranking._scorers import DenseScorer
+
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_list"),
+    [
+        (("user", "item", "rank"), True),
+        (("user", "item", "score"), True),
+        (("user", "item", "rank", "score", "more"), True),
+        (("user", "item"), False),
+        (("user", "rank"), False),
+        (("item", "score"), False),
+        (("rank", "score"), False),
+    ],
+)
+def test_a_frame_of_lists_has_users_items_and_their_order(columns, is_list):
+    assert is_list_frame(pd.DataFrame({name: [1] for name in columns})) == is_list
+
+
+def test_rows_of_consecutive_users_are_no_copy():
+    scores = np.arange(20.0).reshape(5, 4)
+    scorer = DenseScorer(scores)
+    for users, is_view in (([1, 2, 3], True), ([4], True), ([0, 2], False), ([1, 2, 4], False)):
+        rows = scorer.block(np.array(users))
+        np.testing.assert_array_equal(rows, scores[users])
+        assert np.shares_memory(rows, scores) == is_view
+
+
+@pytest.mark.parametrize(
+    ("given", "compared"),
+    [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i1", "f8"), ("u4", "f8"), ("i8", "i8"), ("u8", "u8")],
+)
+@pytest.mark.parametrize("order", "<>")
+def test_scores_are_compared_in_a_type_that_loses_nothing(order, given, compared):
+    found = comparable(np.array([1, 0, 100], dtype=order + given))
+    assert found.dtype == np.dtype(compared)
+    assert found.dtype.isnative
+    assert found.tolist() == [1, 0, 100]
+
+
+def test_scores_that_no_kernel_compares_are_refused():
+    for scores in (np.array(["a"]), np.array([1j]), np.array([True])):
+        with pytest.raises(InputError, match=r"scores must be real numbers of at most 64 bits; got"):
+            comparable(scores)
+    if np.dtype(np.longdouble).itemsize > 8:
+        with pytest.raises(InputError, match="got"):
+            comparable(np.zeros(2, dtype=np.longdouble))
+
+
+def in_a_list(n_above, n_tied) -> RankedPositives:
+    """Return positives of one user in a list of eight; those with eight above are in no list."""
+    n = len(n_above)
+    return RankedPositives(
+        [0] * n, range(n), n_above, n_tied, [20] * n, ["a"], range(20), max_rank=8, list_length=[8]
+    )
+
+
+def test_what_leaves_a_list_moves_up_what_stood_below_and_nothing_that_is_in_no_list():
+    # Four positives tie on place 1 with one item more, two follow, and two are in no list.
+    ranked = in_a_list([0, 0, 0, 0, 5, 6, 8, 8], [4, 4, 4, 4, 0, 0, 0, 0])
+    for gone, above, tied, length in (
+        ([0], [0, 0, 0, 4, 5, 8, 8], [3, 3, 3, 0, 0, 0, 0], 7),
+        ([0, 1], [0, 0, 3, 4, 8, 8], [2, 2, 0, 0, 0, 0], 6),
+        ([0, 1, 4], [0, 0, 3, 8, 8], [2, 2, 0, 0, 0], 5),
+        ([6], [0, 0, 0, 0, 5, 6, 8], [4, 4, 4, 4, 0, 0, 0], 8),
+        ([5, 7], [0, 0, 0, 0, 5, 8], [4, 4, 4, 4, 0, 0], 7),
+    ):
+        rest = ranked.without(np.isin(np.arange(8), gone))
+        assert (rest.n_above.tolist(), rest.n_tied.tolist()) == (above, tied)
+        assert rest.n_candidates.tolist() == [20 - len(gone)] * (8 - len(gone))
+        assert (rest.list_length.tolist(), rest.max_rank) == ([length], 8)
+
+
+@pytest.mark.parametrize(
+    ("missing", "pool", "is_known"),
+    [
+        ((), "candidates", True),
+        (("drawn",), "candidates", False),
+        (("order",), "candidates", False),
+        (("drawn",), "unobserved", True),
+        (("drawn",), "unobserved+positives", True),
+        (("order", "drawn"), "unobserved", False),
+    ],
+)
+def test_positives_leave_samples_that_say_which_were_drawn(missing, pool, is_known):
+    known = {"order": np.array([0, 1]), "drawn": np.array([[0, 1], [1, 0]])}
+    record = Sampling(
+        3, np.array([9, 9]), True, True, pool, **{k: v for k, v in known.items() if k not in missing}
+    )
+    user, mask, gone = np.array([0, 0]), np.array([True, False]), np.array([1])
+    if not is_known:
+        with pytest.raises(InputError, match="do not say which positives were drawn; rank the"):
+            record.without(user, mask, gone)
+        return
+    above, tied, taken, rest = record.without(user, mask, gone)
+    left = {"candidates": 1, "unobserved": 0, "unobserved+positives": 1}[pool]
+    # The first positive stands above the second, and was drawn once as its competitor.
+    assert (above[1], tied[1], taken[1]) == (left, 0, left)
+    assert rest.n_candidates[1] == (8 if pool == "candidates" else 9)
+
+
+def test_entries_that_are_no_candidates_are_left_out_and_counted():
+    pairs = pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
+    split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(6))
+    entries = pd.DataFrame({"user": [0, 0, 0, 1, 1], "item": [3, 1, 2, 4, 1], "rank": [1, 2, 3, 1, 2]})
+    lists = Lists(entries, unknown="drop")
+    ranked = rank_positives(lists, split, allowed_items=[0, 1, 2])
+    assert ranked.n_above.tolist() == [0, 1, 0]  # items 3 and 4 have left, and the others moved up
+    said = [(one.what, one.count, one.of) for one in ranked.counted]
+    assert said[1:] == [("entries that are no candidates, left out", 2, 5)]
+    none = rank_positives(lists, split, allowed_items=[0, 1, 2, 3, 4])
+    assert (none.n_above.tolist(), len(none.counted)) == ([1, 2, 1], 1)
+
+
+@pytest.mark.parametrize("seen", ["drop", "keep"])
+def test_training_items_of_lists_are_counted_where_there_are_any(seen):
+    pairs = pd.DataFrame({"user": [0, 1], "item": [1, 1]})
+    split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(3))
+    entries = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "rank": [1, 2, 1]})
+    what = {"drop": "left out", "keep": "kept"}[seen]
+    ranked = rank_positives(Lists(entries, seen=seen), split)
+    said = [(one.what, one.count, one.of) for one in ranked.counted[1:]]
+    assert said == [(f"entries that are training items of their user, {what}", 1, 3)]
+    assert ranked.n_above.tolist() == [0 if seen == "drop" else 1, 0]
+    others = entries[1:].assign(rank=1)
+    assert len(rank_positives(Lists(others, seen=seen), split).counted) == 1
+
+
+class Handed:
+    """What the best items are handed on as."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[int, int]] = []
+
+    def __call__(self, user, item, n_above, n_tied) -> None:
+        self.pairs += zip(user.tolist(), item.tolist(), strict=True)
+
+
+@pytest.mark.parametrize(("all_ties", "items"), [(False, [0, 2]), (True, [0, 2, 3, 4])])
+def test_of_shared_scores_those_that_tie_with_the_last_are_handed_on_where_they_are_wanted(all_ties, items):
+    handed = Handed()
+    scores = np.array([5.0, 9.0, 5.0, 5.0, 5.0, 1.0])  # user 0 may not have item 1
+    best = Best(2, handed, all_ties=all_ties)
+    TopK(best, np.array([7])).put_shared(scores, np.array([0, 1]), np.array([1]))
+    assert handed.pairs == [(7, item) for item in items]
+
+
+def test_a_catalogue_of_nothing_has_no_best_items():
+    handed = Handed()
+    TopK(Best(2, handed), np.array([0])).put_shared(np.zeros(0), np.array([0, 0]), NOTHING)
+    TopK(Best(2, handed), np.array([0])).put_stored(np.zeros((1, 0)), NOTHING, NOTHING)
+    assert handed.pairs == []
+    assert [one.size for one in reaching(np.zeros((2, 0)), np.zeros(2))] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 2031, 2032, 2033, 2040, 2041, 2048, 2049, 4080, 4081, 4088])
+def test_scores_are_counted_in_rows_of_any_width(width):
+    # A lane of a byte holds 255: in a row where all scores count it would overflow first.
+    counter = Counter()
+    counter.arrange(np.array([0, 1, 2]), np.array([0.5, 2.0]), np.array([1.0, 2.0]))
+    tile = np.ones((2, width))
+    tile[1, 0] = 2.0
+    above, reach = counter.count(tile, np.zeros(2, dtype=np.int64))
+    assert (above.tolist(), reach.tolist()) == ([0, 0], [width, 1])
+    tile[:] = 3.0
+    assert [one.tolist() for one in counter.count(tile, np.zeros(2, dtype=np.int64))] == [[width] * 2] * 2
+
+
+@pytest.mark.parametrize("n_thresholds", [1, 12, 13, 40])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
+    rng = np.random.default_rng(n_thresholds)
+    sizes = np.array([n_thresholds, 0, 3, n_thresholds])
+    start = np.append(0, np.cumsum(sizes))
+    lo = rng.integers(0, 50, size=start[-1]).astype(dtype)
+    hi = lo + rng.integers(0, 9, size=lo.size).astype(dtype)  # up to nine scores between, one after the other
+    counter = Counter()
+    counter.arrange(start, lo, hi)
+    row = np.repeat(np.arange(4), sizes)
+    for width in (1, 30, 700):
+        tile = rng.integers(0, 60, size=(4, width)).astype(dtype)
+        hidden = np.zeros(4, dtype=np.int64)
+        if dtype != "i8":
+            tile[rng.random(tile.shape) < 0.1] = np.nan
+            hidden = np.isnan(tile).sum(axis=1)
+        above, reach = counter.count(tile, hidden)
+        assert above.tolist() == (tile[row] > hi[:, None]).sum(axis=1).tolist()
+        assert reach.tolist() == (tile[row] >= lo[:, None]).sum(axis=1).tolist()
+
+
+def test_a_search_counts_what_is_below_or_reaches():
+    rows = np.array([[1.0, 2.0, 2.0, 4.0, 5.0, 6.0, 7.0], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 9.0]])
+    flat, base = rows.reshape(-1), np.array([0, 0, 0, 7, 7, 7])
+    value = np.array([0.0, 2.0, 8.0, 3.0, 5.0, 9.0])
+    assert _search(flat, base, 7, value).tolist() == [0, 1, 7, 0, 6, 6]
+    assert _search(flat, base, 7, value, include=True).tolist() == [0, 3, 7, 6, 6, 7]
+    assert _search(np.array([2.0]), np.array([0, 0]), 1, np.array([1.0, 3.0])).tolist() == [0, 1]
+
+
+def test_numba_is_loaded_from_so_many_comparisons_on():
+    assert _run.kernels_for(None, 5e8).NAME == "numpy"
+    pytest.importorskip("numba")
+    assert _run.kernels_for(None, 5e8 + 1).NAME == "numba"
+
+
+def test_the_bar_reaches_the_number_of_users(monkeypatch):
+    counts = []
+
+    class Bar:
+        def __init__(self, **options) -> None:
+            counts.append((options["total"], options["delay"], options["disable"], []))
+            self.n = 0
+
+        def update(self, n) -> None:
+            self.n += n
+            counts[-1][3].append(n)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_) -> None:
+            pass
+
+    monkeypatch.setattr(_run, "quiet_tqdm", lambda: Bar)
+    from ipseval import ComputeOptions
+
+    users = np.arange(10)
+    split = Split.from_frames(
+        pd.DataFrame({"user": [0], "item": [0]}), pd.DataFrame({"user": users, "item": 1}), items=[0, 1, 2]
+    )
+    compute = ComputeOptions(n_threads=1, block_size=4, engine="numpy")
+    scores = np.zeros((10, 3))
+    for model in (scores, lambda users: scores[users], (np.ones((10, 2)), np.ones((3, 2)))):
+        rank_positives(model, split, compute=compute, progress=True)
+    steps = [one[3] for one in counts]
+    assert [one[:3] for one in counts] == [(10, 2.0, False)] * 3
+    assert [sum(one) for one in steps] == [10] * 3
+    assert steps[0] == [4, 4, 2]
+    assert steps[1] == [3, 3, 4]  # a third of the users for each block, and the rest for the last
+    rank_positives(scores, split, compute=compute)
+    rank_positives(scores, split, compute=compute, progress=False)
+    assert [one[2] for one in counts[3:]] == [None, True]
