@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, InputError, rank_positives
 from ipseval.ranking import _alike
+from ipseval.ranking._alike import Alike
+from ipseval.ranking._batches import Batch
+from ipseval.ranking._factors import Factors
+from ipseval.ranking._targets import Targets
 from tests.ranking.test_exact import exact_scores, expected
 from tests.ranking.worlds import ENGINES, random_world, rows, world_of
 
@@ -106,3 +110,49 @@ def test_a_nan_in_a_shared_score_is_counted_for_every_user():
     shared = np.broadcast_to(np.array([1.0, np.nan, 2.0, 3.0]), (3, 4))
     with pytest.raises(InputError, match="2 of 8 scores are NaN"):
         rank_positives(shared, world.split)
+
+
+def classes(monkeypatch, fewest: int, most: int, bias=None) -> Alike | None:
+    """Return the classes of items of which five, four, three and two are alike, the others alone."""
+    monkeypatch.setattr(_alike, "FEWEST", fewest)
+    monkeypatch.setattr(_alike, "MOST", most)
+    kind = np.array([9, 3, 4, 5, 2, 3, 8, 5, 4, 5, 4, 2, 5, 3, 4, 5])
+    item = np.column_stack([kind, np.ones(kind.size)]).astype(float)
+    # Items of one norm are looked at by their first four factors, then by all of them.
+    item = np.column_stack([item, np.zeros((kind.size, 4))])
+    item[kind == 9] = [0, 0, 0, 0, 1, 3]
+    return Alike.of(Factors.of(np.ones((1, 6)), item, bias, "m"))
+
+
+def test_the_largest_classes_of_items_that_are_alike_come_first(monkeypatch):
+    alike = classes(monkeypatch, 3, 2)
+    number = {5: 0, 4: 1}
+    kind = [9, 3, 4, 5, 2, 3, 8, 5, 4, 5, 4, 2, 5, 3, 4, 5]
+    assert alike.number.tolist() == [number.get(one, -1) for one in kind]
+    assert (alike.first.tolist(), alike.size.tolist()) == ([3, 2], [5, 4])
+    assert classes(monkeypatch, 3, 9).size.tolist() == [5, 4, 3]
+    assert classes(monkeypatch, 2, 9).size.tolist() == [5, 4, 3, 2]
+    assert classes(monkeypatch, 5, 9).first.tolist() == [3]
+    assert classes(monkeypatch, 6, 9) is None
+    bias = np.zeros(16)
+    bias[3] = 0.5  # one of the five is another
+    alike = classes(monkeypatch, 4, 9, bias)
+    assert sorted(alike.first.tolist()) == [2, 7]
+    assert alike.size.tolist() == [4, 4]
+    assert classes(monkeypatch, 5, 9, bias) is None
+
+
+def test_of_a_class_the_first_items_that_a_user_may_be_recommended_are_among_the_best(monkeypatch):
+    alike = classes(monkeypatch, 3, 2)  # 3, 7, 9, 12, 15 are one class, 2, 8, 10, 14 the other
+    split = world_of(3, 16, {(0, 3), (0, 9), (0, 8), (1, 15), (2, 1)}, {(0, 0), (1, 0), (2, 0)}).split
+    batch = Batch.of(Targets.from_split(split))
+    row, item = np.array([0, 0, 2]), np.array([1, 5, 0])
+    reaches = np.array([[True, False], [True, True], [False, False]])
+    for most, first, second, third in (
+        (1, [1, 5, 7], [2, 3], [0]),
+        (2, [1, 5, 7, 12], [2, 3, 7, 8], [0]),
+        (9, [1, 5, 7, 12, 15], [2, 3, 7, 8, 9, 10, 12, 14], [0]),
+    ):
+        found = alike.with_members(batch, row, item, reaches, most)
+        expected = [(r, i) for r, items in enumerate((first, second, third)) for i in items]
+        assert list(zip(*(one.tolist() for one in found), strict=True)) == expected

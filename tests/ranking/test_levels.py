@@ -122,6 +122,14 @@ def test_a_block_begins_where_most_of_the_last_ended_but_for_one_in_eight(monkey
     assert first == [products, *[double] * 7, products, double]
 
 
+def test_a_block_after_one_without_a_usual_precision_begins_with_products(monkeypatch):
+    factors, batch, scores = made([CLEAR, EQUAL], scale=1e20)
+    watched = Watched(monkeypatch, factors, 2)
+    for _ in range(2):  # half of the users end with products, half with exact scores: 1 is none of the two
+        check_counts(watched.run(batch, 1), scores[:, :WIDTH])
+    assert watched.parts == [[(0, [0, 1]), (2, [1])]] * 2
+
+
 def test_parts_are_made_once_while_users_stay_where_they_are(monkeypatch):
     factors, batch, _ = made([NEAR] * 5)
     watched = Watched(monkeypatch, factors, 5)
