@@ -96,7 +96,7 @@ def test_a_block_takes_the_memory_that_it_says_it_needs(n_positives):
     assert said / 3 < peak < said + MIB / 2
 
 
-@pytest.mark.parametrize(("n_threads", "sizes"), [(1, [51, 50]), (2, [26, 26, 26, 23])])
+@pytest.mark.parametrize(("n_threads", "sizes"), [(1, [51, 50]), (2, [26, 26, 26, 23]), (3, [17] * 5 + [16])])
 @pytest.mark.parametrize("top_k", [None, 3])
 def test_every_thread_has_two_blocks_of_users_at_least(monkeypatch, n_threads, sizes, top_k):
     calls = noted(monkeypatch, _kernels.Worker, "begin", lambda _, block, slack: block.user.shape[0])

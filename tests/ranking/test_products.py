@@ -49,6 +49,16 @@ def test_a_bias_that_single_precision_does_not_hold_has_a_bound_of_its_own():
     assert made(np.zeros((1, 2)), np.ones((2, 2)), [0.5, 2.0]).error_bound(np.array([0])) == [0.0]
 
 
+@pytest.mark.parametrize(("size", "smallest"), [(1.0, 2.0**-126), (1e20, 2.0**-1022)])
+def test_tiny_products_have_a_bound_for_what_underflows(size, smallest):
+    # Both factors, their products and sums round to a multiple of the smallest number, 2 + 4 terms each; a
+    # factor that does multiplies the other one. The largest item says in which precision products are made.
+    factors = made(np.array([[1e-300, 0.0]]), size * np.array([[1.0, 0.0], [0.0, size]]))
+    assert factors.error_bound(np.array([0])) == pytest.approx(
+        6 * smallest * (2 + np.sqrt(1.001) * size * size), rel=1e-6
+    )
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [1e-30, 1e-3, 1.0, 1e15, 1e25])
 def test_no_product_is_farther_from_the_score_than_the_bound(size, dtype):
@@ -105,6 +115,15 @@ def test_twins_are_the_items_of_equal_factors_and_bias():
         for one in range(60):
             for two in range(60):
                 assert (found[one] == found[two]) == (rows[one] == rows[two]).all()
+
+
+def test_twins_have_the_number_of_their_class_and_others_none():
+    item = np.array([[1.0], [2.0], [3.0], [2.0], [1.0], [4.0], [2.0]])
+    twin = made(np.ones((1, 1)), item).twin
+    assert (twin[[2, 5]] == -1).all()
+    assert twin[0] == twin[4]
+    assert twin[1] == twin[3] == twin[6]
+    assert sorted({int(twin[0]), int(twin[1])}) == [0, 1]
 
 
 def test_factors_that_leave_scores_undefined_are_counted():

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, Lists, RankedPositives, Split, rank_positives
+from ipseval import InputError, Lists, RankedPositives, SampledCandidates, Split, rank_positives
+from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking import Sampling, _run
 from ipseval.ranking._counter import Counter, _search
 from ipseval.ranking._kept import Best, TopK, reaching
@@ -159,6 +160,35 @@ def test_of_shared_scores_those_that_tie_with_the_last_are_handed_on_where_they_
     best = Best(2, handed, all_ties=all_ties)
     TopK(best, np.array([7])).put_shared(scores, np.array([0, 1]), np.array([1]))
     assert handed.pairs == [(7, item) for item in items]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_who_want_the_best_each_is_handed_its_own(order):
+    few, many = Handed(), Handed()
+    both = [Best(2, few, all_ties=False), Best(3, many, all_users=True)][::order]
+    best = both[0].beside(both[1])
+    assert (best.k, best.all_users, best.all_ties) == (3, True, True)
+    user, item, above = np.array([0, 0, 0, 4]), np.array([5, 6, 7, 5]), np.array([0, 2, 1, 0])
+    best.handle(user, item, above, np.zeros(4, dtype=np.int64))
+    assert few.pairs == [(0, 5), (0, 7), (4, 5)]
+    assert many.pairs == [(0, 5), (0, 6), (0, 7), (4, 5)]
+
+
+def test_the_warning_says_what_share_of_the_competitors_is_always_there():
+    # Of a user with three positives 2 of 10 competitors are positives, of one with one 0 of 8.
+    pairs = pd.DataFrame({"user": [0, 0, 0, 1], "item": [1, 2, 3, 1]})
+    split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(30))
+    scores = np.zeros((2, 30))
+    drawn = SampledCandidates(8, pool="unobserved+positives", rng=0)
+    with pytest.warns(IdentificationWarning, match=r"the 2\.0 observed .* competitors \(10\.0% of them\)"):
+        rank_positives(scores, split, candidates=drawn)
+    drawn = SampledCandidates(8, pool="unobserved", rng=0)
+    with pytest.warns(IdentificationWarning, match=r"the 2\.0 observed positives per user cannot be drawn"):
+        rank_positives(scores, split, candidates=drawn)
+    weights = np.where(np.arange(30) % 3, 1.0, 0.0)
+    drawn = SampledCandidates(8, distribution=weights, rng=0)
+    with pytest.warns(DataWarning, match="^10 of 30 items have probability 0"):
+        rank_positives(scores, split, candidates=drawn)
 
 
 def test_a_catalogue_of_nothing_has_no_best_items():
