@@ -5,7 +5,8 @@ import pytest
 
 from ipseval.agreement import order_agreement
 from ipseval.estimators import UserSums
-from ipseval.validation._criteria import CRITERIA, criteria, resampled_ratios, user_weights
+from ipseval.validation._criteria import CRITERIA, criteria, resampled, user_weights
+from ipseval.validation._estimates import Estimates
 
 
 def test_criteria_of_the_error_are_worked_by_hand():
@@ -29,6 +30,20 @@ def test_order_criteria_agree_with_the_agreement_module(seed):
         assert out[name] == pytest.approx(other[name], abs=1e-12)
 
 
+def test_recommenders_that_differ_by_rounding_are_tied():
+    # .1 + .2 is above .3 by a unit in the last place. Right: model 0 and 1 tied and best.
+    a, b = np.array([[0.1 + 0.2, 0.3, 0.1]]), np.array([[0.3, 0.1 + 0.2, 0.1]])
+    out = dict(zip(CRITERIA, criteria(a, b)[0], strict=True))
+    assert (out["tau_b"], out["src"], out["ipc"], out["or1"], out["regret"]) == (1, 1, 0, 1, 0)
+
+
+def test_criteria_of_several_metrics_at_once_are_those_of_each():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((5, 3, 4)), rng.random((5, 3, 4))
+    for metric in range(3):
+        np.testing.assert_array_equal(criteria(a, b)[:, metric], criteria(a[:, metric], b[:, metric]))
+
+
 def test_resampled_ratios_are_ratios_of_weighted_sums():
     users = np.array([3, 5, 8])
     weights = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
@@ -37,7 +52,9 @@ def test_resampled_ratios_are_ratios_of_weighted_sums():
         UserSums.of(users[:2], np.array([5.0, 0.0]), np.array([1.0, 4.0])),  # the same denominators
         UserSums.of(users[1:], np.array([1.0, 2.0]), np.array([1.0, 4.0])),  # of other users
     ]
-    out = resampled_ratios(sums, users, weights)
+    apart = [Estimates.of_sums(part, 2) for part in (sums[:2], sums[2:])]
+    out = np.hstack(resampled(apart, users, weights))
+    np.testing.assert_array_equal(out, resampled([Estimates.of_sums(sums, 2)], users, weights)[0])
     assert out[:2].tolist() == [[0.6, 1.0, 0.6], [1.0, 5.0, 0.5]]
     assert np.isnan(out[2, :2]).all()
     assert out[2, 2] == 0.5

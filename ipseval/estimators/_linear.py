@@ -92,6 +92,15 @@ class LinearForm:
             scale = 1.0 if self.volume is None else (t @ self.volume) / t.sum()
             return np.asarray(v * (scale / v.sum()))
 
+    def sums(self, weights: FloatArray, contributions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return N_u (n_users, k) and D_u (n_users,) of contributions (n_pos, k)."""
+        ranked, w = self.ranked, self._weights(weights)
+        if self.per_user:
+            by_user = self.factor / ranked.sum_by_user(w)
+            return self.added(w * by_user[ranked.segment], contributions), np.ones(by_user.size)
+        v = self.base * w
+        return self.added(v, contributions), ranked.sum_by_user(v)
+
     def added(self, values: FloatArray, contributions: FloatArray) -> FloatArray:
         """Return Σ v c over each user's positives of v (n_pos,) and c (n_pos, k): (n_users, k)."""
         shape = (self.ranked.users.size, len(self.ranked))

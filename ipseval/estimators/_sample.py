@@ -154,19 +154,6 @@ class Sample:
         values = metric.contributions(self.ranked, ties=self.ties)
         return None if values is None or np.isnan(values).any() else values
 
-    def keep_values(self, metric: Metric, contributions: FloatArray, *, weighted: bool) -> None:
-        """Keep what `user_values` gives, from contributions of the metric that were made before, (n_pos,)."""
-        key = (metric, weighted)
-        if key in self._values:
-            return
-        ranked = self.ranked
-        values: FloatArray
-        if weighted:
-            values = ranked.sum_by_user(contributions * self.weights) / self.user_weight
-        else:
-            values = ranked.mean_by_user(contributions)
-        self._values[key] = readonly(values if metric.kind == "mean" else values * ranked.counts)
-
     def user_values(self, metric: Metric, *, weighted: bool) -> FloatArray:
         """Return the metric of each user with positives, computed once per metric and weighting."""
         key = (metric, weighted)

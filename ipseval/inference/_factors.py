@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import overload
 
 import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_pairs
 from ipseval._types import FloatArray
+from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bounds import per_user_bounds
 from ipseval.inference._linear import LinearGroup, groups, weights_or_ones
@@ -28,9 +30,20 @@ TIPPING_FACTOR_COLUMNS = (
 # Beyond this Λ a per-user estimate is said to be out of reach: its bounds are those of Λ → ∞ to 1e-8.
 LARGEST_FACTOR = 1e4
 TOLERANCE = 1e-10
+BLOCK_ENTRIES = 32_768  # of contributions, 256 kB
 
 
-def required_factor(contributions: FloatArray, weights: FloatArray, target: float) -> float:
+@overload
+def required_factor(contributions: FloatArray, weights: FloatArray, target: float) -> float: ...
+
+
+@overload
+def required_factor(contributions: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray: ...
+
+
+def required_factor(
+    contributions: FloatArray, weights: FloatArray, target: float | FloatArray
+) -> float | FloatArray:
     """Return the smallest Λ ≥ 1 with which weights in [w/Λ, Λw] bring Σwc/Σw to `target`, in O(N).
 
     Σvc/Σv reaches t when Σv(c − t) reaches 0. With A = Σ_{c<t} w(t − c) and B = Σ_{c>t} w(c − t), the largest
@@ -43,9 +56,11 @@ def required_factor(contributions: FloatArray, weights: FloatArray, target: floa
 
     Parameters
     ----------
-    contributions, weights : (n,) float arrays
-        c and w > 0.
-    target : float
+    contributions : (n,) float array, or (n, k) for k estimates with the same weights
+        c.
+    weights : (n,) float array
+        w > 0.
+    target : float, or (k,) float array
 
     References
     ----------
@@ -59,17 +74,35 @@ def required_factor(contributions: FloatArray, weights: FloatArray, target: floa
     >>> round(required_factor(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.8), 12)
     2.0
     """
-    contributions, weights = check_pairs(contributions, weights)
-    gap = contributions - target
-    above, below = float(weights @ np.maximum(gap, 0)), float(weights @ np.maximum(-gap, 0))
-    if np.isnan(above + below):
-        return float("nan")
+    if np.ndim(contributions) == 1:
+        c, w = check_pairs(contributions, weights)
+        return float(_required_factors(c[:, None], w, np.array([target], dtype=np.float64))[0])
+    c = np.asarray(contributions, dtype=np.float64)
+    if c.ndim != 2 or np.shape(target) != c.shape[1:]:
+        raise InputError(
+            f"contributions must be (n, k) and target (k,); got {c.shape} and {np.shape(target)}."
+        )
+    _, w = check_pairs(np.zeros(c.shape[0]), weights)
+    return _required_factors(c, w, np.asarray(target, dtype=np.float64))
+
+
+def _required_factors(c: FloatArray, w: FloatArray, target: FloatArray) -> FloatArray:
+    above, below, size = np.zeros((3, target.size))
+    step = max(1, BLOCK_ENTRIES // max(target.size, 1))
+    for start in range(0, w.size, step):
+        rows = slice(start, start + step)
+        gap = c[rows] - target
+        above += w[rows] @ np.maximum(gap, 0)
+        below -= w[rows] @ np.minimum(gap, 0)
+        size += w[rows] @ np.abs(c[rows])
+    size += w.sum() * np.abs(target)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.sqrt(np.maximum(above / below, below / above))
+    factor[np.minimum(above, below) == 0] = np.inf
     # A target that is the estimate up to rounding needs nothing, also where all c are equal.
-    if abs(above - below) <= 1e-14 * float(weights @ (np.abs(contributions) + abs(target))):
-        return 1.0
-    if min(above, below) == 0:
-        return float("inf")
-    return float(np.sqrt(max(above / below, below / above)))
+    factor[np.abs(above - below) <= 1e-14 * size] = 1.0
+    factor[np.isnan(above + below)] = np.nan
+    return factor
 
 
 def tipping_factors(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ipseval._keys import union
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
-from ipseval.estimators import Estimate, Estimator, Sample, Target
+from ipseval.estimators import Estimator, Sample, Target
 from ipseval.inference import diagnostics_by_estimator, weight_diagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
@@ -22,7 +22,8 @@ from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 from ipseval.validation._balance import Balance, SplitBalance
 from ipseval.validation._calibration import resolve_propensity
-from ipseval.validation._criteria import criteria, resampled_ratios
+from ipseval.validation._criteria import criteria, resampled
+from ipseval.validation._estimates import Estimates, common_form, error_of_difference
 from ipseval.validation._factors import factor_weights, factors
 from ipseval.validation._gammas import Gammas
 from ipseval.validation._population import Compared, RandomExposure, choose
@@ -51,12 +52,13 @@ class Collected:
         self.confidence_level = confidence_level
         self.balance = Balance(models)
         self.gammas = Gammas(models, metrics)
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []  # columns of the rows of one estimator each
         self.total: dict[tuple[str, str, str], list[Part]] = {}
-        # Estimates of this split by identity (they are held, so no identity returns), and their resamples.
-        self.resampled: dict[int, tuple[Estimate, FloatArray]] = {}
-        # Arrays of users, by identity, and the places of both among all users of either, with their number.
-        self.together: dict[tuple[int, int], tuple[IntArray, IntArray, IntArray, IntArray, int]] = {}
+        # Users of this split, and how often each is drawn. Its estimates by identity (they are held, so no
+        # identity returns): their resamples, and how baselines meet their references.
+        self.users, self.drawn = exposed, weights
+        self.resampled: dict[int, tuple[Estimates, FloatArray]] = {}
+        self.met: dict[int, FloatArray] = {}
         self.notes: dict[tuple[str, type[Warning]], str] = {}
         self.counts: list[tuple[int, int]] = []
 
@@ -73,10 +75,13 @@ class Collected:
         exposed = np.zeros(split.n_users, dtype=bool)
         exposed[self.exposed] = True
         self.resampled.clear()
-        self.together.clear()
+        self.met.clear()
         sides = choose(ranks, split.test), choose(ranks, truth.positives)
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
         compared = {target: Compared.of(target, *sides, exposed, self.ties) for target in targets}
+        # Users without positives of either kind add nothing to any estimate.
+        self.users = union(*(one.users for one in compared["pooled"].first))
+        self.drawn = self.weights[:, np.searchsorted(self.exposed, self.users)]
         self.counts.append((truth.n_dropped, compared["user"].n_users if "user" in compared else 0))
         for one in compared.values():
             self._add_random_sample(number, one, compared["pooled"], fold)
@@ -97,24 +102,17 @@ class Collected:
             own, others = compared.only(fold == place), compared.only(fold != place)
             if not all(len(side) for side in (*own.first, others.first[1])):
                 continue
-            groups = []
-            for one in self.metrics:
-                guess = [others.reference(name, one) for name in self.models]
-                groups.append((one, compared.plain, guess, own))
-                for name, mine in zip(self.models, guess, strict=True):
-                    self._add_row(
-                        number, name, one, RANDOM_SAMPLE, compared.plain, mine, own, pooled, fold=place
-                    )
-            self._add_criteria(RANDOM_SAMPLE, groups)
+            found = others.reference(self.metrics)
+            self._add_rows(number, RANDOM_SAMPLE, compared.plain, found, own, pooled, fold=int(place))
+            self._add_criteria(RANDOM_SAMPLE, [(compared.plain, found, own)])
 
     def _add_gammas(self, compared: Mapping[Target, Compared], log_popularity: FloatArray) -> None:
         for kind in self.estimators:
             one = compared[kind.target]
-            ranked = one.first[0]
-            forms = {kind.linear_form(metric, ranked) for metric in self.metrics}
-            form = forms.pop() if len(forms) == 1 else None
-            if form is not None and form.weighted and not form.is_sum:
-                self.gammas.add(kind.label, one, log_popularity[ranked.item], form)
+            sample = Sample(one.first[0])
+            form = common_form(kind, self.metrics, sample, one.contributions(self.metrics))
+            if form is not None and form.weighted:
+                self.gammas.add(kind.label, one, log_popularity[sample.ranked.item], form)
 
     def _fitted(
         self,
@@ -137,120 +135,122 @@ class Collected:
     def _add_propensity(
         self, number: int, label: str, weighted: Mapping[Target, tuple[Compared, dict[str, Sample]]]
     ) -> None:
+        known = {target: self._known(target, samples) for target, (_, samples) in weighted.items()}
         groups = []
         for kind in self.estimators:
             compared, samples = weighted[kind.target]
-            first = samples[self.models[0]]
-            worth = weight_diagnostics(first, weighted=True)
-            known = {
+            found = compared.estimates(samples, self.metrics, kind)
+            self._add_rows(
+                number,
+                label,
+                kind,
+                found,
+                compared,
+                weighted["pooled"][0],
+                weights=[factor_weights(kind, one, samples[self.models[0]]) for one in self.metrics],
+                **known[kind.target][kind.label],
+            )
+            groups.append((kind, found, compared))
+        self._add_criteria(label, groups)
+
+    def _known(self, target: Target, samples: Mapping[str, Sample]) -> dict[str, dict[str, Any]]:
+        """Return estimator -> what its rows say of the weights."""
+        first = samples[self.models[0]]
+        worth = weight_diagnostics(first, weighted=True)
+        kinds = [kind for kind in self.estimators if kind.target == target]
+        return {
+            name: {
                 "n_without_propensity": first.n_without_propensity,
                 "ess": worth.ess,
                 "max_weight_share": worth.max_weight_share,
-                "flag": diagnostics_by_estimator(first, [kind])[kind.label].flag,
+                "flag": one.flag,
             }
-            made = compared.estimates(samples, self.metrics, kind)
-            for one, own in zip(self.metrics, made, strict=True):
-                weights = factor_weights(kind, one, first)
-                groups.append((one, kind, own, compared))
-                for name, mine in zip(self.models, own, strict=True):
-                    row = self._add_row(
-                        number, name, one, label, kind, mine, compared, weighted["pooled"][0], **known
-                    )
-                    row |= factors(
-                        compared.contributions(name, one),
-                        weights,
-                        row,
-                        confidence_level=self.confidence_level,
-                        n_tests=len(self.models) * len(self.metrics),
-                    )
-        self._add_criteria(label, groups)
-
-    def _add_row(
-        self,
-        number: int,
-        model: str,
-        metric: Metric,
-        label: str,
-        kind: Estimator,
-        mine: Estimate,
-        compared: Compared,
-        pooled: Compared,
-        **more: Any,
-    ) -> dict[str, Any]:
-        record = pooled.reference(model, metric)
-        self.rows.append(
-            {
-                "split": number,
-                "fold": None,
-                "model": model,
-                "metric": metric.label,
-                "propensity": label,
-                "estimator": kind.label,
-                "target": compared.target,
-                **self._difference(mine, compared.reference(model, metric)),
-                "reference_pooled": record.value,
-                "reference_pooled_se": record.standard_error,
-                "n_without_propensity": 0,
-                **more,
-            }
-        )
-        return self.rows[-1]
-
-    def _difference(self, mine: Estimate, reference: Estimate) -> dict[str, Any]:
-        """Return reference, estimate and bias; the standard error of the bias counts users as paired."""
-        own, other, n = self._places(mine.user_sums.users, reference.user_sums.users)
-        error = np.zeros(n)
-        error[own] = mine.influence / mine.sums.n_users
-        error[other] -= reference.influence / reference.sums.n_users
-        return {
-            "reference": reference.value,
-            "reference_se": reference.standard_error,
-            "estimate": mine.value,
-            "std_error": mine.standard_error,
-            "bias": mine.value - reference.value,
-            "bias_se": float(np.sqrt(np.sum(error**2) * n / (n - 1))) if n > 1 else float("nan"),
-            "n_users": mine.sums.n_users,
-            "n_positives": mine.n_positives,
-            "n_reference_users": reference.sums.n_users,
-            "n_reference_positives": reference.n_positives,
+            for name, one in diagnostics_by_estimator(first, kinds).items()
         }
 
-    def _places(self, own: IntArray, other: IntArray) -> tuple[IntArray, IntArray, int]:
-        """Return the places of two arrays of users among those of either, and how many these are."""
-        key = (id(own), id(other))
-        if key not in self.together:
-            every = union(own, other)
-            places = np.searchsorted(every, own), np.searchsorted(every, other)
-            self.together[key] = (own, other, *places, int(every.size))
-        return self.together[key][2:]
-
-    def _add_criteria(
-        self, label: str, groups: list[tuple[Metric, Estimator, list[Estimate], Compared]]
+    def _add_rows(
+        self,
+        number: int,
+        label: str,
+        kind: Estimator,
+        mine: Estimates,
+        compared: Compared,
+        pooled: Compared,
+        weights: Sequence[FloatArray | None] = (),
+        **more: Any,
     ) -> None:
-        """Add the criteria of each group of estimates, of its baselines, and their noise."""
-        sides = [
-            side
-            for metric, _, own, compared in groups
-            for side in (own, self._all(compared.baseline, metric), self._all(compared.reference, metric))
-        ]
-        # One product for all of them: many small ones would spend their time on starting threads. Baselines
-        # and references are the same for all propensities, and resampled once.
-        new = {id(one): one for side in sides for one in side if id(one) not in self.resampled}
-        made = resampled_ratios([one.user_sums for one in new.values()], self.exposed, self.weights)
-        self.resampled |= dict(zip(new, zip(new.values(), made.T, strict=True), strict=True))
-        parts = [np.column_stack([self.resampled[id(one)][1] for one in side]) for side in sides]
-        for place, (metric, kind, _, _) in enumerate(groups):
-            own_values, plain_values, targets = parts[3 * place : 3 * place + 3]
-            self.total.setdefault((metric.label, label, kind.label), []).append(
-                (
-                    criteria(own_values, targets),
-                    criteria(plain_values, targets),
-                    _noise(own_values - targets),
+        """Add a row for each metric and recommender."""
+        other, record = compared.reference(self.metrics), pooled.reference(self.metrics)
+        bias, bias_se = mine.value - other.value, error_of_difference(mine, other)
+        n_models = len(self.models)
+        row = {
+            "split": number,
+            "fold": None,
+            "model": self.models * len(self.metrics),
+            "metric": [one.label for one in self.metrics for _ in self.models],
+            "propensity": label,
+            "estimator": kind.label,
+            "target": compared.target,
+            "reference": other.value,
+            "reference_se": other.std_error,
+            "estimate": mine.value,
+            "std_error": mine.std_error,
+            "bias": bias,
+            "bias_se": bias_se,
+            "n_users": mine.n_users,
+            "n_positives": mine.n_positives,
+            "n_reference_users": other.n_users,
+            "n_reference_positives": other.n_positives,
+            "reference_pooled": record.value,
+            "reference_pooled_se": record.std_error,
+            "n_without_propensity": 0,
+            "ess": np.nan,
+            "max_weight_share": np.nan,
+            "flag": np.nan,
+            "factor": np.full(bias.size, np.nan),
+            "factor_beyond_noise": np.full(bias.size, np.nan),
+            **more,
+        }
+        for place, one in enumerate(weights):
+            if one is not None:
+                part = slice(place * n_models, (place + 1) * n_models)
+                row["factor"][part], row["factor_beyond_noise"][part] = factors(
+                    compared.contributions(self.metrics)[:, part],
+                    one,
+                    *(column[part] for column in (other.value, bias, bias_se)),
+                    confidence_level=self.confidence_level,
+                    n_tests=bias.size,
                 )
-            )
+        self.rows.append(row)
 
-    def _all(self, average: Callable[[str, Metric], Estimate], metric: Metric) -> list[Estimate]:
-        return [average(name, metric) for name in self.models]
+    def _add_criteria(self, label: str, groups: Sequence[tuple[Estimator, Estimates, Compared]]) -> None:
+        """Add the criteria of each group of estimates, of its baselines, and their noise."""
+        sides = [(own, of.baseline(self.metrics), of.reference(self.metrics)) for _, own, of in groups]
+        # Baselines and references are the same for all propensities, and resampled once.
+        new = {id(one): one for side in sides for one in side if id(one) not in self.resampled}
+        made = resampled(list(new.values()), self.users, self.drawn)
+        self.resampled |= dict(zip(new, zip(new.values(), made, strict=True), strict=True))
+        shape = (self.drawn.shape[0], len(self.metrics), len(self.models))
+        for (kind, *_), side in zip(groups, sides, strict=True):
+            own, plain, target = (self.resampled[id(one)][1].reshape(shape) for one in side)
+            if id(side[1]) not in self.met:
+                self.met[id(side[1])] = criteria(plain, target)
+            met, met_plain, noise = criteria(own, target), self.met[id(side[1])], _noise(own - target)
+            for place, metric in enumerate(self.metrics):
+                part = (met[:, place], met_plain[:, place], float(noise[place]))
+                self.total.setdefault((metric.label, label, kind.label), []).append(part)
+
+    def _frame(self) -> pd.DataFrame:
+        """Return the rows of all estimators."""
+        size = len(self.models) * len(self.metrics)
+
+        def column(name: str) -> Any:
+            parts = [row[name] for row in self.rows]
+            if isinstance(parts[0], np.ndarray):
+                return np.concatenate(parts)
+            return [one for part in parts for one in (part if isinstance(part, list) else [part] * size)]
+
+        return pd.DataFrame({name: column(name) for name in self.rows[0]}).astype({"fold": "Int64"})
 
     def result(self, study: RandomExposureStudy) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
@@ -266,7 +266,7 @@ class Collected:
         }
         n_dropped, n_both = np.mean(self.counts, axis=0)
         return Validation(
-            pd.DataFrame(self.rows).astype({"fold": "Int64"}),
+            self._frame(),
             cells,
             study.name,
             len(self.counts),
@@ -284,8 +284,8 @@ class Collected:
         )
 
 
-def _noise(error: FloatArray) -> float:
+def _noise(error: FloatArray) -> FloatArray:
     """Return the mean of E|N(0, σ)| = σ√(2/π) over models, σ from the resamples; NaN without them."""
     if error.shape[0] < 3:
-        return float("nan")
-    return float(np.mean(np.sqrt(2 / np.pi) * error[1:].std(axis=0, ddof=1)))
+        return np.full(error.shape[1], np.nan)
+    return np.asarray(np.mean(np.sqrt(2 / np.pi) * error[1:].std(axis=0, ddof=1), axis=-1))

@@ -1,39 +1,130 @@
-"""Estimates of all recommenders by one estimator, from contributions that are made once."""
+"""Estimates of all recommenders and metrics by one estimator, as arrays: one column for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
 
-from ipseval._types import FloatArray
-from ipseval.estimators import Estimate, Estimator, Extent, Sample, estimate_of, independent_sums
+import numpy as np
+
+from ipseval._keys import union
+from ipseval._types import FloatArray, IntArray
+from ipseval.estimators import Estimator, LinearForm, Sample, UserSums, independent_sums
 from ipseval.metrics import Metric
 
-Contributions = Callable[[str, Metric], FloatArray | None]
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates of K recommenders and metrics, with what each user adds to them.
+
+    Attributes
+    ----------
+    users : (n,) int array
+        Codes of the users, ascending.
+    numerator : (n, K) float array
+        N_u; 0 where the metric of the column is undefined for the user.
+    denominator : (n, 1) or (n, K) float array
+        D_u.
+    value : (K,) float array
+    share : (n, K) float array
+        ψ_u/n: what a user adds to the error of the estimate.
+    n_users : (K,) int array
+        Users that enter.
+    n_positives : int
+        Positives that enter.
+    """
+
+    users: IntArray
+    numerator: FloatArray
+    denominator: FloatArray
+    value: FloatArray
+    share: FloatArray
+    n_users: IntArray
+    n_positives: int
+
+    @classmethod
+    def of_form(cls, form: LinearForm, weights: FloatArray, contributions: FloatArray) -> Estimates:
+        """Return ΣN/ΣD of contributions (n_pos, K) that one form, of no sum metric, combines."""
+        numerator, denominator = form.sums(weights, contributions)
+        total = denominator.sum()
+        value = numerator.sum(axis=0) / total
+        share = numerator - denominator[:, None] * value
+        share /= total
+        n_users, n_positives = np.full(value.size, denominator.size), len(form.ranked)
+        return cls(form.ranked.users, numerator, denominator[:, None], value, share, n_users, n_positives)
+
+    @classmethod
+    def of_sums(cls, sums: Sequence[UserSums], n_positives: int) -> Estimates:
+        """Return the estimates that sums of users make, whatever they are."""
+        users = reduce(union, (one.users for one in sums))
+        numerator, denominator, share = (np.zeros((users.size, len(sums))) for _ in range(3))
+        for column, one in enumerate(sums):
+            place = np.searchsorted(users, one.users)
+            numerator[place, column], denominator[place, column] = one.numerator, one.denominator
+            share[place, column] = one.influence() / max(one.n_users, 1)
+        value, n_users = (np.array(one) for one in zip(*((s.value(), s.n_users) for s in sums), strict=True))
+        return cls(users, numerator, denominator, value, share, n_users, n_positives)
+
+    @cached_property
+    def std_error(self) -> FloatArray:
+        """√(Σψ²/(n(n − 1))), (K,); NaN with fewer than two users."""
+        return _errors(self.share, self.n_users)
+
+
+def error_of_difference(one: Estimates, other: Estimates) -> FloatArray:
+    """Return the standard errors of the differences, (K,); users that enter both count as paired."""
+    users = union(one.users, other.users)
+    share = np.zeros((users.size, one.value.size))
+    share[np.searchsorted(users, one.users)] = one.share
+    share[np.searchsorted(users, other.users)] -= other.share
+    return _errors(share, np.full(one.value.size, users.size))
+
+
+def _errors(share: FloatArray, n: IntArray) -> FloatArray:
+    """Return √(Σ share² · n/(n − 1)) of what users add to K errors, (n_users, K)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.sqrt(np.einsum("uk,uk->k", share, share) * np.where(n > 1, n / (n - 1), np.nan)))
+
+
+def common_form(
+    kind: Estimator, metrics: Sequence[Metric], sample: Sample, contributions: FloatArray
+) -> LinearForm | None:
+    """Return the form in which an estimator combines the contributions of all metrics; None: no such form."""
+    ranked = sample.ranked
+    if np.isnan(contributions[:1]).any() or ranked.cluster is not None:
+        return None
+    forms = {kind.linear_form(one, ranked, is_probability=sample.is_probability) for one in metrics}
+    form = forms.pop() if len(forms) == 1 else None
+    return None if form is None or form.is_sum else form
 
 
 def estimates(
-    samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator, contributions: Contributions
-) -> list[list[Estimate]]:
-    """Return the estimates of each metric, one per recommender: the very numbers of `estimate`.
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator, contributions: FloatArray
+) -> Estimates:
+    """Return the estimates of each metric, and within it of each recommender: those of `estimate`.
 
     Parameters
     ----------
     samples : mapping of name to Sample
-    contributions : function
-        (recommender, metric) -> c of its positives, (n_pos,), or None.
+        Recommender -> the same positives.
+    contributions : (n_pos, K) float array
+        c of the positives; NaN in a column for which there is none.
     """
-    extents = {name: Extent.of(sample) for name, sample in samples.items()}
-    made: list[list[Estimate]] = []
+    first = next(iter(samples.values()))
     for one in metrics:
-        made.append([])
-        for name, sample in samples.items():
-            scale, known = sample.is_probability, sample.n_relevant_kind
-            kind.check(one, is_probability=scale, n_relevant=known)
-            given = contributions(name, one)
-            if given is not None:
-                sample.keep_values(one, given, weighted=kind.weighted)
-            sums = independent_sums(sample, one, kind)
-            made[-1].append(
-                estimate_of(sums, one, kind, extents[name], is_probability=scale, n_relevant=known)
-            )
-    return made
+        kind.check(one, is_probability=first.is_probability, n_relevant=first.n_relevant_kind)
+    form = common_form(kind, metrics, first, contributions)
+    if form is not None:
+        return Estimates.of_form(form, first.weights if form.weighted else np.ones(0), contributions)
+    return Estimates.of_sums(
+        [independent_sums(sample, one, kind) for one in metrics for sample in samples.values()],
+        len(first.ranked),
+    )
+
+
+def contributions_of(samples: Mapping[str, Sample], metrics: Sequence[Metric]) -> FloatArray:
+    """Return c of the positives of each metric and recommender, (n_pos, K); NaN where there is none."""
+    found = [sample.contributions(one) for one in metrics for sample in samples.values()]
+    size = len(next(iter(samples.values())).ranked)
+    return np.column_stack([np.full(size, np.nan) if one is None else one for one in found])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from scipy.special import ndtri
 
@@ -23,25 +20,22 @@ def factor_weights(kind: Estimator, metric: Metric, sample: Sample) -> FloatArra
 
 
 def factors(
-    contributions: FloatArray | None,
-    weights: FloatArray | None,
-    row: Mapping[str, Any],
+    contributions: FloatArray,
+    weights: FloatArray,
+    reference: FloatArray,
+    bias: FloatArray,
+    bias_se: FloatArray,
     *,
     confidence_level: float,
     n_tests: int,
-) -> dict[str, float]:
-    """Return Λ to reach the reference, and Λ to reach the near end of the interval of the bias.
+) -> tuple[FloatArray, FloatArray]:
+    """Return Λ to reach the reference, and Λ to reach the near end of the interval of the bias, (k,) each.
 
-    The interval is one of `n_tests` simultaneous ones (Bonferroni). `row` holds reference, bias and bias_se.
-    NaN for estimates that are no mean with one normaliser.
+    The interval is one of `n_tests` simultaneous ones (Bonferroni). NaN where a column of the contributions
+    (n_pos, k) is.
     """
-    if contributions is None or weights is None:
-        return {"factor": float("nan"), "factor_beyond_noise": float("nan")}
-    noise = float(ndtri(1 - (1 - confidence_level) / (2 * n_tests))) * row["bias_se"]
-    bias = row["bias"]
-    beyond = float(np.sign(bias)) * max(abs(bias) - noise, 0.0)
-    estimate = row["reference"] + bias
-    return {
-        "factor": required_factor(contributions, weights, row["reference"]),
-        "factor_beyond_noise": required_factor(contributions, weights, estimate - beyond),
-    }
+    noise = float(ndtri(1 - (1 - confidence_level) / (2 * n_tests))) * bias_se
+    beyond = np.sign(bias) * np.maximum(np.abs(bias) - noise, 0.0)
+    targets = reference, reference + bias - beyond
+    reached, near = (required_factor(contributions, weights, one) for one in targets)
+    return reached, near

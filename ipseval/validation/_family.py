@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
 
-from ipseval._types import FloatArray
+from ipseval._types import FloatArray, readonly
 
 N_DRAWS = 4000
 
@@ -49,13 +50,18 @@ def family_test(value: FloatArray, covariance: FloatArray, *, confidence_level: 
     if not usable.any():
         return FamilyTest(error, z, p_value, float("nan"))
     correlation = covariance[np.ix_(usable, usable)] / np.outer(error[usable], error[usable])
-    # Draws of max |Z|, Z ~ N(0, correlation): the same at every call.
+    # Draws of max |Z|, Z ~ N(0, correlation).
     size, vectors = np.linalg.eigh(correlation)
-    draws = np.random.default_rng(0).standard_normal((N_DRAWS, size.size))
-    largest = np.abs(draws @ (vectors * np.sqrt(np.maximum(size, 0))).T).max(axis=1)
+    largest = np.abs(_draws(size.size) @ (vectors * np.sqrt(np.maximum(size, 0))).T).max(axis=1)
     single = float(ndtri((1 + confidence_level) / 2))
     widest = float(ndtri(1 - (1 - confidence_level) / (2 * usable.sum())))
     critical = float(np.clip(np.quantile(largest, confidence_level), single, widest))
     beyond = largest.size - np.searchsorted(np.sort(largest), np.abs(z[usable]))
     p_value[usable] = (beyond + 1) / (largest.size + 1)
     return FamilyTest(error, z, p_value, critical)
+
+
+@lru_cache(maxsize=16)
+def _draws(size: int) -> FloatArray:
+    """Return standard normal draws, (N_DRAWS, size): the same at every call."""
+    return readonly(np.random.default_rng(0).standard_normal((N_DRAWS, size)))

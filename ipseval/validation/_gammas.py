@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._types import FloatArray
+from ipseval._keys import union
+from ipseval._types import FloatArray, IntArray
 from ipseval.estimators import LinearForm
 from ipseval.metrics import Metric
+from ipseval.validation._estimates import Estimates
 from ipseval.validation._family import FamilyTest, family_test
 from ipseval.validation._population import Compared
 
@@ -28,116 +31,124 @@ class _Part:
     form: LinearForm
     contributions: FloatArray
     log_popularity: FloatArray
+    reference: Estimates
 
-    def add_to(self, value: FloatArray, influence: FloatArray, gamma: float) -> None:
-        """Add R(γ) and the influence of each user on it."""
-        ranked, c = self.form.ranked, self.contributions
+    def at(self, gamma: float) -> Estimates:
+        """Return R(γ)."""
         eta = (gamma + 1) / 2
         w = np.exp(-eta * (self.log_popularity - self.log_popularity.mean()))
-        if self.form.per_user:
-            share = self.form.added(w, c)
-            share /= ranked.sum_by_user(w)[:, None]
-            mean = share.mean(axis=0)
-            share -= mean
-            share /= share.shape[0]
-        else:
-            w = w * self.form.base / (w @ self.form.base)
-            mean = w @ c
-            share = self.form.added(w, c)
-            share -= ranked.sum_by_user(w)[:, None] * mean
-        value += mean
-        influence[ranked.users] += share
+        return Estimates.of_form(self.form, w, self.contributions)
 
 
 class Gammas:
     """Differences R(γ) − reference over splits; filled by `add`, read by `frame`."""
 
     def __init__(self, models: Sequence[str], metrics: Sequence[Metric]) -> None:
-        self.keys = [(model, one) for one in metrics for model in models]
-        self.metrics = [one.label for one in metrics]
+        self.models, self.metrics = models, metrics
         self.parts: dict[str, list[_Part]] = {}
-        self.reference: dict[str, tuple[FloatArray, FloatArray]] = {}
 
     def add(self, label: str, compared: Compared, log_popularity: FloatArray, form: LinearForm) -> None:
         """Add a split: what is compared, log(n* + 1) of the held-out positives, the form of the estimator."""
-        values = [found for key in self.keys if (found := compared.contributions(*key)) is not None]
-        if len(values) < len(self.keys):
-            return
-        self.parts.setdefault(label, []).append(_Part(form, np.column_stack(values), log_popularity))
-        value, influence = self.reference.get(
-            label, (np.zeros(len(self.keys)), np.zeros((form.ranked.n_population, len(self.keys))))
-        )
-        for column, key in enumerate(self.keys):
-            one = compared.reference(*key)
-            value[column] += one.value
-            influence[one.user_sums.users, column] += one.influence / one.sums.n_users
-        self.reference[label] = (value, influence)
+        values = compared.contributions(self.metrics)
+        if not np.isnan(values[:1]).any():
+            part = _Part(form, values, log_popularity, compared.reference(self.metrics))
+            self.parts.setdefault(label, []).append(part)
 
     def frame(self, confidence_level: float) -> pd.DataFrame:
         """Return, per estimator and metric (and all together), the γ that are not rejected."""
         rows = []
-        for label in self.parts:
-            found: dict[float, tuple[FloatArray, FloatArray]] = {}
+        for label, parts in self.parts.items():
+            found = _Found(parts)
             groups = {
-                one: [k for k, key in enumerate(self.keys) if key[1].label == one] for one in self.metrics
+                one.label: place * len(self.models) + np.arange(len(self.models))
+                for place, one in enumerate(self.metrics)
             }
             if len(self.metrics) > 1:
-                groups[ALL_METRICS] = list(range(len(self.keys)))
+                groups[ALL_METRICS] = np.arange(len(self.models) * len(self.metrics))
             for name, columns in groups.items():
-                rows.append((name, label, *self._search(label, columns, found, confidence_level)))
+                rows.append((name, label, *_search(found, columns, confidence_level)))
         return pd.DataFrame(rows, columns=COLUMNS)
 
-    def _search(
-        self,
-        label: str,
-        columns: list[int],
-        found: dict[float, tuple[FloatArray, FloatArray]],
-        confidence_level: float,
-    ) -> tuple[float, float, float, float, float, bool]:
-        """Return the best γ, its largest |z| and p, and the range of tried γ that are not rejected."""
 
-        def at(gamma: float) -> tuple[FloatArray, FloatArray]:
-            if gamma not in found:
-                found[gamma] = self._at(label, gamma)
-            value, covariance = found[gamma]
-            return value[columns], covariance[np.ix_(columns, columns)]
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Differences R(γ) − reference over splits, at the γ that were asked for."""
 
-        def test(gamma: float) -> FamilyTest:
-            return family_test(*at(gamma), confidence_level=confidence_level)
+    parts: list[_Part]
+    differences: dict[float, FloatArray] = field(default_factory=dict)
+    covariances: dict[float, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
-        largest = {float(gamma): _largest(*at(float(gamma))) for gamma in GRID}
-        best = min(largest, key=largest.__getitem__)
-        largest |= {
-            float(gamma): _largest(*at(float(gamma)))
-            for gamma in np.clip(np.round(best + FINE, 10), GRID[0], GRID[-1])
-        }
-        best = min(largest, key=largest.__getitem__)
-        # Between the quantile of one |Z| and that of Bonferroni the correlations decide; else they need not
-        # be simulated.
-        sure, hopeless = (
-            ndtri(1 - (1 - confidence_level) / (2 * count)) for count in (1, max(1, len(columns)))
-        )
-        kept = [
-            gamma
-            for gamma, z in largest.items()
-            if z <= sure or (z <= hopeless and z <= test(gamma).critical)
+    @cached_property
+    def users(self) -> IntArray:
+        """Users of any split."""
+        every = ((one.form.ranked.users, one.reference.users) for one in self.parts)
+        return reduce(union, (users for pair in every for users in pair))
+
+    @cached_property
+    def places(self) -> list[tuple[IntArray, IntArray]]:
+        """Places of the users of each split, and of its reference, among all."""
+        return [
+            (
+                np.searchsorted(self.users, one.form.ranked.users),
+                np.searchsorted(self.users, one.reference.users),
+            )
+            for one in self.parts
         ]
-        low, high = (min(kept), max(kept)) if kept else (float("nan"), float("nan"))
-        p_value = float(np.nanmin(test(best).p_value)) if np.isfinite(largest[best]) else float("nan")
-        return best, largest[best], p_value, low, high, bool(kept)
 
-    def _at(self, label: str, gamma: float) -> tuple[FloatArray, FloatArray]:
-        """Return R(γ) − reference (K,) and its covariance (K, K), over all splits."""
-        value, influence = self.reference[label]
-        value, influence = -value, -influence
-        for part in self.parts[label]:
-            part.add_to(value, influence, gamma)
-        count = len(self.parts[label])
-        return value / count, influence.T @ influence / count**2
+    def largest(self, gamma: float, columns: IntArray) -> float:
+        """Return the largest |z| of some differences; infinite where there is none."""
+        if gamma not in self.differences:
+            value, share = self._at(gamma)
+            error = np.sqrt(np.einsum("uk,uk->k", share, share))
+            z = np.divide(np.abs(value), error, out=np.full(value.size, -1.0), where=error > 0)
+            self.differences[gamma] = z
+        z = self.differences[gamma][columns]
+        return float(z.max()) if (z >= 0).any() else float("inf")
+
+    def test(self, gamma: float, columns: IntArray, confidence_level: float) -> FamilyTest:
+        """Return the joint test of some differences."""
+        if gamma not in self.covariances:
+            value, share = self._at(gamma)
+            self.covariances[gamma] = (value, share.T @ share)
+        value, covariance = self.covariances[gamma]
+        parts = value[columns], covariance[np.ix_(columns, columns)]
+        return family_test(*parts, confidence_level=confidence_level)
+
+    def _at(self, gamma: float) -> tuple[FloatArray, FloatArray]:
+        """Return R(γ) − reference, (K,), and what each user adds to its error, (n_users, K), over splits."""
+        value = np.zeros(self.parts[0].contributions.shape[1])
+        share = np.zeros((self.users.size, value.size))
+        for one, (own, other) in zip(self.parts, self.places, strict=True):
+            found = one.at(gamma)
+            value += found.value - one.reference.value
+            share[own] += found.share
+            share[other] -= one.reference.share
+        return value / len(self.parts), share / len(self.parts)
 
 
-def _largest(value: FloatArray, covariance: FloatArray) -> float:
-    """Return the largest |z|; infinite where there is none."""
-    error = np.sqrt(np.diagonal(covariance))
-    known = error > 0
-    return float(np.abs(value[known] / error[known]).max()) if known.any() else float("inf")
+def _search(
+    found: _Found, columns: IntArray, confidence_level: float
+) -> tuple[float, float, float, float, float, bool]:
+    """Return the best γ, its largest |z| and p, and the range of tried γ that are not rejected."""
+    largest = {gamma: found.largest(gamma, columns) for gamma in GRID.tolist()}
+    best = min(largest, key=largest.__getitem__)
+    fine = np.clip(np.round(best + FINE, 10), GRID[0], GRID[-1])
+    largest |= {gamma: found.largest(gamma, columns) for gamma in fine.tolist()}
+    best = min(largest, key=largest.__getitem__)
+    # Between the quantile of one |Z| and that of Bonferroni the correlations decide; else they need not
+    # be simulated.
+    sure, hopeless = (ndtri(1 - (1 - confidence_level) / (2 * count)) for count in (1, max(1, columns.size)))
+
+    def kept(gamma: float) -> bool:
+        z = largest[gamma]
+        return bool(
+            z <= sure or (z <= hopeless and z <= found.test(gamma, columns, confidence_level).critical)
+        )
+
+    tried = sorted(largest)
+    low = next((gamma for gamma in tried if kept(gamma)), float("nan"))
+    high = next((gamma for gamma in reversed(tried) if kept(gamma)), float("nan"))
+    p_value = float("nan")
+    if np.isfinite(largest[best]):
+        p_value = float(np.nanmin(found.test(best, columns, confidence_level).p_value))
+    return best, largest[best], p_value, low, high, not np.isnan(low)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -12,14 +12,16 @@ from ipseval._keys import among
 from ipseval._types import BoolArray, FloatArray, TieChoice
 from ipseval.datasets import RandomExposureStudy, StudyPositives
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample, Target, plain_estimator, weighted_sample
+from ipseval.estimators import Estimator, Sample, Target, plain_estimator, weighted_sample
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
-from ipseval.validation._estimates import estimates
+from ipseval.validation._estimates import Estimates, contributions_of, estimates
 
+T = TypeVar("T")
+Side = Literal["held_out", "random"]
 Ranks = dict[str, RankedPositives]
 
 
@@ -69,13 +71,7 @@ class Compared:
     held_out: Ranks
     random: Ranks
     ties: TieChoice
-    _samples: dict[tuple[str, str], Sample] = field(default_factory=dict, init=False, repr=False)
-    _averages: dict[tuple[str, Metric], dict[str, Estimate]] = field(
-        default_factory=dict, init=False, repr=False
-    )
-    _contributions: dict[tuple[str, str, Metric], FloatArray | None] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -114,23 +110,23 @@ class Compared:
         """Return the comparison over some of the users, (n_users,)."""
         return replace(self, held_out=_of(self.held_out, users), random=_of(self.random, users))
 
-    def reference(self, model: str, metric: Metric) -> Estimate:
-        """Return the plain average over random positives."""
-        return self._average("random", model, metric)
+    def reference(self, metrics: Sequence[Metric]) -> Estimates:
+        """Return the plain averages over random positives."""
+        return self._averages("random", tuple(metrics))
 
-    def baseline(self, model: str, metric: Metric) -> Estimate:
-        """Return the plain average over held-out positives."""
-        return self._average("held_out", model, metric)
+    def baseline(self, metrics: Sequence[Metric]) -> Estimates:
+        """Return the plain averages over held-out positives."""
+        return self._averages("held_out", tuple(metrics))
 
-    def contributions(self, model: str, metric: Metric) -> FloatArray | None:
-        """Return c of the held-out positives, (n_pos,); None for a metric that has none."""
-        return self._contribution("held_out", model, metric)
+    def contributions(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return c of the held-out positives, (n_pos, K); NaN in a column for which there is none."""
+        return self._contributions("held_out", tuple(metrics))
 
     def estimates(
         self, samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator
-    ) -> list[list[Estimate]]:
-        """Return the estimates of each metric, one per recommender, from weighted held-out positives."""
-        return estimates(samples, metrics, kind, self.contributions)
+    ) -> Estimates:
+        """Return the estimates from weighted held-out positives."""
+        return estimates(samples, metrics, kind, self.contributions(metrics))
 
     def weighted(self, propensity: Propensity) -> tuple[Compared, dict[str, Sample]]:
         """Return the weighted held-out positives, and the comparison without those that have no propensity.
@@ -140,8 +136,8 @@ class Compared:
         first = weighted_sample(self.first[0], propensity, None, self.ties)
         values = propensity.at(self.first[0].user, self.first[0].item)
         samples = {
-            name: self._sample("held_out", name).under(values, propensity.is_probability)
-            for name in self.held_out
+            name: one.under(values, propensity.is_probability)
+            for name, one in self._samples("held_out").items()
         }
         if not first.n_without_propensity:
             return self, samples
@@ -152,25 +148,27 @@ class Compared:
             left = left.only(users)
         return left, samples
 
-    def _sample(self, side: str, model: str) -> Sample:
-        key = (side, model)
-        if key not in self._samples:
-            self._samples[key] = weighted_sample(getattr(self, side)[model], None, None, self.ties)
-        return self._samples[key]
+    def _samples(self, side: Side) -> dict[str, Sample]:
+        def make() -> dict[str, Sample]:
+            ranks = self.held_out if side == "held_out" else self.random
+            return {name: weighted_sample(one, None, None, self.ties) for name, one in ranks.items()}
 
-    def _average(self, side: str, model: str, metric: Metric) -> Estimate:
-        key = (side, metric)
-        if key not in self._averages:
-            samples = {name: self._sample(side, name) for name in self.held_out}
-            made = estimates(samples, [metric], self.plain, partial(self._contribution, side))[0]
-            self._averages[key] = dict(zip(samples, made, strict=True))
-        return self._averages[key][model]
+        return self._once(side, make)
 
-    def _contribution(self, side: str, model: str, metric: Metric) -> FloatArray | None:
-        key = (side, model, metric)
-        if key not in self._contributions:
-            self._contributions[key] = self._sample(side, model).contributions(metric)
-        return self._contributions[key]
+    def _contributions(self, side: Side, metrics: tuple[Metric, ...]) -> FloatArray:
+        return self._once(("c", side, metrics), lambda: contributions_of(self._samples(side), metrics))
+
+    def _averages(self, side: Side, metrics: tuple[Metric, ...]) -> Estimates:
+        def make() -> Estimates:
+            return estimates(self._samples(side), metrics, self.plain, self._contributions(side, metrics))
+
+        return self._once(("average", side, metrics), make)
+
+    def _once(self, key: Any, make: Callable[[], T]) -> T:
+        if key not in self._kept:
+            self._kept[key] = make()
+        made: T = self._kept[key]
+        return made
 
 
 def choose(ranks: Mapping[str, RankedPositives], positives: Interactions) -> Ranks:

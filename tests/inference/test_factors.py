@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipseval
+from ipseval.errors import InputError
 from ipseval.inference import ratio_bounds, required_factor, tipping_factors
 from tests.conftest import examples
 from tests.inference.test_bounds import by_linear_program
@@ -87,6 +88,16 @@ def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
         estimators=("aoa", "snips", "snips-global", "snips-pooled"),
         on_low_ess="ignore",
     )
+
+
+def test_factors_of_several_estimates_at_once_are_those_of_each():
+    rng = np.random.default_rng(5)
+    c, w, target = rng.random((400, 9)), rng.exponential(size=400), rng.random(9)
+    c[:, 0], target[1] = 0.5, 2.0  # all alike, and out of reach
+    each = [required_factor(c[:, column], w, float(target[column])) for column in range(9)]
+    np.testing.assert_allclose(required_factor(c, w, target), each, rtol=1e-12)
+    with pytest.raises(InputError, match=r"target \(k,\)"):
+        required_factor(c, w, target[:3])
 
 
 def test_bounds_of_the_difference_just_reach_zero_at_the_tipping_factor():
