@@ -314,15 +314,16 @@ def test_optional_dependencies_are_imported_only_when_used():
     assert not eager, f"move these imports into the function that needs them: {eager}"
 
 
-def test_importing_the_package_loads_no_optional_dependency():
+def test_importing_the_package_loads_no_optional_dependency_and_evaluate_nothing_slow():
     # pandas itself loads pyarrow where it is installed, so what pandas brings does not count.
+    slow = {"scipy.stats", "scipy.optimize", "scipy.cluster", "statsmodels"}  # to import
     program = (
-        "import sys, pandas; before = set(sys.modules); import ipseval; [getattr(ipseval, n) for n in "
+        "import sys, pandas; before = set(sys.modules); import ipseval; ipseval.evaluate; "
+        f"print(*({slow!r} & set(sys.modules))); [getattr(ipseval, n) for n in "
         f"ipseval.__all__ if n != 'plots']; print(*(set({OPTIONAL!r}) & (set(sys.modules) - before)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 

@@ -356,6 +356,7 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
         code = pytest.main(
             [
                 *("-q", "--import-mode=importlib", "-p", "ipseval.pytest_plugin"),
+                *("-p", "no:unraisableexception"),  # it collects garbage five times, all that of this process
                 *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
                 *(*options, str(test)),
             ]

@@ -319,7 +319,7 @@ def test_seven_models_seven_propensities_six_metrics_and_two_estimators_take_sec
     rules = default_propensities(study)
     chosen = ["gamma = -1", "gamma = 0", "gamma calibrated", "gamma from lists", "published", "direct",
               "density ratio"]  # fmt: skip
-    start = time.perf_counter()
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         result = validate(
@@ -329,7 +329,7 @@ def test_seven_models_seven_propensities_six_metrics_and_two_estimators_take_sec
             metrics=("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5"),
             split=split,
         )
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
     assert len(result.frame) == 7 * 6 * 2 * (7 + 2)  # 7 propensities, and the random sample in 2 folds
     assert result.frame[["reference", "estimate", "bias_se"]].notna().all(axis=None)
 

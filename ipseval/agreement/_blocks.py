@@ -8,8 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage, optimal_leaf_ordering
-from scipy.spatial.distance import squareform
 
 from ipseval._checks import check_positive_int
 from ipseval._types import FloatArray, IntArray
@@ -77,6 +75,10 @@ def blocks(agreement: npt.ArrayLike, n_blocks: int | None = None) -> Blocks:
     >>> found.order, found.label
     (array([1, 2, 0]), array([1, 0, 1]))
     """
+    # It takes longer to import than all that counts agreement.
+    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+    from scipy.spatial.distance import squareform
+
     matrix = _checked(agreement)
     n = len(matrix)
     if n_blocks is not None and check_positive_int("n_blocks", n_blocks) > n:
@@ -119,6 +121,8 @@ def silhouette(distance: FloatArray, label: IntArray) -> float:
 
 
 def _cuts(tree: FloatArray, n: int, n_blocks: int | None) -> Iterator[IntArray]:
+    from scipy.cluster.hierarchy import cut_tree
+
     for count in range(2, n) if n_blocks is None else [n_blocks]:
         yield np.asarray(cut_tree(tree, n_clusters=[count])[:, 0], dtype=np.int64)
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from ipseval._checks import check_type
 from ipseval._rates import count_interval, difference_interval
@@ -63,7 +63,7 @@ class Value:
         The clicks have the smaller of their own variance and that of the value, which another part may
         lower; what is left of the variance of the value is added as for independent parts.
         """
-        error, z = self.standard_error, float(norm.ppf((1 + confidence_level) / 2))
+        error, z = self.standard_error, float(ndtri((1 + confidence_level) / 2))
         if self.clicks is None:
             return self.value - z * error, self.value + z * error
         if np.isnan([self.further, error, self.value]).any():
@@ -203,7 +203,7 @@ class PolicyEvaluation(Reported):
                 found[estimator] = Value(one.value - other.value, one.influence - other.influence)
             for estimator, value in found.items():
                 z = abs(value.value) / value.standard_error if value.standard_error > 0 else float("nan")
-                rows.append((a, b, estimator, *self._interval(value), float(2 * norm.sf(z))))
+                rows.append((a, b, estimator, *self._interval(value), float(2 * ndtr(-z))))
         columns = [
             "policy",
             "reference",

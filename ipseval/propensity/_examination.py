@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.special import xlog1py, xlogy
 
 from ipseval._checks import check_choice, check_fraction, check_type, warn_user
@@ -263,6 +262,8 @@ class _Cells:
 
     def linked(self) -> BoolArray:
         """Return which positions share a clicked group with the first one, directly or through others."""
+        from scipy.sparse.csgraph import connected_components  # slow to import
+
         clicked = np.bincount(self.group, self.clicks)[self.group] > 0
         _, group = np.unique(self.group[clicked], return_inverse=True)
         n_places = self.position.size

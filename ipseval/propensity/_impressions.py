@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._checks import check_real, check_type
+from ipseval._checks import check_type
 from ipseval._types import FloatArray, IntArray, freeze
 from ipseval.errors import InputError, PropensityError
 from ipseval.exposure_log import ExposureLog
 from ipseval.propensity._base import Propensity
-from ipseval.propensity._common import HasIds
+from ipseval.propensity._common import HasIds, check_shrinkage
 from ipseval.propensity._examination import ExaminationCurve
 
 NEEDS_LOG = (
@@ -36,7 +36,7 @@ class ImpressionPropensity:
     One showing is left out: a positive was shown at least once, so that its own impressions say too much.
     e_ui is what the other slates of the user and the item predict, with a beta distribution around s_i.
 
-    K = ∞ is the item's chance alone, for logs whose policy does not depend on the user. "auto" reads from the
+    K = ∞ is the item's chance alone, for logs whose policy does not depend on the user. "fit" reads from the
     repetitions how much more often than by chance a user is shown the same items again: K = (1 − ρ)/ρ with
     their intra-class correlation ρ, and ∞ where no user has two slates. What the policy knows of a user and
     no other slate shows is not corrected.
@@ -50,7 +50,7 @@ class ImpressionPropensity:
         The impressions behind the test positives; not needed where `fit` is given them.
     examination : ExaminationCurve, optional
         θ by position.
-    shrinkage : float > 0 or "auto"
+    shrinkage : "fit" or float > 0
         K.
 
     Examples
@@ -63,15 +63,15 @@ class ImpressionPropensity:
 
     log: ExposureLog | None = None
     examination: ExaminationCurve | None = None
-    shrinkage: float | Literal["auto"] = "auto"
+    shrinkage: float | Literal["fit"] = "fit"
 
     def __post_init__(self) -> None:
         if self.log is not None:
             check_type("log", self.log, ExposureLog)
         if self.examination is not None:
             check_type("examination", self.examination, ExaminationCurve)
-        if self.shrinkage != "auto" and self.shrinkage != np.inf:
-            check_real("shrinkage", self.shrinkage, low=0.0)
+        if self.shrinkage != np.inf:
+            check_shrinkage(self.shrinkage)
 
     def fit(self, train: Any) -> Propensity:
         """Return the propensity of the pairs of an exposure log.
@@ -91,7 +91,7 @@ class ImpressionPropensity:
         log = log_of(self, train)
         counts = PairCounts.of(log, self.examination)
         slates = counts.slates[counts.slates > 0]
-        amount = _repetition(counts) if self.shrinkage == "auto" else float(self.shrinkage)
+        amount = _repetition(counts) if self.shrinkage == "fit" else float(self.shrinkage)
         model = "from impressions, by item" if amount == np.inf else f"from impressions, K = {amount:.3g}"
         ids: dict[str, Any] = {"n_items": log.n_items, "item_ids": log.item_ids}
         if amount == np.inf and slates.size == counts.slates.size and (slates == slates[0]).all():

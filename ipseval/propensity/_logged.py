@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from ipseval._checks import check_fraction, check_type
 from ipseval._types import FloatArray, IntArray
@@ -89,4 +89,4 @@ def _row(
     off = abs(value - expected)
     exact = error <= 1e-9 * expected
     z = (0.0 if off <= 1e-6 * expected else np.inf) if exact else (value - expected) / error
-    return check, place, item, value, expected, error, z, bool(abs(z) <= norm.ppf(1 - level / 2))
+    return check, place, item, value, expected, error, z, bool(abs(z) <= ndtri(1 - level / 2))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr, stdtrit
 from scipy.stats import rankdata
-from scipy.stats import t as student
 
 from ipseval._checks import check_choice, check_fraction, examples
 from ipseval._keys import distinct
@@ -158,8 +158,8 @@ def regress_on_traits(
     for names in groups:
         # Least squares; the response is not scaled: slopes are in units of the measure.
         fit = sm.OLS(values.to_numpy(), sm.add_constant(table[names].to_numpy())).fit(cov_type="HC3")
-        reach = student.ppf((1 + level) / 2, fit.df_resid) * fit.bse
-        p_values = 2 * student.sf(np.abs(fit.tvalues), fit.df_resid)
+        reach = stdtrit(fit.df_resid, (1 + level) / 2) * fit.bse
+        p_values = 2 * stdtr(fit.df_resid, -np.abs(fit.tvalues))
         for place, name in enumerate(names, start=1):
             slope, error = float(fit.params[place]), float(fit.bse[place])
             bounds = (slope - float(reach[place]), slope + float(reach[place]))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtrit
 
 from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
 from ipseval._types import FloatArray, RngLike, freeze
@@ -91,8 +91,8 @@ class SampledEstimate:
         users = self.n_users
         if users < 2:
             return float("nan"), float("nan")
-        wide = t.ppf((1 - level) / 2, users - 1) * np.sqrt(users / (users - 1))
-        low = float(norm.cdf(wide))
+        wide = stdtrit(users - 1, (1 - level) / 2) * np.sqrt(users / (users - 1))
+        low = float(ndtr(wide))
         found = np.quantile(self._request.resample(n_resamples, as_generator(rng)), [low, 1 - low])
         return float(found[0]), float(found[1])
 

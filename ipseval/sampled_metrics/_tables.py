@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
-from scipy.optimize import nnls
 
 from ipseval._checks import as_float_vector, check_choice, check_finite, check_positive_int
 from ipseval._types import FloatArray, IntArray, freeze
@@ -186,6 +185,8 @@ def _least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tupl
     singular = svdvals(design)
     condition = float(singular[0] / max(singular[-1], np.finfo(float).tiny))
     if constrained:
+        from scipy.optimize import nnls  # it takes longer to import than what most calls need
+
         # M̂ = Tδ with T upper-triangular ones and δ >= 0: non-increasing, never below 0.
         steps, _ = nnls(np.cumsum(design, axis=1), right, maxiter=20 * size)
         return np.cumsum(steps[::-1])[::-1], condition

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from ipseval._checks import check_choice, counted
 from ipseval._requests import check_models
@@ -82,7 +82,7 @@ class WindowEvaluation(Reported):
             if key[0] != reference:
                 found = self._summary(key, (reference, *key[1:]))
                 z = abs(found["mean"]) / found["std_error"] if found["std_error"] else np.inf
-                p_value = float(2 * norm.sf(z)) if np.isfinite(found["mean"]) else np.nan
+                p_value = float(2 * ndtr(-z)) if np.isfinite(found["mean"]) else np.nan
                 where = dict(zip(KEY, key, strict=True)) | {"reference": reference}
                 rows.append(where | found | {"p_value": p_value})
         return pd.DataFrame(rows)
@@ -225,7 +225,7 @@ def _over_windows(
     """Return mean and slope over windows with errors over users, each user one cluster."""
     places, n = np.asarray(places, dtype=np.float64), values.size
     found: dict[str, float] = {"n_windows": n}
-    reach = float(norm.ppf((1 + level) / 2))
+    reach = float(ndtri((1 + level) / 2))
     weights = {"mean": np.full(n, 1 / max(n, 1)), "trend": np.zeros(n)}
     if n > 1:
         centred = places - places.mean()
@@ -243,7 +243,7 @@ def _over_windows(
         found |= {f"{prefix or 'ci_'}low": low, f"{prefix or 'ci_'}high": high}
     found["trend_p"] = np.nan
     if found["trend_error"] > 0:
-        found["trend_p"] = float(2 * norm.sf(abs(found["trend"]) / found["trend_error"]))
+        found["trend_p"] = float(2 * ndtr(-abs(found["trend"]) / found["trend_error"]))
     found["std_windows"] = float(values.std(ddof=1)) if n > 1 else np.nan
     alone = (parts**2).sum() / max(n, 1) ** 2 if n else np.nan
     together = (parts.sum(axis=0) ** 2).sum() / max(n, 1) ** 2 if n else np.nan

@@ -188,11 +188,11 @@ train = pd.DataFrame({{"user": [0], "item": [5]}})
 split = Split.from_frames(train, test, users=np.arange(n_users), items=np.arange(n_items))
 small = Split.from_frames(train, test[:9], users=np.arange(n_users), items=np.arange(n_items))
 rng = np.random.default_rng(0)
-model = rng.normal(size=(n_users, 256)).astype(np.float32), rng.normal(size=(n_items, 256)).astype(np.float32)
+model = tuple(rng.random((n, 256), dtype=np.float32) - np.float32(0.5) for n in (n_users, n_items))
 rank_positives(model, small, compute=ComputeOptions(engine={engine!r}))  # compiled
 sent = []
 def interrupt():
-    time.sleep(0.4)
+    time.sleep(0.2)
     sent.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
@@ -210,7 +210,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_buffers_follow_max_memory(engine):
-    world = one_each(3000, 4000)
+    world = one_each(1500, 4000)
     model = factors_for(world)
     rank_positives(
         model, world.split, compute=ComputeOptions(engine=engine)
