@@ -44,6 +44,24 @@ def among(keys: IntArray, others: IntArray) -> BoolArray:
     return found
 
 
+def grouped_order(group: IntArray, value: IntArray) -> IntArray:
+    """Return `np.lexsort((value, group))` of whole numbers >= 0: by group, then value, then place.
+
+    Group, value and place are sorted as one number where they fit, many times as fast.
+
+    Examples
+    --------
+    >>> grouped_order(np.array([1, 0, 0]), np.array([5, 7, 6]))
+    array([2, 1, 0])
+    """
+    n_values, bits = int(value.max(initial=0)) + 1, group.size.bit_length()
+    if (int(group.max(initial=0)) + 1) * n_values << bits > np.iinfo(np.int64).max:
+        return np.lexsort((value, group))
+    key = (group * np.int64(n_values) + value << bits) + np.arange(group.size)
+    key.sort()
+    return np.asarray(key & (1 << bits) - 1)
+
+
 def _in_sorted(keys: IntArray, ordered: IntArray) -> BoolArray:
     place = np.searchsorted(ordered, keys)
     place[place == ordered.size] = 0

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval._keys import among, distinct, union
+from ipseval._keys import among, distinct, grouped_order, union
 
 KEYS = st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62), max_size=12)
 
@@ -28,3 +28,10 @@ def test_membership_of_ascending_and_of_other_keys_is_the_same():
     assert among(keys, others).tolist() == [False, True, True, True]
     assert among(np.sort(keys), others).tolist() == [True, True, False, True]
     assert not among(keys, others[:0]).any()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4) | st.integers(0, 2**62)), max_size=12))
+def test_rows_are_ordered_by_group_then_value_then_place(rows):
+    group, value = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    expected = sorted(range(len(rows)), key=lambda row: (*rows[row], row))
+    assert grouped_order(group, value).tolist() == expected

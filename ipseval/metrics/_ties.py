@@ -64,6 +64,8 @@ def tie_group_sizes(ranked: RankedPositives) -> IntArray:
 
     Positives beyond the end of top-K lists share a rank (unknown, stored as K + 1) without being tied.
     """
+    if not ranked.has_ties:
+        return np.ones(len(ranked), dtype=np.int64)
     order = ranked.by_rank
     above, user = ranked.n_above[order], ranked.user[order]
     new_group = (np.diff(above, prepend=-1) != 0) | (np.diff(user, prepend=-1) != 0)

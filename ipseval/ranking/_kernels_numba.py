@@ -30,8 +30,9 @@ from ipseval.ranking._compiled import Function, borrowing, compiled, dot
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together
 LINE = 64  # bytes of a cache line
-TILE = 1008  # items whose products with ROWS users are made at once: they fit the first-level cache
+TILE = 1024  # items whose products with ROWS users are made at once: they fit the first-level cache
 COLUMNS_BYTES = 2**19  # transposed factors of a tile of items, which stay in the second-level cache
+WHOLE = 64  # items: tiles are multiples of it, as the rest of a loop over vectors takes long
 TRANSPOSED = 128  # items whose factors are transposed at once, in the first-level cache
 CHUNK = 2048  # stored scores that stay in the first-level cache while a user's positives are compared
 BLOCK = 1024  # users in a block
@@ -74,6 +75,18 @@ def _count_one(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[An
         above = _i32(above + _i32(x > hi_j))
         reach = _i32(reach + _i32(x >= lo_j))
     return above, reach
+
+
+@borrowing
+def _count_all(
+    scores: AnyArray, lo: AnyArray, hi: AnyArray, begin: int, end: int, above: IntArray, reach: IntArray
+) -> None:
+    """Count for positives `begin` to `end`, in one call: to make it is not free."""
+    for j in range(begin, end, 2):
+        if j + 1 < end:
+            above[j], reach[j], above[j + 1], reach[j + 1] = _count_two(scores, lo, hi, j)
+        else:
+            above[j], reach[j] = _count_one(scores, lo, hi, j)
 
 
 @compiled
@@ -174,26 +187,20 @@ def _count_users(
             pointer[r] = k
             keep_best(scores, first, top, r)
             found = 0
-            for j in range(start[r], start[r + 1], 2):
-                above_1, reach_1 = _i32(0), _i32(0)
-                if j + 1 < start[r + 1]:
-                    above_0, reach_0, above_1, reach_1 = _count_two(scores, lo, hi, j)
-                else:
-                    above_0, reach_0 = _count_one(scores, lo, hi, j)
-                for q in range(j, min(j + 2, start[r + 1])):
-                    above, reach = (above_0, reach_0) if q == j else (above_1, reach_1)
-                    own = 1 if first <= item[q] < first + width else 0
-                    near = reach - above - own
-                    now_above[q], now_near[q] = above, near
-                    n_above[q] += above
-                    n_lost += near < 0
-                    if near > 0:
-                        equal = near  # where the products are exact
-                        if lo[q] < hi[q]:
-                            equal = _equal(item[q], own, twin, n_twins, excluded, before, k)
-                        n_tied[q] += equal
-                        now_equal[q] = equal
-                        found += near - equal
+            _count_all(scores, lo, hi, start[r], start[r + 1], now_above, now_near)
+            for q in range(start[r], start[r + 1]):
+                own = 1 if first <= item[q] < first + width else 0
+                near = now_near[q] - now_above[q] - own
+                now_near[q] = near
+                n_above[q] += now_above[q]
+                n_lost += near < 0
+                if near > 0:
+                    equal = near  # where the products are exact
+                    if lo[q] < hi[q]:
+                        equal = _equal(item[q], own, twin, n_twins, excluded, before, k)
+                    n_tied[q] += equal
+                    now_equal[q] = equal
+                    found += near - equal
             n_close += found
             if found > FEW:
                 wait[r] = WAIT
@@ -322,7 +329,8 @@ def tile_width(shape: Shape) -> int:
     """Return the number of items whose products with a block are made and counted at once."""
     most = max(min(TILE, COLUMNS_BYTES // (_whole(shape.depth) * shape.dtype.itemsize)), ROWS)
     n_tiles = -(-shape.n_items // most)
-    return -(-shape.n_items // n_tiles)
+    width = -(-shape.n_items // n_tiles)
+    return -(-width // WHOLE) * WHOLE
 
 
 def block_users(shape: Shape) -> int:
@@ -339,8 +347,8 @@ def block_bytes(shape: Shape) -> tuple[int, int]:
 
 
 def _aligned(n_rows: int, shape: Shape) -> AnyArray:
-    """Return zeros (n_rows, shape.n_items or a few more) whose rows begin where cache lines do."""
-    row = -(-shape.row_bytes // LINE) * LINE
+    """Return zeros (n_rows, over shape.n_items) whose rows begin where cache lines do, never 4 KB apart."""
+    row = (-(-shape.row_bytes // LINE) + 1) * LINE
     memory = np.zeros(n_rows * row + LINE, dtype=np.uint8)
     first = -memory.ctypes.data % LINE
     return memory[first : first + n_rows * row].view(shape.dtype).reshape(n_rows, -1)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ipseval._checks import check_finite, check_mask, check_positive_int
 from ipseval._counts import Count
+from ipseval._keys import grouped_order
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._kept import TopLists
@@ -154,7 +155,7 @@ class RankedPositives:
     @cached_property
     def by_rank(self) -> IntArray:
         """Row numbers that sort the positives by user, then from best to worst; ties by item."""
-        return readonly(np.lexsort((self.n_above, self.user)))
+        return readonly(grouped_order(self.segment, self.n_above))
 
     @cached_property
     def derived(self) -> dict[str, Any]:
