@@ -208,6 +208,11 @@ def a_worker_killed(folder: Path):
     assert killed[0] != os.getpid()
 
 
+def assert_no_bit_changed(ours, undisturbed):
+    for one, other in ((ours.frame, undisturbed.frame), (ours.compare(), undisturbed.compare())):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
 @needs_dask
 def test_a_dask_worker_killed_in_the_middle_changes_nothing(frames, expected, cluster, tmp_path):
     given = dask_frames(frames)
@@ -218,6 +223,8 @@ def test_a_dask_worker_killed_in_the_middle_changes_nothing(frames, expected, cl
     with a_worker_killed(tmp_path):
         ours = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
     assert_same(ours, expected)
+    models["first"] = given["first"]
+    assert_no_bit_changed(ours, evaluate_dask(models, given["train"], given["test"], **OPTIONS))
 
 
 @pytest.fixture(scope="module")
@@ -296,3 +303,5 @@ def test_a_spark_worker_killed_in_the_middle_changes_nothing(frames, expected, s
             {"first": first, "second": given["second"]}, given["train"], given["test"], **OPTIONS
         )
     assert_same(ours, expected)
+    models = {name: given[name] for name in ("first", "second")}
+    assert_no_bit_changed(ours, evaluate_spark(models, given["train"], given["test"], **OPTIONS))
