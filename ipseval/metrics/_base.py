@@ -356,7 +356,7 @@ def buckets(ranked: RankedPositives) -> list[tuple[IntArray, IntArray]]:
 
 def _buckets(ranked: RankedPositives) -> Iterator[tuple[IntArray, IntArray]]:
     counts = ranked.counts
-    width_class = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
+    width_class = np.ceil(np.log2(counts)).astype(np.int64)
     for size in np.unique(width_class):
         members = np.flatnonzero(width_class == size)
         column = np.arange(int(counts[members].max()))

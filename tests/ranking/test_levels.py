@@ -156,19 +156,22 @@ def test_more_than_one_close_product_in_128_is_too_many(monkeypatch, n_near, lev
     assert watched.close == [n_near]
 
 
-@pytest.mark.parametrize("k", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("k", "widths"),
+    [(1, (40, 3, 500, 1, 200)), (3, (40, 3, 500, 1, 200)), (20, (40, 500, 200)), (100, (90,) * 9)],
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_what_is_kept_is_all_that_reaches_the_k_th_best_less_the_slack(k, dtype):
+def test_what_is_kept_is_all_that_reaches_the_k_th_best_less_the_slack(k, widths, dtype):
     rng = np.random.default_rng(k)
     for _ in range(20):
         slack = rng.random(5) * rng.choice([0.0, 0.1, 0.5])
         kept = Kept(Shape(6, 500, 4, np.dtype(dtype), k))  # with room for a user more
         kept.begin(slack)
-        tiles = [rng.normal(size=(5, width)).astype(dtype) for width in (40, 3, 500, 1, 200)]
+        tiles = [rng.normal(size=(5, width)).astype(dtype) for width in widths]
         first = 0
         for tile in tiles:
             tile[rng.random(tile.shape) < 0.1] = np.nan
-            tile[0, rng.random(tile.shape[1]) < 0.9] = -np.inf
+            tile[0, rng.random(tile.shape[1]) < (0.9 if k < 100 else 0.5)] = -np.inf
             kept.add(tile, first)
             first += tile.shape[1]
         every, found = np.column_stack(tiles), kept.gathered()
