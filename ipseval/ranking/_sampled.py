@@ -41,7 +41,8 @@ def rank_sampled(
         items = targets.item[rows]
         n_full[rows], draws = drawer.draw(int(user), items)
         own, drawn = scores(items)[:, None], scores(draws.items)
-        n_nan, n_scores = n_nan + int((own != own).sum() + (drawn != drawn).sum()), n_scores + drawn.size
+        n_nan += int((own != own).sum() + (drawn != drawn).sum())
+        n_scores += own.size + drawn.size
         above, tied = drawn > own, drawn == own
         n_above[rows], n_tied[rows] = above.sum(axis=1), tied.sum(axis=1)
         if draws.inverse is not None:

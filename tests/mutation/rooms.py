@@ -54,7 +54,7 @@ ROOMS = {
         (
             *SHARED,
             *(f"tests/metrics/test_{name}.py" for name in ("known_answers", "labels", "parts", "numerics")),
-            *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration")),
+            *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "traits")),
             *("tests/contracts/test_metrics.py", "tests/contracts/test_renamed_metrics.py"),
         ),
         ("ipseval/metrics/_additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),

@@ -83,6 +83,15 @@ def test_factors_are_read_in_single_or_double_precision(dtype):
     assert (factors.n_items, factors.bias.size) == (4, 0)
 
 
+def test_factors_are_not_copied_where_products_are_made_of_them_as_they_are():
+    single = np.ones((4, 3), dtype=np.float32)
+    factors = made(single, single)
+    assert np.shares_memory(factors.item, single)
+    assert np.shares_memory(factors.fast_item, single)
+    double = made(1e20 * np.ones((4, 3)), 1e20 * np.ones((4, 3)))
+    assert np.shares_memory(double.fast_item, double.item)
+
+
 def test_norms_are_upper_bounds_and_0_only_for_rows_of_zeros():
     rows = np.array([[3.0, 4.0], [0.0, 0.0], [1e-200, 0.0], [-0.0, 0.0]])
     norms = made(rows, np.ones((1, 2))).user_norm

@@ -1,0 +1,124 @@
+"""What metrics say of themselves, and what they share: buckets, ties in catalogues of several sizes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ipseval.metrics import METRICS, AdditiveMetric, Metric
+from ipseval.metrics._base import buckets, simple_rank
+from ipseval.ranking import RankedPositives
+
+# needs s_u, needs independent observations, has pairs, users without positives count, linear in the rank
+TRAITS = {
+    "recall": "s....",
+    "precision": "s....",
+    "dcg": ".....",
+    "mean_dcg": "s....",
+    "atop": "s...l",
+    "auc": "s.pul",
+    "ap": "si...",
+    "ndcg": ".i...",
+    "rr": ".i...",
+    "hit": ".i...",
+    "rbp": ".....",
+    "hits": "s....",
+}
+FLAGS = {
+    "s": "needs_n_relevant",
+    "i": "needs_independence",
+    "p": "has_pairs",
+    "u": "counts_unobserved",
+    "l": "linear_in_rank",
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_says_what_it_needs_and_what_it_is(name):
+    of = METRICS[name]
+    assert [bool(getattr(of, flag)) for flag in FLAGS.values()] == [one != "." for one in TRAITS[name]]
+    assert of.by_user
+    assert not any((of.corrects_sampling, of.root, of.approximate, of.refusal, of.library))
+    assert of.value_range == (0.0, math.inf if name == "dcg" else 1.0)
+    assert of.default_ties == ("mean" if name in ("atop", "auc") else "expected")
+    cutoff = {"recall": "required", "precision": "required", "hit": "required", "hits": "required"}
+    assert of.takes_cutoff == (cutoff | {"atop": "none", "auc": "none"}).get(name, "optional")
+    kind = {"dcg": "sum", "auc": "pairwise", "ap": "pairwise"}
+    kind |= dict.fromkeys(("precision", "ndcg", "rr", "hit", "rbp"), "list")
+    assert of.kind == kind.get(name, "mean")
+
+
+def test_a_metric_that_says_nothing_of_itself_needs_nothing():
+    class Plain(Metric):
+        name, kind, definition = "plain", "list", METRICS["rr"].definition
+
+        def _user_values(self, ranked, weights, rule):
+            return np.ones(ranked.starts.size)
+
+    plain = Plain()
+    assert not any(getattr(plain, flag) for flag in FLAGS.values())
+    assert (plain.by_user, plain.corrects_sampling, plain.root) == (True, False, False)
+    assert (plain.takes_cutoff, plain.default_ties, plain.value_range) == ("optional", "expected", (0.0, 1.0))
+    assert (plain.approximate, plain.refusal, plain.library, plain.aliases) == ("", "", "", ())
+    assert (plain.label, Plain(3).label) == ("plain", "plain@3")
+    assert plain.unobserved(np.ones(3), np.ones(3)).tolist() == [0.0] * 3
+
+
+def ranks(counts, n_above, n_tied, n_candidates) -> RankedPositives:
+    """Return positives of users with so many each."""
+    user = np.repeat(np.arange(len(counts)), counts)
+    item = np.concatenate([np.arange(one) for one in counts])
+    n_items = int(max(n_candidates))
+    return RankedPositives(user, item, n_above, n_tied, n_candidates, range(len(counts)), range(n_items))
+
+
+def test_users_with_a_similar_number_of_positives_are_done_together():
+    counts = [1, 2, 3, 4, 5, 8, 9, 16, 17, 1]
+    size = sum(counts)
+    above = np.concatenate([np.arange(one)[::-1] for one in counts])  # the last is the best
+    ranked = ranks(counts, above, np.zeros(size, int), np.full(size, 40))
+    found = {tuple(members.tolist()): rows for members, rows in buckets(ranked)}
+    # Up to 1, 2, 4, 8, 16 and 32 positives: at most half of a bucket is padding.
+    assert list(found) == [(0, 9), (1,), (2, 3), (4, 5), (6, 7), (8,)]
+    assert [rows.shape[1] for rows in found.values()] == [1, 2, 4, 8, 16, 17]
+    first = np.cumsum([0, *counts])
+    for members, rows in found.items():
+        for member, row in zip(members, rows.tolist(), strict=True):
+            own = list(range(first[member], first[member + 1]))[::-1]
+            assert row == own + [-1] * (rows.shape[1] - len(own))
+
+
+@pytest.mark.parametrize(("rule", "expected"), [("min", [1, 3]), ("max", [3, 3]), ("mean", [2, 3])])
+def test_the_rank_among_ties_is_the_first_the_last_or_the_middle_one(rule, expected):
+    assert simple_rank(ranks([2], [0, 2], [2, 0], [9, 9]), rule).tolist() == expected
+
+
+class Share(AdditiveMetric):
+    """1 / (r + n), which depends on the number of candidates and is no straight line."""
+
+    name, kind, definition, reads_n = "share", "mean", METRICS["dcg"].definition, True
+
+    def _curve(self, rank, n_candidates):
+        return 1 / (rank + n_candidates)
+
+
+@pytest.mark.parametrize("cutoff", [None, 3])
+def test_ties_are_averaged_over_the_places_of_each_user_s_own_catalogue(cutoff):
+    # Users with 9, 5, 9 and 7 candidates; the last positive of each stands alone.
+    n = [9, 9, 5, 5, 9, 9, 7, 7]
+    above, tied = [0, 5, 1, 4, 2, 6, 0, 6], [3, 0, 2, 0, 1, 0, 4, 0]
+    ranked = ranks([2, 2, 2, 2], above, tied, n)
+    expected = []
+    for first, others, size in zip(above, tied, n, strict=True):
+        places = range(first + 1, first + others + 2)
+        value = [1 / (r + size) if cutoff is None or r <= cutoff else 0.0 for r in places]
+        expected.append(sum(value) / len(value))
+    found = Share(cutoff).contributions(ranked)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    by_user = [sum(expected[i : i + 2]) / 2 for i in range(0, 8, 2)]
+    np.testing.assert_allclose(Share(cutoff).user_values(ranked), by_user, rtol=1e-14)
+    weights = np.array([1.0, 3.0] * 4)
+    weighted = [(a + 3 * b) / 4 for a, b in zip(expected[::2], expected[1::2], strict=True)]
+    np.testing.assert_allclose(Share(cutoff).user_values(ranked, weights), weighted, rtol=1e-14)

@@ -1,0 +1,139 @@
+"""What a ranking is asked for: which options go together, and whose errors are whose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import InputError, Lists, SampledCandidates, Split, rank_positives
+from ipseval.ranking import top_items
+from ipseval.ranking._exact import rank_with_best
+from ipseval.ranking._kept import Best
+from ipseval.ranking._targets import Targets
+
+TRAIN, TEST = ({"user": [0, 2], "item": [0, 3]}, {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]})
+SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))
+SCORES = np.arange(18.0).reshape(3, 6)
+LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 3], "rank": 1})
+OWN = pd.DataFrame({"user": [0, 1, 2], "item": [1, 3, 0]})
+DRAWN = SampledCandidates(2, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (
+            SCORES,
+            {"candidates": DRAWN, "allowed_items": [1]},
+            "m: sampled candidates need scores of all items",
+        ),
+        (LISTS, {"candidates": DRAWN}, "m: sampled candidates need scores of all items"),
+        (SCORES, {"candidates": DRAWN, "top_k": 1}, "m: a sample of candidates has no lists of the first 1;"),
+        (
+            SCORES,
+            {"candidates": OWN, "allowed_items": [1]},
+            "candidates for each user or allowed_items, not both",
+        ),
+        (SCORES, {"top_k": 0}, "top_k must be an integer >= 1; got 0"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(model, options, message):
+    with pytest.raises(InputError, match=message):
+        rank_positives(model, SPLIT, name="m", **options)
+
+
+def test_ranks_are_taken_as_they_are_where_they_are_what_is_asked_for():
+    ranked = rank_positives(SCORES, SPLIT, top_k=3)
+    assert rank_positives(ranked, SPLIT) is ranked
+    assert rank_positives(ranked, SPLIT, top_k=2) is ranked
+    assert rank_positives(ranked, SPLIT, top_k=3) is ranked
+    with pytest.raises(InputError, match="m is already ranked, without its first 4 items"):
+        rank_positives(ranked, SPLIT, name="m", top_k=4)
+    for options in ({"candidates": OWN}, {"candidates": DRAWN}, {"allowed_items": [1]}):
+        with pytest.raises(InputError, match="m is already ranked; rank the model again among other"):
+            rank_positives(ranked, SPLIT, name="m", **options)
+
+
+@pytest.mark.parametrize("model", [LISTS, rank_positives(SCORES, SPLIT)])
+def test_the_best_of_every_user_need_scores_of_all_items(model):
+    best = Best(1, lambda *part: None)
+    with pytest.raises(InputError, match="m: the best items of every user need scores of all items"):
+        rank_with_best(model, SPLIT, name="m", best=best)
+
+
+def test_an_error_of_the_model_has_the_name_of_the_model_and_one_of_the_library_names_it_itself():
+    def fails(users):
+        raise ValueError("no such user")
+
+    with pytest.raises(ValueError, match="no such user") as caught:
+        rank_positives(fails, SPLIT, name="mine")
+    assert caught.value.__notes__ == ["raised while mine was ranked"]
+    with pytest.raises(InputError, match="mine") as refused:
+        rank_positives(np.full((3, 6), np.nan), SPLIT, name="mine")
+    assert getattr(refused.value, "__notes__", []) == []
+
+
+@pytest.mark.parametrize("with_gain", [False, True])
+def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(with_gain):
+    train, test = (pd.DataFrame(one).iloc[::-1] for one in (TRAIN, TEST))
+    options = {"value": "value"} if with_gain else {}
+    frames = train.assign(value=1), test.assign(value=[4, 3, 2, 1])
+    split = Split.from_frames(*frames, users=range(3), items=range(6), **options)
+    targets = Targets.from_split(split)
+    assert (targets.user.tolist(), targets.item.tolist()) == ([0, 0, 1, 2], [1, 2, 3, 0])
+    assert (targets.gain.tolist() if with_gain else targets.gain) == ([2, 1, 3, 4] if with_gain else None)
+    assert (targets.excluded.tolist(), targets.excluded_start.tolist()) == ([0, 3], [0, 1, 1, 2])
+    assert targets.candidates_by_user.tolist() == [5, 6, 5]
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "message"),
+    [
+        # Four positives, and two competitors for each of them.
+        ({"candidates": DRAWN}, (slice(None), slice(None)), "12 of 12"),
+        ({"candidates": OWN.assign(item=[2, 3, 0])}, (0, 2), "1 of 3"),
+        ({"candidates": OWN.assign(item=[2, 3, 0])}, (0, 1), None),
+        ({}, (1, 4), "1 of 18"),
+        ({}, (slice(2), slice(None)), "12 of 18"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["array", "function"])
+@pytest.mark.filterwarnings("ignore:.*are not among their user's candidates:ipseval.DataWarning")
+def test_scores_that_are_nan_are_counted_among_those_that_were_read(options, place, message, kind):
+    scores = SCORES.copy()
+    scores[place] = np.nan
+    model = scores if kind == "array" else lambda users: scores[users]
+    if message is None:  # nobody asked for it
+        rank_positives(model, SPLIT, **options)
+        return
+    with pytest.raises(InputError, match=f"m: {message} scores are NaN"):
+        rank_positives(model, SPLIT, name="m", **options)
+
+
+def test_lists_of_ids_of_another_type_are_refused_for_that_alone():
+    lists = pd.DataFrame({"user": [0, 1], "item": ["x", "y"], "rank": 1})
+    with pytest.raises(InputError) as refused:
+        rank_positives(lists, SPLIT)
+    assert "the column of items" in str(refused.value)
+    assert "training items" not in str(refused.value)
+
+
+def test_rows_of_arrays_are_the_users_of_the_split_or_are_named():
+    three = np.array([[1, 2], [3, 4], [0, 5]])
+    assert rank_positives(Lists(three), SPLIT).n_above.tolist() == [0, 1, 0, 0]
+    with pytest.raises(
+        InputError, match=r"the lists have 4 rows and the split 3 users; pass users=, the ids"
+    ):
+        rank_positives(Lists(np.vstack([three, [[1, 2]]])), SPLIT)
+    nothing = rank_positives(Lists(np.full((3, 2), -1)), SPLIT)
+    assert (nothing.max_rank, nothing.n_above.tolist()) == (0, [0] * 4)
+
+
+def test_the_best_of_users_without_positives_are_found_too():
+    split = Split.from_frames(
+        pd.DataFrame(TRAIN), pd.DataFrame({"user": [1], "item": [2]}), users=range(3), items=range(6)
+    )
+    top = top_items(SCORES, split, k=1)
+    assert (top.user.tolist(), top.item.tolist(), top.n_above.tolist()) == ([0, 1, 2], [5, 5, 5], [0, 0, 0])
+    assert top.n_candidates.tolist() == [5, 6, 5]
