@@ -98,6 +98,10 @@ def test_norms_are_upper_bounds_and_0_only_for_rows_of_zeros():
     assert norms[0] == pytest.approx(5 * 1.001**0.5, rel=1e-12)
     assert (norms[1], norms[3]) == (0.0, 0.0)
     assert norms[2] >= 1e-200
+    # Squares that underflow are off by the smallest number each.
+    assert norms[2] == pytest.approx((2 * 2.0**-1022) ** 0.5, rel=1e-9, abs=0)
+    single = made(np.array([[1e-30, 0.0]], dtype=np.float32), np.ones((1, 2), dtype=np.float32)).user_norm
+    assert single[0] == pytest.approx((2 * 2.0**-126) ** 0.5, rel=1e-9, abs=0)
 
 
 def test_some_items_keep_their_factors_biases_and_norms():
