@@ -9,10 +9,11 @@ the test positives of the same recommenders. Impressions: the test positives and
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
+from functools import partial
 
 import numpy as np
+from clocks import in_turn
 from workloads import SIZES, make
 
 import ipseval
@@ -43,14 +44,11 @@ def main() -> None:
     known = KnownPropensity(item=np.full(split.n_items, 0.05))
     warnings.simplefilter("ignore")
 
-    def ranking() -> float:
-        start = time.process_time()
+    def ranking() -> None:
         for model in models.values():
             rank_positives(model, split, compute=compute)
-        return time.process_time() - start
 
-    def evaluating(reward: RewardModel) -> float:
-        start = time.process_time()
+    def evaluating(reward: RewardModel) -> None:
         ipseval.evaluate(
             models,
             split,
@@ -61,15 +59,11 @@ def main() -> None:
             on_low_ess="ignore",
             compute=compute,
         )
-        return time.process_time() - start
 
-    rewards = {type(reward).__name__: reward for reward in (ItemReward(), FactorReward())}
-    evaluating(ItemReward())  # compiled once
-    found: dict[str, list[float]] = {}
-    for _ in range(options.repeats):  # in alternation, as the speed of a shared machine changes
-        found.setdefault("ranking", []).append(ranking())
-        for name, reward in rewards.items():
-            found.setdefault(name, []).append(evaluating(reward))
+    rewards = {
+        type(reward).__name__: partial(evaluating, reward) for reward in (ItemReward(), FactorReward())
+    }
+    found = in_turn({"ranking": ranking, **rewards}, options.repeats)
     base = np.array(found.pop("ranking"))
     print(f"{options.workload}, {options.models} recommenders, {options.engine}: ranking {base.min():.2f} s")
     for name, seconds in found.items():

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from clocks import in_turn
 
 from ipseval import Interactions, split_random, split_temporal
 from ipseval.errors import DataWarning
@@ -66,14 +66,7 @@ def compare(ids: str, frame: pd.DataFrame, log: Interactions, repeats: int) -> N
         "split_random": lambda: split_random(log, rng=0),
         "split_temporal": lambda: split_temporal(log),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for repeat in range(repeats + 1):
-        for name, run in runs.items():
-            start = time.process_time()
-            run()
-            if repeat:  # the first round loads libraries
-                seconds[name].append(time.process_time() - start)
-    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    medians = {name: statistics.median(values) for name, values in in_turn(runs, repeats).items()}
     for name, median in medians.items():
         print(
             f"{ids:12} {name:15} {median:6.3f} s  {median / medians['factorize']:5.2f} × factorize",

@@ -30,6 +30,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from clocks import in_turn, seconds
 from threadpoolctl import threadpool_info, threadpool_limits
 from workloads import SIZES, Workload, build, make
 
@@ -102,12 +103,6 @@ def bare_product(workload: Workload, *, reuse: bool = True) -> None:
     for first in range(0, user.shape[0], BLOCK):
         block = user[first : first + BLOCK]
         np.matmul(block, item.T, out=None if out is None else out[: block.shape[0]])
-
-
-def seconds(call: Callable[[], object], now: Callable[[], float] = time.perf_counter) -> float:
-    start = now()
-    call()
-    return now() - start
 
 
 def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable[[], object]]:
@@ -223,13 +218,9 @@ def scaling(arguments: argparse.Namespace) -> None:
     print(f"\nGrowth on W1 ({engine}, seconds of a ranking, relative to the first)")
     for what, grid in grids.items():
         loads = [make("W1", **options) for options in grid]
-        for load in loads[:1]:
-            calls(load, engine, arguments.threads)["rank"]()  # compile, load, touch
-        times: list[list[float]] = [[] for _ in loads]
-        for _ in range(arguments.repeats):
-            for load, found in zip(loads, times, strict=True):
-                found.append(seconds(calls(load, engine, arguments.threads)["rank"], clock(arguments)))
-        middle = [float(np.median(found)) for found in times]
+        runs = {place: calls(load, engine, arguments.threads)["rank"] for place, load in enumerate(loads)}
+        times = in_turn(runs, arguments.repeats, clock(arguments))
+        middle = [float(np.median(found)) for found in times.values()]
         steps = ", ".join(
             f"{next(iter(options.values())):g}: {value:.3f} s ({value / middle[0]:.2f})"
             for options, value in zip(grid, middle, strict=True)
@@ -263,7 +254,8 @@ def peak(arguments: argparse.Namespace) -> None:
             (workload.user_factors, workload.item_factors),
             workload.split,
             compute=ComputeOptions(engine=engine, n_threads=n_threads, max_memory=limit),
-        )
+        ),
+        time.perf_counter,
     )
     total = current_bytes("VmHWM")
     print(f"{(total - before) / 2**20:7.0f} MB above; {total / 2**20:7.0f} MB in all; {took:.1f} s")
@@ -295,9 +287,8 @@ def shared(arguments: argparse.Namespace) -> None:
     for engine in arguments.engines:
         compute = ComputeOptions(engine=engine, n_threads=arguments.threads)
         for name, (model, split) in cases.items():
-            rank_positives(model, split, compute=compute)
             call = partial(rank_positives, model, split, compute=compute, progress=False)
-            spent = [seconds(call, clock(arguments)) for _ in range(arguments.repeats)]
+            spent = in_turn({name: call}, arguments.repeats, clock(arguments))[name]
             print(f"  {engine:6} {name:16} {len(split.test):9,} positives {np.median(spent):6.2f}")
 
 

@@ -16,14 +16,15 @@ import cProfile
 import pstats
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from clocks import in_turn
 from pyarrow import parquet
 
 import ipseval
@@ -85,19 +86,13 @@ def with_polars(path: Path) -> object:
 
 
 def compare(path: Path, ids: str, options: argparse.Namespace) -> None:
-    runs: dict[str, Callable[[Path], object]] = {
+    runs: dict[str, Callable[..., object]] = {
         "pandas": with_pandas,
         "polars": with_polars,
         "read": ipseval.read,
-        "read, repeats kept": lambda path: ipseval.read(path, duplicates="keep"),
+        "read, repeats kept": partial(ipseval.read, duplicates="keep"),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for repeat in range(options.repeats + 1):
-        for name, run in runs.items():
-            start = time.process_time()
-            run(path)
-            if repeat:  # the first round loads libraries and the file
-                seconds[name].append(time.process_time() - start)
+    seconds = in_turn({name: partial(run, path) for name, run in runs.items()}, options.repeats)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     print(f"\n{options.rows:,} rows, ids as {ids}, {path.stat().st_size / 2**20:,.0f} MiB")
     for name, median in medians.items():

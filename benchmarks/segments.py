@@ -9,11 +9,11 @@ user together with all measures beyond accuracy, and an evaluation by popularity
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import clocks
 import numpy as np
 from workloads import make
 
@@ -26,12 +26,8 @@ REPEATS = 3
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return the least processor time of some runs, and the result."""
-    found = []
-    for _ in range(REPEATS):
-        start = time.process_time()
-        result = work()
-        found.append(time.process_time() - start)
-    return min(found), result
+    found: list[Any] = []
+    return min(clocks.seconds(lambda: found.append(work())) for _ in range(REPEATS)), found[-1]
 
 
 def main() -> None:

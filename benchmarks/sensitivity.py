@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
+from clocks import in_turn
 from inference import ranked_positives
 
 from ipseval import PowerLawPropensity, evaluate_ranks
@@ -42,19 +42,10 @@ def main() -> None:
             runs[f"errors {errors}"] = lambda of=evaluation, errors=errors: of.sensitivity(
                 gamma=GRID, standard_errors=errors
             )
-        medians = {name: median(run, options.repeats) for name, run in runs.items()}
+        medians = {name: statistics.median(values) for name, values in in_turn(runs, options.repeats).items()}
         for name, seconds in medians.items():
             ratio = seconds / medians["evaluation"]
             print(f"{', '.join(metrics)}: {name:14} {seconds:7.3f} s, {ratio:6.1f} × evaluation", flush=True)
-
-
-def median(run: Callable[[], object], repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
-    return statistics.median(seconds)
 
 
 if __name__ == "__main__":

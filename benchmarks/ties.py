@@ -11,10 +11,11 @@ has other factors of the same shape, the same positives and training items, and 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from clocks import in_turn
 from workloads import build
 
 from ipseval import ComputeOptions, rank_positives
@@ -117,7 +118,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     work = build("ties", options.users, options.items, options.dimensions)
-    tiny = build("tiny", 300, 300, options.dimensions)
     chosen = [name for name in CASES if name.startswith(tuple(options.cases)) and name != "clear"]
     print(f"{options.users:,} users x {options.items:,} items x {options.dimensions}; one thread")
     print(f"{'':20}" + "".join(f"{engine:>8}" for engine in options.engines) + "   times the clear case")
@@ -126,16 +126,10 @@ def main() -> None:
         found = []
         for engine in options.engines:
             compute = ComputeOptions(engine=engine, n_threads=1)
-            times: list[list[float]] = [[], []]
-            for dtype in {np.dtype("f4"), pair[0].dtype}:  # compile, load
-                small = tiny.user_factors.astype(dtype), np.ones_like(tiny.item_factors, dtype)
-                rank_positives(small, tiny.split, compute=compute)
-            for _ in range(options.repeats):
-                for spent, model in zip(times, ((work.user_factors, work.item_factors), pair), strict=True):
-                    start = time.process_time()
-                    rank_positives(model, work.split, compute=compute, progress=False)
-                    spent.append(time.process_time() - start)
-            found.append(np.median(times[1]) / np.median(times[0]))
+            rank = partial(rank_positives, split=work.split, compute=compute, progress=False)
+            runs = {"clear": partial(rank, (work.user_factors, work.item_factors)), name: partial(rank, pair)}
+            clear, times = in_turn(runs, options.repeats).values()
+            found.append(np.median(times) / np.median(clear))
         print(f"{name:20}" + "".join(f"{ratio:8.2f}" for ratio in found), flush=True)
 
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from clocks import in_turn
 
 from ipseval import Interactions, rank_positives, split_random
 from ipseval.datasets import STUDIES, RandomExposureStudy
@@ -47,14 +47,7 @@ def compare(name: str, study: RandomExposureStudy, repeats: int) -> None:
         ],
         "validate": lambda: validate(models, study, split=split, rng=0, **given),
     }
-    seconds: dict[str, list[float]] = {label: [] for label in runs}
-    for repeat in range(repeats + 1):
-        for label, run in runs.items():
-            start = time.process_time()
-            run()
-            if repeat:  # the first round loads libraries
-                seconds[label].append(time.process_time() - start)
-    ranks, lists, whole = (statistics.median(seconds[label]) for label in runs)
+    ranks, lists, whole = (statistics.median(values) for values in in_turn(runs, repeats).values())
     print(
         f"{name}: {split.n_users:,} users, {split.n_items:,} items, {key.size:,} positives, {len(models)} "
         f"recommenders, {len(propensities)} propensities: ranks {ranks:.2f} s, lists {lists:.2f} s, validate "
