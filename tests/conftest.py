@@ -48,11 +48,12 @@ LAYERS = {
         "tests/golden/",
         "tests/statistical/",
         *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "known_answers")),
-        *(f"tests/ranking/test_{name}.py" for name in ("exact", "tiles", "top", "alike", "without")),
+        *(f"tests/ranking/test_{name}.py" for name in ("exact", "tiles", "top", "alike", "close", "without")),
         *("tests/adapters/test_docs.py", "tests/adapters/test_frames.py", "tests/inference/test_docs.py"),
         *("tests/inference/test_bounds.py", "tests/inference/test_sensitivity.py"),
         *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),
-        *("tests/propensity/test_density_ratio.py", "tests/sampled/test_pools.py"),
+        *("tests/propensity/test_density_ratio.py", "tests/propensity/test_density_ratio_steady.py"),
+        *("tests/sampled/test_pools.py", "tests/test_validation_conditional.py"),
         *("tests/sampled/test_joint.py", "tests/sampled/test_study.py", "tests/simulation/test_recovery.py"),
         *(
             f"tests/test_{name}.py"

@@ -77,7 +77,7 @@ def orders_in_blocks(rng: np.random.Generator, n_models: int = 8, noise: float =
 def test_planted_blocks_are_recovered():
     rng = np.random.default_rng(7)
     scores = []
-    for _ in range(15):
+    for _ in range(6):
         truth, src = orders_in_blocks(rng)
         scores.append(adjusted_rand_score(truth, blocks(src).label))
     assert np.mean(scores) >= 0.9

@@ -54,10 +54,10 @@ def fit_glm(
     A frequency of f counts as f equal rows, in the likelihood and in the sandwich. All links are logarithms
     of the mean, but that of "cloglog". The caller reports what did not converge, from `result.converged`.
     """
-    import statsmodels.api as sm
-    from statsmodels.tools import sm_exceptions
+    from statsmodels.genmod import families
+    from statsmodels.genmod.generalized_linear_model import GLM
+    from statsmodels.tools import add_constant, sm_exceptions
 
-    families = sm.families
     if family in ("cloglog", "binomial"):
         link = families.links.CLogLog() if family == "cloglog" else families.links.Log()
         chosen = families.Binomial(link=link)
@@ -67,8 +67,8 @@ def fit_glm(
         warnings.simplefilter("ignore", sm_exceptions.ConvergenceWarning)
         warnings.simplefilter("ignore", sm_exceptions.PerfectSeparationWarning)
         warnings.simplefilter("ignore", sm_exceptions.DomainWarning)  # log of a share: what the model says
-        design = sm.add_constant(x, has_constant="add")
-        model = sm.GLM(endog, design, family=chosen, freq_weights=frequency, offset=offset)
+        design = add_constant(x, has_constant="add")
+        model = GLM(endog, design, family=chosen, freq_weights=frequency, offset=offset)
         try:
             return model.fit(start_params=start, maxiter=MAX_ITERATIONS, cov_type="HC0")
         except ValueError as error:

@@ -236,11 +236,12 @@ def _fit(method: Method, popular: FloatArray, total: FloatArray, n_lists: int) -
         used = mean > 0
         if used.sum() < 2:
             raise InputError("fewer than 2 popularity levels were ever recommended; a line needs 2.")
-        import statsmodels.api as sm
+        from statsmodels.regression.linear_model import OLS
+        from statsmodels.tools import add_constant
 
-        x = sm.add_constant(np.log(level[used]), has_constant="add")
+        x = add_constant(np.log(level[used]), has_constant="add")
         with np.errstate(divide="ignore", invalid="ignore"):
-            return sm.OLS(np.log(mean[used]), x).fit(cov_type="HC1"), None
+            return OLS(np.log(mean[used]), x).fit(cov_type="HC1"), None
     (level, y), frequency = group_rows(popular, total)
     x = np.log(level)
     if method == "negative-binomial":

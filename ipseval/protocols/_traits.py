@@ -133,7 +133,8 @@ def regress_on_traits(
     MacKinnon and White, Some heteroskedasticity-consistent covariance matrix estimators, J. Econometrics 29
     (1985), doi 10.1016/0304-4076(85)90158-7
     """
-    import statsmodels.api as sm
+    from statsmodels.regression.linear_model import OLS
+    from statsmodels.tools import add_constant
 
     level = check_fraction("confidence_level", confidence_level)
     if not hasattr(agreement, "items"):
@@ -157,7 +158,7 @@ def regress_on_traits(
     rows = []
     for names in groups:
         # Least squares; the response is not scaled: slopes are in units of the measure.
-        fit = sm.OLS(values.to_numpy(), sm.add_constant(table[names].to_numpy())).fit(cov_type="HC3")
+        fit = OLS(values.to_numpy(), add_constant(table[names].to_numpy())).fit(cov_type="HC3")
         reach = stdtrit(fit.df_resid, (1 + level) / 2) * fit.bse
         p_values = 2 * stdtr(fit.df_resid, -np.abs(fit.tvalues))
         for place, name in enumerate(names, start=1):
