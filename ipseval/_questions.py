@@ -149,7 +149,8 @@ class Questions(Reported):
         """Return intervals that hold at every number of users at once, for a mean of bounded values.
 
         Columns n_users, user, ci_low, ci_high; users in the order of `user_ids`. For estimates that average
-        users' values (aoa, snips): a ratio of sums has no bounded summands, and is refused.
+        users' values (aoa, snips): a ratio of sums has no bounded summands, and is refused. Weights are
+        taken as known.
         """
         sums = self.estimate(model, metric, estimator).user_sums
         if sums.volume is not None or not (sums.denominator == 1).all():

@@ -16,7 +16,9 @@ from ipseval._missing import settle_lists
 from ipseval._requests import Request
 from ipseval._types import AnyArray, IntArray
 from ipseval.estimators import Extent, MergedSums, Moments, Rewarded, Sample, UserSums, independent_sums
+from ipseval.inference._drift import drifts
 from ipseval.inference._weights import AllWeights
+from ipseval.propensity import FitError
 from ipseval.ranking import RankedPositives
 from ipseval.segments import Groups
 from ipseval.segments._sums import SegmentSums
@@ -101,6 +103,8 @@ class Reduction:
                 for metric in request.metrics
                 for one in request.estimators
             }
+            if request.propensity is not None and request.propensity.error is not None:
+                sums = _drifting(sums, samples, request, request.propensity.error)
             return cls(
                 tuple(ranks),
                 sums,
@@ -167,6 +171,21 @@ class Reduction:
         """Return the sums of each model for a metric and estimator."""
         sums = self.sums[cell]
         return sums.members() if isinstance(sums, Moments) else list(sums)
+
+
+def _drifting(
+    sums: dict[Cell, Sums], samples: Mapping[str, Sample], request: Request, error: FitError
+) -> dict[Cell, Sums]:
+    """Return the sums with what each user moves them by through weights that were fitted to it."""
+    found = drifts(samples, request.metrics, request.estimators, error)
+    return {
+        cell: one
+        if isinstance(one, Moments)
+        else tuple(
+            replace(mine, drift=found.get((model, *cell))) for model, mine in zip(samples, one, strict=True)
+        )
+        for cell, one in sums.items()
+    }
 
 
 def _counted(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:

@@ -1,11 +1,11 @@
-"""The density ratio over seeds, over draws of users with random exposure, and down to one such user.
+"""The density ratio over seeds, over draws of exposed users, down to one such user, and its intervals.
 
     python -m reproductions.density_ratio_steady [--data PATH] [--only KIND] [--repeats 30] [--write]
 
 Simulated worlds of 800 users, one for each kind of exposure, are judged by the truth; with --data Coat, too,
 by the random positives of users outside the sample. Ten items are shown to each exposed user (Coat: 16).
-Removed is the share of AOA's mean absolute error over the recommenders, under snips-global. About eight
-minutes of one core.
+Removed is the share of AOA's mean absolute error over the recommenders, under snips-global. Coverage is over
+new worlds of each kind, each with its own users, log and exposed users. About twelve minutes of one core.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,10 @@ PAGE = ROOT / "docs" / "propensity.md"
 METRICS = ("atop", "recall@5", "mean_dcg@10")
 SIZES = (25, 100, 500)
 HANDFUL = range(1, 11)
+FIRST_WORLD = 1000  # the seed of the first new world
+COVERAGE = (
+    "exposure|exposed users|coverage, weights as known, %|coverage, %|half-width, weights as known|half-width"
+)
 N_USERS, N_ITEMS, N_SHOWN, N_RESAMPLES = 800, 200, 10, 50
 WORLDS: dict[str, dict[str, float]] = {
     "uniform": {"gamma": -1, "max_propensity": 0.3},
@@ -163,6 +167,44 @@ def refit_ratio(one: Judged, users: np.ndarray) -> np.ndarray:
     return ratio.groupby(printed.frame["metric"]).max()[list(METRICS)].to_numpy()
 
 
+def covered(name: str, n_worlds: int) -> Iterator[list[str]]:
+    """Yield the coverage of the truth by printed intervals in new worlds of a kind, for each size.
+
+    Beside it, the coverage if the weights were taken as known, and the mean half-width of both.
+    """
+    found: dict[int, list[pd.DataFrame]] = {size: [] for size in SIZES}
+    for seed in range(FIRST_WORLD, FIRST_WORLD + n_worlds):
+        world = simulated(name, seed)
+        for size in SIZES:
+            model = world.fitted(drawn(world, seed, size), seed)
+            found[size].append(
+                pd.concat(
+                    [
+                        half_widths(world, replace(model, error=None), "known"),
+                        half_widths(world, model, "fitted"),
+                    ],
+                    axis=1,
+                )
+            )
+    for size, frames in found.items():
+        mean = pd.concat(frames).groupby("metric").mean().loc[list(METRICS)]
+        yield [
+            name,
+            f"{size}",
+            *(of_metrics(100 * mean[f"covered {one}"].to_numpy(), ".0f") for one in ("known", "fitted")),
+            *(of_metrics(mean[f"half {one}"].to_numpy(), ".3f") for one in ("known", "fitted")),
+        ]
+
+
+def half_widths(world: Judged, propensity: Propensity, weights: str) -> pd.DataFrame:
+    """Return the half-width of each interval, by metric and recommender, and whether it covers the truth."""
+    frame = world.evaluated("snips-global", propensity).frame.set_index(["metric", "model"])
+    assert world.truth is not None
+    half = (frame["ci_high"] - frame["ci_low"]) / 2
+    inside = (frame["estimate"] - world.truth.reindex(frame.index)).abs() <= half
+    return pd.DataFrame({f"half {weights}": half, f"covered {weights}": inside.astype(float)})
+
+
 def handful(one: Judged, n_draws: int = 6) -> Iterator[str]:
     """Yield how each fit to 1 … 10 users ends: "fit", "refused", or the name of a foreign exception."""
     for size in HANDFUL:
@@ -205,11 +247,16 @@ def of_metrics(numbers: np.ndarray, form: str) -> str:
 
 def tables(data: list[Judged], n_repeats: int) -> Mapping[str, str]:
     """Return the tables of the page."""
-    header = "exposure|exposed users|AOA's error|removed, %|smallest|draws worse|seeds, ± points|refit SE"
+    kinds = [one.name for one in data if one.truth is not None]
+    intervals = [row for kind in kinds for row in covered(kind, n_repeats)]
+    header = (
+        "exposure|exposed users|AOA's error|removed, %|smallest|draws worse|seeds, ± points|refit/printed SE"
+    )
     made = [row for one in data for row in rows(one, n_repeats)]
     ends = [[one.name, *ended(list(handful(one)))] for one in data]
     return {
         "density-ratio-steady": markdown(header.split("|"), made),
+        "density-ratio-coverage": markdown(COVERAGE.split("|"), intervals),
         "density-ratio-handful": markdown(["exposure", "fits", "refused", "anything else"], ends),
     }
 
@@ -223,7 +270,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="folder with coat/")
     parser.add_argument("--only", choices=[*WORLDS, "coat"])
-    parser.add_argument("--repeats", type=int, default=30, help="seeds, and draws of users")
+    parser.add_argument("--repeats", type=int, default=30, help="seeds, draws of users, and new worlds")
     parser.add_argument("--write", action="store_true", help=f"put the tables into docs/{PAGE.name}")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")

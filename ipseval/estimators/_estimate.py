@@ -20,6 +20,8 @@ from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric
 
+FITTED = "the error holds that of the fitted weights"
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -72,7 +74,7 @@ class Estimate:
 
     @property
     def influence(self) -> FloatArray:
-        """ψ_u of each user in `sums.users`, with mean 0."""
+        """ψ_u of each user in `sums.users`, with mean 0, under known weights; see `UserSums.effects`."""
         return self.user_sums.influence()
 
     @property
@@ -93,7 +95,7 @@ class Estimate:
 
     @cached_property
     def standard_error(self) -> float:
-        """√(Σψ²/(n(n − 1))) over users (delta method); NaN with fewer than two users."""
+        """√(n/(n − 1) Σ effect²) over users (delta method); NaN with fewer than two users."""
         return float("nan") if self.suppressed else self.sums.standard_error()
 
 
@@ -135,6 +137,8 @@ def estimate_of(
         said.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
     if extent.n_without_propensity:
         said.append(f"{counted(extent.n_without_propensity, 'positive')} without a propensity left out")
+    if isinstance(sums, UserSums) and sums.drift is not None:
+        said.append(FITTED)
     if np.isnan(sums.value()):
         said.append("undefined: no user has a defined value")
     elif sums.n_users == 1:

@@ -54,6 +54,8 @@ class Moments:
             When the sums are over different users.
         """
         first = sums[0]
+        if any(one.drift is not None for one in sums):
+            raise InputError("moments do not hold the error of fitted weights; evaluate with per_user=True.")
         if not all(np.array_equal(one.users, first.users) for one in sums):
             counts = ", ".join(str(one.n_users) for one in sums)
             raise InputError(

@@ -37,6 +37,9 @@ class UserSums:
         Whether R is the square root of that, as for rmse.
     size : (n,) float array or None
         M_u, the number of queries of the user; None stands for 1.
+    drift : (n_population,) float array or None
+        What each user moves R by through weights that were fitted to it, to first order; None: the weights
+        are taken as known. Users that the estimate does not read may be among them.
     """
 
     users: IntArray
@@ -46,6 +49,7 @@ class UserSums:
     n_undefined: int = 0
     root: bool = False
     size: FloatArray | None = None
+    drift: FloatArray | None = None
 
     @classmethod
     def of(
@@ -118,7 +122,7 @@ class UserSums:
         )
 
     def influence(self) -> FloatArray:
-        """Return ψ_u, (n,), with mean 0: R̂ − R ≈ mean ψ_u, so that SE² = Σψ²/(n(n − 1)).
+        """Return ψ_u, (n,), with mean 0: R̂ − R ≈ mean ψ_u, so that SE² = Σψ²/(n(n − 1)) under known weights.
 
         For a ratio ψ_u = (N_u − R D_u)/D̄; the volume factor V̄/M̄ adds that of its own by the product rule. A
         root divides it by 2R; at R = 0 it has no derivative, and ψ is NaN.
@@ -143,32 +147,52 @@ class UserSums:
         size = np.ones(self.n_users) if self.size is None else self.size
         return np.asarray(psi * mean_volume + ratio * (self.volume - mean_volume * size) / size.mean())
 
+    def effects(self) -> tuple[IntArray, FloatArray]:
+        """Return the users that move R, ascending, and by how much: ψ_u/n plus their drift if there is one.
+
+        SE² = n/(n − 1) times the sum of squares, n the users that the estimate averages over.
+
+        Examples
+        --------
+        >>> known = UserSums.of(np.array([0, 2]), np.array([1.0, 0.0]))
+        >>> fitted = replace(known, drift=np.array([0.5, 0.25, 0.0]))
+        >>> fitted.effects()
+        (array([0, 1, 2]), array([ 0.75,  0.25, -0.25]))
+        """
+        own = self.influence() / max(self.n_users, 1)
+        if self.drift is None:
+            return self.users, own
+        users = union(self.users, np.flatnonzero(self.drift != 0))
+        moved = self.drift[users]
+        moved[np.searchsorted(users, self.users)] += own
+        return users, moved
+
     def standard_error(self) -> float:
-        """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
-        return _error(self.influence())
+        """Return √(n/(n − 1) Σ effect²); NaN with fewer than two users."""
+        return _error(self.effects()[1], self.n_users)
 
     def paired_error(self, other: UserSums) -> tuple[float, int, float]:
         """Return the standard error of the difference to another model, the users, and what rounding makes.
 
-        It is that of ψ^A_u − ψ^B_u, aligned by user; a user whom only one of them reads has 0 in the other.
-        Where users differ, influences are scaled to n, the number of users that either reads. It is 0 where
-        the differences are `only_rounding`.
+        It is that of the differences of effects, aligned by user; a user whom only one of them reads has 0 in
+        the other. n is the number of users that either averages over. It is 0 where the differences are
+        `only_rounding`.
         """
-        if np.array_equal(self.users, other.users):
-            psi = self.influence() - other.influence()
-            squared = self._squared_terms + other._squared_terms
+        n = self.n_users
+        if not np.array_equal(self.users, other.users):
+            n = int(union(self.users, other.users).size)
+        (first, mine), (second, theirs) = self.effects(), other.effects()
+        if np.array_equal(first, second):
+            moved = mine - theirs
         else:
-            squared = 0.0
-            users = union(self.users, other.users)
-            psi = np.zeros(users.size)
-            for sign, one in ((1.0, self), (-1.0, other)):
-                if one.n_users:
-                    scale = users.size / one.n_users
-                    psi[np.searchsorted(users, one.users)] += sign * scale * one.influence()
-                    squared += scale**2 * one._squared_terms
-        n = int(psi.size)
-        same = only_rounding(float(np.sum(psi**2)), squared)
-        return 0.0 if n and same else _error(psi), n, rounding_of_mean(squared, n)
+            users = union(first, second)
+            moved = np.zeros(users.size)
+            for sign, rows, one in ((1.0, first, mine), (-1.0, second, theirs)):
+                moved[np.searchsorted(users, rows)] += sign * one
+        # Effects are ψ/n of the users of each.
+        squared = sum((n / one.n_users) ** 2 * one._squared_terms for one in (self, other) if one.n_users)
+        same = only_rounding(float(np.sum((n * moved) ** 2)), squared)
+        return 0.0 if n and same else _error(moved, n), n, rounding_of_mean(squared, n)
 
     def followed_by(self, other: UserSums, shift: int) -> UserSums:
         """Return the sums of these users and of others, whose codes begin `shift` later."""
@@ -184,6 +208,7 @@ class UserSums:
             self.n_undefined + other.n_undefined,
             self.root,
             both(self.size, other.size),
+            both(self.drift, other.drift),
         )
 
     def among(self, chosen: BoolArray) -> UserSums:
@@ -208,6 +233,10 @@ class UserSums:
         """Return the sums with `codes[u]` for user u, in ascending order."""
         users = codes[self.users]
         order = np.argsort(users)
+        drift = self.drift
+        if drift is not None:
+            drift = np.zeros(drift.size)
+            drift[codes] = self.drift
         volume, size = (None if one is None else one[order] for one in (self.volume, self.size))
         return replace(
             self,
@@ -216,6 +245,7 @@ class UserSums:
             denominator=self.denominator[order],
             volume=volume,
             size=size,
+            drift=drift,
         )
 
     @cached_property
@@ -253,6 +283,5 @@ def rounding_of_mean(squared_terms: float, n: int) -> float:
     return ROUNDING * float(np.sqrt(squared_terms / n)) if n else 0.0
 
 
-def _error(psi: FloatArray) -> float:
-    n = psi.size
-    return float(np.sqrt(np.sum(psi**2) / (n * (n - 1.0)))) if n > 1 else float("nan")
+def _error(effects: FloatArray, n: int) -> float:
+    return float(np.sqrt(np.sum(effects**2) * (n / (n - 1.0)))) if n > 1 else float("nan")

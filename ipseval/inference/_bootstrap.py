@@ -116,7 +116,8 @@ def bootstrap(
     Parameters
     ----------
     sums : mapping
-        Key -> sums of an estimate. Users that any of them reads are the population that is resampled.
+        Key -> sums of an estimate. Users that move any of them are the population that is resampled; through
+        fitted weights they do by their drift, to first order.
     n_resamples : int
         At least 1.
     rng : int, Generator or None
@@ -157,16 +158,17 @@ def bootstrap(
 
 
 def leave_one_out(sums: UserSums) -> FloatArray:
-    """Return the estimate without each user in turn, (n,): exact, as R depends on sums only."""
+    """Return the estimate without each user in turn, (n,): exact, as R depends on sums; but for drift."""
     n = sums.n_users
     if n < 2:
         return np.full(n, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = (sums.numerator.sum() - sums.numerator) / (sums.denominator.sum() - sums.denominator)
-        if sums.volume is None:
-            return np.asarray(np.sqrt(ratio) if sums.root else ratio)
-        size = np.ones(n) if sums.size is None else sums.size
-        return np.asarray(ratio * (sums.volume.sum() - sums.volume) / (size.sum() - size))
+        ratio = np.sqrt(ratio) if sums.root else ratio
+        if sums.volume is not None:
+            size = np.ones(n) if sums.size is None else sums.size
+            ratio = ratio * (sums.volume.sum() - sums.volume) / (size.sum() - size)
+    return np.asarray(ratio if sums.drift is None else ratio - sums.drift[sums.users])
 
 
 def draw_counts(n_users: int, n_resamples: int, seed: list[int], block: int) -> FloatArray:
@@ -190,7 +192,7 @@ def blocks(n_resamples: int, n_users: int) -> Iterator[tuple[int, int]]:
 def _population(sums: Mapping[Key, UserSums]) -> IntArray:
     if not sums:
         raise InputError("bootstrap needs at least one estimate.")
-    users = distinct(np.concatenate([one.users for one in sums.values()]))
+    users = distinct(np.concatenate([one.effects()[0] for one in sums.values()]))
     if users.size == 0:
         raise InputError("bootstrap needs at least one user with a defined value.")
     return users
@@ -207,12 +209,14 @@ class _Stacked:
     entered: IntArray
     has_volume: BoolArray
     is_root: BoolArray
+    drift: IntArray
+    drifted: FloatArray
 
     @classmethod
     def of(cls, sums: Mapping[Key, UserSums], users: IntArray) -> _Stacked:
         columns: list[FloatArray] = []
         known: dict[bytes, int] = {}
-        reads: list[tuple[int, int, int, int]] = []
+        reads: list[tuple[int, ...]] = []
 
         def place(rows: IntArray, values: FloatArray) -> int:
             column = np.zeros(users.size)
@@ -228,12 +232,17 @@ class _Stacked:
             rows = np.searchsorted(users, one.users)
             entered = place(rows, np.ones(rows.size) if one.size is None else one.size)
             volume = entered if one.volume is None else place(rows, one.volume)
-            reads.append((place(rows, one.numerator), place(rows, one.denominator), volume, entered))
-        numerator, denominator, volume_of, entered_of = np.array(reads).T
+            sums_of = place(rows, one.numerator), place(rows, one.denominator), volume, entered
+            drift = entered if one.drift is None else place(np.arange(users.size), one.drift[users])
+            reads.append((*sums_of, drift))
+        numerator, denominator, volume_of, entered_of, drift_of = np.array(reads).T
         has_volume = np.array([one.volume is not None for one in sums.values()])
         is_root = np.array([one.root for one in sums.values()])
         matrix = np.column_stack(columns)
-        return cls(matrix, numerator, denominator, volume_of, entered_of, has_volume, is_root)
+        known_weights = np.array([one.drift is None for one in sums.values()])
+        drifted = np.where(known_weights, np.nan, matrix.sum(axis=0)[drift_of])
+        read = (numerator, denominator, volume_of, entered_of, has_volume, is_root)
+        return cls(matrix, *read, drift_of, drifted)
 
     def ratios(self, totals: FloatArray) -> FloatArray:
         """Return the estimates of each resample from its totals, (n_resamples, n_estimates)."""
@@ -242,4 +251,6 @@ class _Stacked:
             factor = totals[:, self.volume] / totals[:, self.entered]
         values = np.where(self.has_volume, ratio * factor, ratio)
         values[:, self.is_root] = np.sqrt(values[:, self.is_root])
+        fitted = ~np.isnan(self.drifted)
+        values[:, fitted] += totals[:, self.drift[fitted]] - self.drifted[fitted]
         return np.where(totals[:, self.denominator] == 0, np.nan, values)

@@ -107,7 +107,10 @@ def bootstrap_refit(
     for number, size in blocks(n_resamples, n_users):
         for counts in draw_counts(n_users, size, seed, number):
             fitted = _checked(refit(counts.astype(np.int64)), first)
-            rows.append(_replicate(samples, metrics, estimators, parts, fitted, counts))
+            values = fitted.at(first.ranked.user, first.ranked.item)
+            now = {name: one.under(values, fitted.is_probability) for name, one in samples.items()}
+            same = None if np.isnan(values).any() else parts
+            rows.append(replicate(now, metrics, estimators, same, counts))
     return Bootstrap(
         keys=tuple(keys),
         values=readonly(np.array(originals)),
@@ -116,30 +119,25 @@ def bootstrap_refit(
     )
 
 
-def _replicate(
+def replicate(
     samples: Mapping[str, Sample],
     metrics: Sequence[Metric],
     estimators: Sequence[Estimator],
-    parts: Stacks,
-    propensity: Propensity,
+    parts: Stacks | None,
     counts: FloatArray,
 ) -> dict[Key, float]:
-    """Return all estimates under another propensity, user u counting `counts[u]` times."""
-    ranked = next(iter(samples.values())).ranked
-    values = propensity.at(ranked.user, ranked.item)
-    known = ~np.isnan(values)
-    if not counts[ranked.unit(ranked.user[known])].any():
+    """Return all estimates with user u counting `counts[u]` times; `parts`: contributions made before."""
+    first = next(iter(samples.values()))
+    if not counts[first.ranked.unit(first.ranked.user)].any():
         return dict.fromkeys(keys_of(samples, metrics, estimators), float("nan"))
-    now = {name: one.under(values, propensity.is_probability) for name, one in samples.items()}
-    first = next(iter(now.values()))
-    linear, others = groups(now, metrics, estimators, parts if known.all() else None)
+    linear, others = groups(samples, metrics, estimators, parts)
     result: dict[Key, float] = {}
     times = counts[first.ranked.unit(first.ranked.users)]
     for group in linear:
         estimates = group.form.coefficients(first.weights, times) @ group.contributions
         result.update(zip(group.keys, estimates.tolist(), strict=True))
     for model, metric, estimator in others:
-        sums = independent_sums(now[model], metric, estimator)
+        sums = independent_sums(samples[model], metric, estimator)
         result[model, metric.label, estimator.label] = resampled_value(sums, counts)
     return result
 

@@ -14,6 +14,7 @@ from ipseval._types import AnyArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import PropensityError
 from ipseval.interactions import check_codes
 from ipseval.propensity._common import HasIds, check_range
+from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._steps import GammaChain, Step
 
 PairFunction = Callable[[IntArray, IntArray], FloatArray]
@@ -57,6 +58,8 @@ class Propensity:
         What the entries are for, in order; None: not known, and only the number of items can be checked.
     steps : tuple of Step
         What was done, in order: power-law, cap, clip, smooth, held_out. `at_gamma` does it again.
+    error : FitError or None
+        The error of the fit, which evaluations add to that of their users. None: P is taken as known.
     """
 
     item: FloatArray | None
@@ -76,6 +79,7 @@ class Propensity:
     rank_one: tuple[FloatArray, FloatArray] | None = None
     function: PairFunction | None = None
     steps: tuple[Step, ...] = ()
+    error: FitError | None = None
 
     def __post_init__(self) -> None:
         check_bool("is_probability", self.is_probability)
@@ -173,6 +177,8 @@ class Propensity:
             fields["pair"] = step.apply(self.pair)[0]
         else:
             fields |= {"rank_one": None, "function": _Stepped(self, step)}
+        if self.error is not None:
+            fields["error"] = replace(self.error, change=_SteppedChange(self, step))
         return replace(self, model=f"{self.model}, {text}", steps=(*self.steps, step), **fields)
 
     def clip(self, *, floor: float) -> Propensity:
@@ -346,6 +352,19 @@ class _Stepped:
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
         return self.step.apply(self.before.at(user, item))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _SteppedChange:
+    """The change of ln P after one more step."""
+
+    before: Propensity
+    step: Step
+
+    def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
+        assert self.before.error is not None
+        values, change = self.before.at(user, item), self.before.error.change(user, item)
+        return np.column_stack([self.step.apply(values, column)[1] for column in change.T])
 
 
 class PropensityModel(Protocol):

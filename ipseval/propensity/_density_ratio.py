@@ -17,10 +17,9 @@ from ipseval.propensity import _pair_features
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import check_same_ids
 from ipseval.propensity._exposure import Exposure, check_exposure
+from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._ratio import (
     BIASED,
-    CROSS_VALIDATION_FOLDS,
-    CROSS_VALIDATIONS,
     RANDOM,
     RIDGES,
     UNIFORM,
@@ -34,6 +33,7 @@ from ipseval.propensity._ratio import (
     ridge_weights,
     user_weights,
 )
+from ipseval.propensity._ratio_error import ratio_error
 from ipseval.splits import split_random
 
 # Part of the training positives that stands for the log where no held-out positives are given, and how often
@@ -60,12 +60,13 @@ class DensityRatioPropensity:
     every slope.
 
     Users are dealt into `cross_fit` folds, `n_assignments` times. A user is weighted by models of the other
-    folds, whose odds have mean 1 over the log's positives; the median over the assignments is taken. Only the
-    weights of the seven penalties and that mean read all users.
+    folds, whose odds have mean 1 over the log's positives; the median over the assignments is taken. Many
+    folds make it steady: each model lacks few users. Only the weights of the seven penalties, which leave
+    users out one by one, and that mean read all users.
 
-    An evaluation prints errors that take the weights as known. With a few hundred exposed users or fewer they
-    can be several times too small. `evaluation.with_intervals("percentile", refit=propensity.fit.refit)` adds
-    the error of the weights.
+    The propensity carries the error of both regressions (`Propensity.error`), so that the errors of an
+    evaluation hold that of the weights, by the delta method. Features, penalties and their weights are taken
+    as given, and so is the form of the odds: what the features do not express is no part of an interval.
 
     Parameters
     ----------
@@ -95,8 +96,8 @@ class DensityRatioPropensity:
     exposure: Exposure | None = None
     biased: Interactions | None = None
     features: Features | None = None
-    cross_fit: int = 2
-    n_assignments: int = 11
+    cross_fit: int = 20
+    n_assignments: int = 1
     biased_users: Literal["all", "exposed"] = "all"
     limit: float | None = 0.99
     n_uniform: int = 20
@@ -143,13 +144,12 @@ class DensityRatioPropensity:
             samples.append(self._sample(log, biased, clean, rng))
             rows.append(PairFeatures.of(log, make, samples[-1])(samples[-1].user, samples[-1].item))
         sample, x = Sample.joined(samples), np.concatenate(rows)
-        folds = assign_folds(sample, train.n_users, CROSS_VALIDATION_FOLDS, CROSS_VALIDATIONS, rng)
         problem = RatioProblem(
             features=PairFeatures.of(train, make, samples[0]),
             sample=sample,
             x=x,
             fold=assign_folds(sample, train.n_users, self.cross_fit, self.n_assignments, rng),
-            ridge=ridge_weights(x, sample, folds),
+            ridge=ridge_weights(x, sample),
             limit=self.limit,
         )
         own = tuple(f"x{j + 1}" for j in range(x.shape[1]))
@@ -163,7 +163,7 @@ class DensityRatioPropensity:
                 "the log's. Clip the propensity, or use fewer features.",
                 PositivityWarning,
             )
-        return fit.propensity(odds)
+        return fit.propensity(odds, ratio_error(problem, odds))
 
     def _parts(
         self, train: Interactions, rng: np.random.Generator
@@ -227,7 +227,8 @@ class DensityRatioFit:
         Mean |observed − predicted| share of random positives, over tenths of the odds; predictions by models
         that have not seen the user.
     auc : float
-        How well the two samples can be told apart, 0.5 … 1; near 1 there is little overlap.
+        How well the two samples can be told apart, 0.5 … 1; near 1 there is little overlap. Over pairs of
+        positives of one fold, which one model weighs: a model that lacks a positive lies on its other side.
     ess_share : float
         Kish effective sample size of the weights over the log's positives, as a share of it without weights.
     uncovered : float
@@ -266,8 +267,8 @@ class DensityRatioFit:
             lines.append(f"  {self.n_dropped:,} exposures left out: also in the log")
         return "\n".join(lines)
 
-    def propensity(self, odds: CrossFitted) -> Propensity:
-        """Return P ∝ 1/odds."""
+    def propensity(self, odds: CrossFitted, error: FitError | None = None) -> Propensity:
+        """Return P ∝ 1/odds, with the error of the fit where it is given."""
         train = self.problem.features.train
         return Propensity(
             None,
@@ -278,6 +279,7 @@ class DensityRatioFit:
             fit=self,
             item_ids=train.item_ids,
             user_ids=train.user_ids,
+            error=error,
         )
 
     def refit(self, counts: IntArray) -> Propensity:
@@ -321,7 +323,7 @@ def _describe(
         n_dropped=n_dropped,
         n_limited=n_pairs(biased & held),
         calibration_gap=_calibration_gap(log_odds, random, weight),
-        auc=weighted_auc(log_odds, random, weight),
+        auc=weighted_auc(log_odds, random, weight, problem.fold[0, user]),
         ess_share=float(effective.sum() ** 2 / (effective**2).sum() / flat),
         uncovered=float(weight[random] @ beyond / weight[random].sum()),
         problem=problem,
@@ -335,11 +337,17 @@ def _calibration_gap(log_odds: FloatArray, random: BoolArray, weight: FloatArray
     return float(np.abs(excess).sum() / weight.sum())
 
 
-def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray) -> float:
-    """Return the probability that a positive scores above a negative, ties counting half; NaN without one."""
-    _, place = np.unique(score, return_inverse=True)
-    up = np.bincount(place, weight * positive)
-    down = np.bincount(place, weight * ~positive)
-    below = np.cumsum(down) - down
-    with np.errstate(invalid="ignore"):
-        return float(np.divide((up * (below + down / 2)).sum(), up.sum() * down.sum()))
+def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray, fold: IntArray) -> float:
+    """Return the probability that a positive scores above a negative of its fold; NaN without such a pair.
+
+    Ties count half, a pair its product of weights.
+    """
+    won = pairs = 0.0
+    for number in distinct(fold):
+        own = fold == number
+        _, place = np.unique(score[own], return_inverse=True)
+        up = np.bincount(place, (weight * positive)[own])
+        down = np.bincount(place, (weight * ~positive)[own])
+        won += float((up * (np.cumsum(down) - down / 2)).sum())
+        pairs += float(up.sum() * down.sum())
+    return won / pairs if pairs else float("nan")

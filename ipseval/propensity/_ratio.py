@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from ipseval._keys import distinct
 from ipseval._logistic import fit_logistic
@@ -20,7 +21,6 @@ PRIOR_MEAN, PRIOR_SD = 0.4, 0.3
 ODDS_RIDGE = 1.0
 # Ridge of the deviation from the tempered direction; the last leaves none.
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e6)
-CROSS_VALIDATION_FOLDS, CROSS_VALIDATIONS = 5, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,57 +101,111 @@ def fit_slopes(
     the harmonic mean of their numbers of users, which is what a difference of two means has. The search for
     the odds begins at `start`.
     """
-    n_features = x.shape[1]
-    biased, random = kind == BIASED, kind == RANDOM
-    rows = ~random
-    odds = fit_logistic(
+    odds = odds_slopes(x, kind, weight, start)
+    tempered = odds[1:]
+    if not weight[kind == RANDOM].any():
+        return [Slopes(-PRIOR_MEAN * tempered, PRIOR_MEAN, odds)] * len(ridges)
+    samples = TwoSamples.of(x, kind, weight, tempered)
+    fits = samples.fits(ridges)
+    return [Slopes(samples.slopes @ fit, float(fit[1]), odds) for fit in fits]
+
+
+def odds_slopes(x: FloatArray, kind: IntArray, weight: FloatArray, start: FloatArray | None) -> FloatArray:
+    """Return intercept and slopes of the log odds (log : uniform)."""
+    rows, n_features = kind != RANDOM, x.shape[1]
+    return fit_logistic(
         np.column_stack([np.ones(int(rows.sum())), x[rows]]),
-        biased[rows],
+        kind[rows] == BIASED,
         weight[rows],
         np.zeros(n_features + 1),
         np.array([1e-6, *[ODDS_RIDGE] * n_features]),
         start,
     )
-    tempered = odds[1:]
-    if not weight[random].any():
-        return [Slopes(-PRIOR_MEAN * tempered, PRIOR_MEAN, odds)] * len(ridges)
-    rows = biased | random
-    n_random, n_biased = float(weight[random].sum()), float(weight[biased].sum())
-    each = 2 * n_random * n_biased / (n_random + n_biased)
-    scaled = weight[rows] * np.where(random[rows], each / n_random, each / n_biased)
-    design = np.column_stack([np.ones(int(rows.sum())), -(x[rows] @ tempered), x[rows]])
-    centre = np.array([0.0, PRIOR_MEAN, *[0.0] * n_features])
-    fit, found = None, []
-    for ridge in ridges:
-        precision = np.array([1e-3, PRIOR_SD**-2, *[ridge] * n_features])
-        fit = fit_logistic(design, random[rows], scaled, centre, precision, fit)
-        found.append(Slopes(-fit[1] * tempered + fit[2:], float(fit[1]), odds))
-    return found
 
 
-def ridge_weights(x: FloatArray, sample: Sample, folds: IntArray) -> FloatArray:
+class TwoSamples(NamedTuple):
+    """Random positives against the log's, as a logistic regression on (1, tempered odds, features).
+
+    `slopes` maps its coefficients to the slopes of the features, (n_features, n_features + 2).
+    """
+
+    rows: BoolArray
+    design: FloatArray
+    random: BoolArray
+    weight: FloatArray
+    slopes: FloatArray
+
+    @classmethod
+    def of(cls, x: FloatArray, kind: IntArray, weight: FloatArray, tempered: FloatArray) -> TwoSamples:
+        rows = kind != UNIFORM
+        random = kind[rows] == RANDOM
+        n_random, n_biased = (float(weight[kind == one].sum()) for one in (RANDOM, BIASED))
+        each = 2 * n_random * n_biased / (n_random + n_biased)
+        scaled = weight[rows] * np.where(random, each / n_random, each / n_biased)
+        design = np.column_stack([np.ones(random.size), -(x[rows] @ tempered), x[rows]])
+        slopes = np.column_stack([np.zeros(tempered.size), -tempered, np.eye(tempered.size)])
+        return cls(rows, design, random, scaled, slopes)
+
+    def precision(self, ridge: float) -> FloatArray:
+        """Return the inverse variance of the prior of each coefficient."""
+        return np.array([1e-3, PRIOR_SD**-2, *[ridge] * len(self.slopes)])
+
+    def fits(self, ridges: tuple[float, ...]) -> list[FloatArray]:
+        """Return the coefficients for each ridge."""
+        centre = np.array([0.0, PRIOR_MEAN, *[0.0] * len(self.slopes)])
+        found: list[FloatArray] = []
+        for ridge in ridges:
+            start = found[-1] if found else None
+            found.append(
+                fit_logistic(self.design, self.random, self.weight, centre, self.precision(ridge), start)
+            )
+        return found
+
+    def left_out(self, fit: FloatArray, ridge: float, place: IntArray, n: int) -> FloatArray:
+        """Return the slopes without each of n users, (n, n_features): one Newton step from the whole fit.
+
+        `place` is the user of each row, −1 for rows of users that are not asked for.
+        """
+        p = expit(self.design @ fit)
+        sure = self.weight * p * (1 - p)
+        curvature = (self.design.T * sure) @ self.design + np.diag(self.precision(ridge))
+        own = np.flatnonzero(place >= 0)
+        own = own[np.argsort(place[own], kind="stable")]
+        design, residual = self.design[own], self.weight[own] * (self.random[own] - p[own])
+        first = np.searchsorted(place[own], np.arange(n))
+        score = np.add.reduceat(design * residual[:, None], first)
+        root = design * np.sqrt(sure[own])[:, None]
+        last = np.append(first[1:], own.size)
+        theirs = np.array([root[a:b].T @ root[a:b] for a, b in zip(first, last, strict=True)])
+        step = np.linalg.solve(curvature - theirs, score[..., None])[..., 0]
+        return np.asarray((fit - step) @ self.slopes.T)
+
+
+def ridge_weights(x: FloatArray, sample: Sample) -> FloatArray:
     """Return how much each ridge counts, (n_ridges,): by how well it predicts the random positives of others.
 
-    ∝ exp of the likelihood of a density ratio over users left out, Σ (log odds of random positives − log of
-    the mean odds of the log's), averaged over assignments to folds. Weights change less by chance than the
-    best ridge would.
+    ∝ exp of the likelihood of a density ratio over users left out one by one, Σ (log odds of random
+    positives − log of the mean odds of the log's). Weights change less by chance than the best ridge would.
     """
     score = np.zeros(len(RIDGES))
-    if sample.users(RANDOM).size < 2:
+    users = sample.users(RANDOM)
+    if users.size < 2:
         return np.asarray(np.eye(score.size)[-1])
     weight = user_weights(sample.user, sample.kind)
-    start: FloatArray | None = None
-    for fold in folds:
-        for number in range(int(fold.max()) + 1):
-            out = fold[sample.user] == number
-            random, biased = out & (sample.kind == RANDOM), out & (sample.kind == BIASED)
-            if not (random.any() and biased.any() and weight[~out & (sample.kind == BIASED)].any()):
-                continue
-            models = fit_slopes(x[~out], sample.kind[~out], weight[~out], RIDGES, start)
-            start = models[0].odds
-            for place, model in enumerate(models):
-                level = _log_mean_exp(x[biased] @ model.slope, weight[biased])
-                score[place] += weight[random] @ (x[random] @ model.slope - level) / len(folds)
+    biased, random = sample.kind == BIASED, sample.kind == RANDOM
+    samples = TwoSamples.of(x, sample.kind, weight, odds_slopes(x, sample.kind, weight, None)[1:])
+    place = np.full(int(sample.user.max()) + 1, -1)
+    place[users] = np.arange(users.size)
+    mean = np.zeros((users.size, x.shape[1]))
+    np.add.at(mean, place[sample.user[random]], weight[random, None] * x[random])
+    for number, (ridge, fit) in enumerate(zip(RIDGES, samples.fits(RIDGES), strict=True)):
+        whole = samples.slopes @ fit
+        left_out = samples.left_out(fit, ridge, place[sample.user[samples.rows]], users.size)
+        odds = x[biased] @ whole
+        level = _log_mean_exp(odds, weight[biased])
+        share = weight[biased] * np.exp(odds - odds.max())
+        moved = (left_out - whole) @ (share @ x[biased] / share.sum())  # of the level, to first order
+        score[number] = (np.einsum("uk,uk->u", mean, left_out) - level - moved).sum()
     likelihood = np.exp(score - score.max())
     return np.asarray(likelihood / likelihood.sum())
 
@@ -169,6 +223,9 @@ class CrossFitted:
         Log odds are held at it.
     level : (n_assignments, n_folds) float array
         Log of the users' mean odds over the positives of the log: all models are on one scale.
+    at_limit, at_level : (n_assignments, n_folds, n_features) float arrays
+        Derivatives of limit and level with respect to the slopes: the features of the pair at the limit, and
+        the mean features of the positives of the log under their odds.
     """
 
     features: PairFeatures
@@ -176,6 +233,8 @@ class CrossFitted:
     slope: FloatArray
     limit: FloatArray
     level: FloatArray
+    at_limit: FloatArray
+    at_level: FloatArray
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return P ∝ 1/odds, (n_pairs,)."""
@@ -191,6 +250,17 @@ class CrossFitted:
             n_held += free > limit
             found[place] = np.minimum(free, limit) - self.level[place, fold]
         return np.median(found, axis=0), n_held * 2 > self.fold.shape[0]
+
+    def derivative(self, user: IntArray, x: FloatArray) -> FloatArray:
+        """Return the derivative of the log odds of pairs with respect to the slopes, (n_pairs, n_features).
+
+        That of all models together: what moves the slopes of one moves those of the others nearly alike.
+        """
+        found = np.zeros(x.shape)
+        for place, fold in enumerate(self.fold[:, user]):
+            held = np.einsum("nk,nk->n", x, self.slope[place, fold]) > self.limit[place, fold]
+            found += np.where(held[:, None], self.at_limit[place, fold], x) - self.at_level[place, fold]
+        return np.asarray(found / self.fold.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +283,7 @@ class RatioProblem:
             raise InputError("no user with held-out positives of the log is left in a resample.")
         shape = (self.fold.shape[0], int(self.fold.max()) + 1)
         models: list[Slopes] = []
-        limits, levels = [], []
+        found: list[tuple[FloatArray | float, ...]] = []
         for fold in self.fold:
             for number in range(shape[1]):
                 seen = fold[sample.user] != number
@@ -222,14 +292,23 @@ class RatioProblem:
                 start = models[-1].odds if models else None
                 part = (x[seen], sample.kind[seen], weight[seen])
                 model = _mean_slopes(fit_slopes(*part, RIDGES, start), self.ridge)
-                values = x[biased] @ model.slope
-                limit = np.inf if self.limit is None else _quantile(values, weight[biased], self.limit)
                 models.append(model)
-                limits.append(limit)
-                levels.append(_log_mean_exp(np.minimum(values, limit), weight[biased]))
-        slope = np.array([model.slope for model in models]).reshape(*shape, -1)
-        per_fold = (readonly(np.array(one).reshape(shape)) for one in (limits, levels))
-        return CrossFitted(self.features, self.fold, readonly(slope), *per_fold), models
+                found.append((model.slope, *self._scale(x[biased], weight[biased], model.slope)))
+        columns = (np.array(one) for one in zip(*found, strict=True))
+        slope, *rest = (readonly(one.reshape(*shape, *one.shape[1:])) for one in columns)
+        return CrossFitted(self.features, self.fold, slope, *rest), models
+
+    def _scale(self, x: FloatArray, weight: FloatArray, slope: FloatArray) -> tuple[FloatArray | float, ...]:
+        """Return limit and level of a model over the positives of the log, and their derivatives."""
+        values = x @ slope
+        limit, at_limit = np.inf, np.zeros(slope.size)
+        if self.limit is not None:
+            place = _quantile_place(values, weight, self.limit)
+            limit, at_limit = float(values[place]), x[place]
+        held = np.minimum(values, limit)
+        share = weight * np.exp(held - held.max())
+        moved = np.where((values > limit)[:, None], at_limit, x)
+        return limit, _log_mean_exp(held, weight), at_limit, share @ moved / share.sum()
 
 
 def _mean_slopes(models: list[Slopes], weight: FloatArray) -> Slopes:
@@ -264,12 +343,12 @@ def check_features(x: Any, n_rows: int) -> FloatArray:
     return array
 
 
-def _quantile(values: FloatArray, weight: FloatArray, level: float) -> float:
-    """Return the smallest value that a share `level` of the weight does not exceed."""
+def _quantile_place(values: FloatArray, weight: FloatArray, level: float) -> int:
+    """Return the place of the smallest value that a share `level` of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
     place = np.searchsorted(total, level * total[-1] * (1 - 1e-12))
-    return float(values[order[min(int(place), order.size - 1)]])
+    return int(order[min(int(place), order.size - 1)])
 
 
 def _log_mean_exp(values: FloatArray, weight: FloatArray) -> float:

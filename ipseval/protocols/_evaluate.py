@@ -147,7 +147,8 @@ def _contribution(repeats: Sequence[Estimate], places: IntArray, n_users: int) -
     total = np.zeros(n_users)
     for one in repeats:
         if one.sums.n_users:
-            total[places[one.user_sums.users]] += one.influence / one.sums.n_users
+            users, effects = one.user_sums.effects()
+            total[places[users]] += effects
         else:
             total[:] = np.nan
     return total / len(repeats)

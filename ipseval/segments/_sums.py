@@ -19,6 +19,7 @@ Cell = tuple[str, str]  # (metric, estimator)
 CHUNK = 8192  # users whose sums are held at once, one column per group and recommender
 NO_FORM = "no form for the positives of one group"
 RESTRICTED = "over the positives of the group alone: groups do not add up"
+AS_KNOWN = "errors of groups take the fitted weights as known"
 ALL_USERS = "computed anew from the users of the group: groups do not add up"
 
 
@@ -108,11 +109,14 @@ class SegmentSums:
         cells = {}
         for metric in metrics:
             for one in estimators:
+                whole = sums[metric.label, one.label]
                 if groups.axis == "user":
-                    whole = sums[metric.label, one.label]
-                    cells[metric.label, one.label] = _of_users(groups, several, whole, metric, one)
+                    cell = _of_users(groups, several, whole, metric, one)
                 else:
-                    cells[metric.label, one.label] = _of_items(groups, several, metric, one)
+                    cell = _of_items(groups, several, metric, one)
+                if any(one.drift is not None for one in whole):
+                    cell = replace(cell, note="; ".join(filter(None, [cell.note, AS_KNOWN])))
+                cells[metric.label, one.label] = cell
         weights = {one.label: _weights(one, first, code, groups) for one in estimators if one.weighted}
         n_positives = np.bincount(code, minlength=len(groups.labels))
         evaluated = "user" if ranked.cluster is None else "query"

@@ -131,10 +131,10 @@ def _content(evaluation: Evaluation) -> dict[str, Any]:
     users: dict[str, None] = {}
     influence = []
     for one in evaluation.estimates.values():
-        packed = _pack(one.user_sums.users, "<i4")
+        moving, effects = one.user_sums.effects()
+        packed = _pack(moving, "<i4")
         users[packed] = None
-        part = one.influence / max(one.sums.n_users, 1)
-        influence.append([list(users).index(packed), _pack(part, "<f8")])
+        influence.append([list(users).index(packed), _pack(effects, "<f8")])
     flags = [one.flag for one in evaluation.estimates.values()]
     return content | {"flags": flags, "users": list(users), "influence": influence}
 

@@ -204,7 +204,8 @@ def evaluate_windows(
 def _influence(estimate: Estimate, n_users: int) -> FloatArray:
     """Return ψ_u/n of each user of the log; 0 for users that did not enter."""
     part = np.zeros(n_users)
-    part[estimate.user_sums.users] = estimate.influence / max(estimate.sums.n_users, 1)
+    users, effects = estimate.user_sums.effects()
+    part[users] = effects
     return part
 
 

@@ -107,7 +107,7 @@ def test_weights_give_every_user_the_same_share_of_a_kind():
 
 
 def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure(monkeypatch):
-    for file in ("_ratio", "_density_ratio"):  # the mixture of ridges reads all users
+    for file in ("_ratio", "_ratio_error", "_density_ratio"):  # the mixture of ridges reads all users
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0,))
     split, exposure = two_samples()
     own = exposure.user == 7
@@ -127,7 +127,7 @@ def test_all_models_are_on_one_scale():
     x = odds.features(split.test.user, split.test.item)
     per_user = user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
     for assignment in range(3):
-        for fold in range(2):
+        for fold in range(20):
             free = np.minimum(x @ odds.slope[assignment, fold], odds.limit[assignment, fold])
             mean = np.average(np.exp(free - odds.level[assignment, fold]), weights=per_user)
             assert mean == pytest.approx(1)
@@ -190,20 +190,34 @@ def test_auc_counts_ties_one_half():
     score = np.array([1.0, 2.0, 2.0, 3.0])
     positive = np.array([False, True, False, True])
     # Pairs: (2, 1) won, (2, 2) tied, (3, 1) and (3, 2) won: 3.5 of 4.
-    assert weighted_auc(score, positive, np.ones(4)) == pytest.approx(3.5 / 4)
+    assert weighted_auc(score, positive, np.ones(4), np.zeros(4, dtype=int)) == pytest.approx(3.5 / 4)
+
+
+def test_auc_is_over_pairs_of_one_fold_with_their_weights():
+    score = np.array([1.0, 2.0, 5.0, 4.0, 9.0])
+    positive = np.array([False, True, False, True, True])
+    weight, fold = np.array([1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2])
+    # Fold 0: (2, 1) won, 2·1. Fold 1: (4, 5) lost, 1·3. Fold 2 has no negative.
+    assert weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
+    assert np.isnan(weighted_auc(score, positive, weight, np.arange(5)))
 
 
 def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
     split, exposure = two_samples(seed=5)
-    free, held = (ratio(split, exposure, limit=limit, n_assignments=1) for limit in (None, 0.8))
-    # The scale of each fold's model differs between the two; its largest odds tell who is held.
-    n_top = 0
-    for fold in (0, 1):
-        own = held.function.fold[0, split.test.user] == fold
-        odds = weights(held, split.test)[own]
-        n_top += int(np.isclose(odds, odds.max(), rtol=1e-12).sum())
-    assert held.fit.n_limited > 0.1 * len(split.test)
-    assert abs(n_top - held.fit.n_limited) <= 2  # the pair at the quantile itself
+    free, held = (ratio(split, exposure, limit=limit) for limit in (None, 0.8))
+    odds = held.function
+    x = odds.features(split.test.user, split.test.item)
+    n_above = n_at_least = 0
+    for fold in range(20):
+        values, limit = x @ odds.slope[0, fold], odds.limit[0, fold]
+        # Every user has four held-out positives, so that all weigh alike: at most a fifth is above.
+        assert (values > limit).mean() <= 0.2 <= (values >= limit).mean()
+        own = odds.fold[0, split.test.user] == fold
+        expected = np.exp(np.minimum(values, limit) - odds.level[0, fold])[own]
+        assert weights(held, split.test)[own] == pytest.approx(expected)
+        n_above += int((values > limit + 1e-12)[own].sum())
+        n_at_least += int((values > limit - 1e-12)[own].sum())
+    assert 0.1 * len(split.test) < n_above <= held.fit.n_limited <= n_at_least
     assert free.fit.n_limited == 0
 
 

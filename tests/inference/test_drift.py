@@ -1,0 +1,133 @@
+"""The error of fitted weights in an evaluation: against refits, in differences, in intervals, in words."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.errors import PositivityWarning
+from ipseval.estimators._estimate import FITTED
+from ipseval.propensity import FitError
+from ipseval.segments._sums import AS_KNOWN
+from reproductions import density_ratio_steady as steady
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weights
+
+
+@pytest.fixture(scope="module", name="fitted")
+def a_world_with_fitted_weights():
+    world = steady.simulated("popularity", n_users=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositivityWarning)
+        return world, world.fitted(world.exposed[:60], 0)
+
+
+def evaluated(world, propensity, **options):
+    asked = {"metrics": METRICS, "estimators": ["aoa", "snips", "snips-global"], "on_low_ess": "ignore"}
+    return ipseval.evaluate_ranks(world.ranks, propensity=propensity, **{**asked, **options})
+
+
+def test_a_user_moves_estimates_through_the_weights_as_a_refit_does_that_counts_it_more(fitted):
+    world, propensity = fitted
+    estimates = evaluated(world, propensity).estimates
+    step = 1e-3
+    users = [*world.exposed[:3], np.setdiff1d(np.arange(200), world.exposed[:60])[0]]
+    moved, expected = [], []
+    for user in users:
+        counts = np.ones(200) + step * (np.arange(200) == user)
+        lower = np.ones(200) - step * (np.arange(200) == user)
+        up, down = (evaluated(world, propensity.fit.refit(one)).estimates for one in (counts, lower))
+        for key, one in estimates.items():
+            if key[2] != "aoa":
+                moved.append(one.user_sums.drift[user])
+                expected.append((up[key].value - down[key].value) / (2 * step))
+    # To first order; models of the folds lack a twentieth of the users, and each user its own fold.
+    assert np.corrcoef(moved, expected)[0, 1] > 0.99
+    assert np.polyfit(expected, moved, 1)[0] == pytest.approx(1, abs=0.1)
+
+
+def test_the_printed_error_is_that_of_refits_to_resampled_users(fitted):
+    world, propensity = fitted
+    options = {"metrics": METRICS[:2], "estimators": ["snips-global"]}
+    printed = evaluated(world, propensity, **options)
+    again = printed.with_intervals("percentile", refit=propensity.fit.refit, n_resamples=60, rng=0)
+    known = evaluated(world, replace(propensity, error=None), **options)
+    found, wanted, before = (one.frame["std_error"].to_numpy() for one in (printed, again, known))
+    # 60 resamples know a standard deviation to 9 %.
+    assert np.median(wanted / found) == pytest.approx(1, abs=0.25)
+    assert (wanted / found).max() < 1.5 < (wanted / before).max()
+
+
+def test_only_weighted_estimates_drift_and_say_that_their_error_holds_it(fitted):
+    world, propensity = fitted
+    with_error, known = evaluated(world, propensity), evaluated(world, replace(propensity, error=None))
+    for key, one in with_error.estimates.items():
+        weighted = key[2] != "aoa"
+        assert one.value == known.estimates[key].value
+        assert (FITTED in one.notes) == weighted
+        assert FITTED not in known.estimates[key].notes
+        assert (one.user_sums.drift is not None) == weighted
+    notes = with_error.frame.set_index("estimator")["note"]
+    assert notes["snips-global"].str.contains(FITTED).all()
+
+
+def test_intervals_of_all_methods_and_differences_hold_it(fitted):
+    world, propensity = fitted
+    options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
+    now = evaluated(world, propensity, **options)
+    known = evaluated(world, replace(propensity, error=None), **options)
+    width = [one.frame["ci_high"] - one.frame["ci_low"] for one in (known, now)]
+    assert (width[1] / width[0]).max() > 1.5
+    for method in ("percentile", "bca"):
+        drawn = now.with_intervals(method, n_resamples=2000, rng=0).frame
+        ratio = (drawn["ci_high"] - drawn["ci_low"]) / width[1]
+        assert ratio.median() == pytest.approx(1, abs=0.15)
+    first, second = (
+        now.estimates[name, "recall@5", "snips-global"].user_sums for name in ("EASE", "popular")
+    )
+    both = np.zeros(200)
+    for sign, one in ((1, first), (-1, second)):
+        users, effects = one.effects()
+        both[users] += sign * effects
+    row = now.compare(reference="popular").set_index("model").loc["EASE"]
+    n = row["n_users"]
+    assert row["std_error"] == pytest.approx(np.sqrt(n / (n - 1) * (both @ both)))
+
+
+def test_groups_say_that_their_errors_take_the_weights_as_known(fitted):
+    world, propensity = fitted
+    groups = np.where(np.arange(200) < 100, "a", "b")
+    by = ipseval.user_groups(pd.Series(groups, index=world.split.user_ids, name="half"))
+    notes = evaluated(world, propensity, metrics=["recall@5"]).by(by).frame.set_index("estimator")["note"]
+    assert notes["snips-global"].str.contains(AS_KNOWN).all()
+    assert not notes["aoa"].str.contains(AS_KNOWN).any()
+
+
+def test_the_axes_of_an_error_are_one_standard_error_each():
+    influence = np.random.default_rng(0).normal(size=(50, 3)) @ np.diag([3.0, 1.0, 0.0])
+
+    def derivative(user, item):
+        return np.column_stack([user, item, np.ones(user.size)]).astype(float)
+
+    error = FitError.of(influence, derivative)
+    user, item = np.array([0, 2, 5]), np.array([1, 0, 4])
+    assert error.users.shape == (50, 2)  # nothing moves the third parameter
+    assert error.users.T @ error.users == pytest.approx(np.eye(2))
+    # Σ_j z_uj·(one standard error of axis j) is what user u moves the parameters by.
+    assert error.users @ error.change(user, item).T == pytest.approx(influence @ derivative(user, item).T)
+    assert repr(error) == "FitError(of a fit to 50 users, 2 axes)"
+
+
+def test_a_saved_evaluation_keeps_the_error_of_its_weights(fitted, tmp_path):
+    world, propensity = fitted
+    now = evaluated(world, propensity, metrics=["recall@5"])
+    now.save(tmp_path / "evaluation.npz")
+    again = ipseval.Evaluation.load(tmp_path / "evaluation.npz")
+    assert again.frame.equals(now.frame)
+    assert again.compare().equals(now.compare())
