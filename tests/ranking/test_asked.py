@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, SampledCandidates, Split, rank_positives
-from ipseval.ranking import top_items
+from ipseval.ranking import _exact, top_items
 from ipseval.ranking._exact import rank_with_best
 from ipseval.ranking._kept import Best
 from ipseval.ranking._targets import Targets
@@ -137,3 +137,41 @@ def test_the_best_of_users_without_positives_are_found_too():
     top = top_items(SCORES, split, k=1)
     assert (top.user.tolist(), top.item.tolist(), top.n_above.tolist()) == ([0, 1, 2], [5, 5, 5], [0, 0, 0])
     assert top.n_candidates.tolist() == [5, 6, 5]
+
+
+def test_scores_that_users_share_are_sorted_once(monkeypatch):
+    calls, original = [], _exact.rank_shared
+
+    def spy(scores, *rest):
+        calls.append(scores.shape)
+        return original(scores, *rest)
+
+    monkeypatch.setattr(_exact, "rank_shared", spy)
+    for model in (SCORES, np.broadcast_to(SCORES[:, :1], SCORES.shape), lambda users: SCORES[users]):
+        rank_positives(model, SPLIT)
+    assert calls == []
+    rank_positives(np.broadcast_to(SCORES[0], SCORES.shape), SPLIT)
+    assert calls == [(6,)]
+
+
+def test_all_other_items_may_be_drawn_and_have_chance_one():
+    # Six items, none of them in training for user 1: its positive and five others.
+    weights = np.array([0.5, 0.25, 1.0, 2.0, 0.125, 0.5])
+    drawn = SampledCandidates(5, distribution=weights, replacement=False, rng=0)
+    split = Split.from_frames(
+        pd.DataFrame({"user": [0], "item": [1]}), pd.DataFrame({"user": [1], "item": [3]}), items=range(6)
+    )
+    ranked = rank_positives(SCORES[:2], split, candidates=drawn)
+    assert (ranked.n_above.tolist(), ranked.n_candidates.tolist()) == ([2], [6])
+    assert ranked.sampling.above_estimate.tolist() == [2.0]
+
+
+def test_items_that_can_be_drawn_are_those_of_positive_weight_that_are_no_training_items():
+    weights = np.array([0.5, 0.25, 1.0, 2.0, 0.0, 0.5])
+    drawn = SampledCandidates(4, distribution=weights, replacement=False, rng=0)
+    # User 0: of five with a weight one is a training item, and one the positive.
+    with (
+        pytest.warns(UserWarning, match="^1 of 6 items have probability 0"),
+        pytest.raises(InputError, match="has 3 other candidates that can be drawn, but 4 are needed"),
+    ):
+        rank_positives(SCORES, SPLIT, candidates=drawn)

@@ -209,3 +209,22 @@ def test_entries_are_close_to_a_neighbour_of_their_row_at_most_the_slack_away():
     assert close_in_rows(row, product, np.array([0.4, 1.0, 9.0])).tolist() == [0, 0, 0, 1, 0, 1, 0]
     infinite = np.array([np.inf, np.inf, 0.0, -np.inf, -np.inf, 0.0, 0.0])
     assert close_in_rows(row, infinite, np.ones(3)).tolist() == [0] * 7  # equal without a doubt
+
+
+@pytest.mark.parametrize("width", [1, 4, 8, 10, 35])
+def test_every_tile_knows_its_items_of_infinite_bias(width):
+    n_items = 35
+    bias = np.where(np.arange(n_items) % 3 == 0, -np.inf, 0.5)
+    bias[34] = np.inf
+    factors = Factors.of(np.ones((1, 2)), np.ones((n_items, 2)), bias, "m")
+    seen: dict[int, float] = {}
+
+    class Noting:
+        def count(self, catalogue, tile):
+            places = tile.infinite.tolist()
+            assert all(0 <= place < tile.fast_item.shape[0] for place in places)
+            seen.update(zip((tile.first + tile.infinite).tolist(), tile.bias.tolist(), strict=True))
+            return 0, 0
+
+    assert len(list(factors.count(Noting(), width, factors.fast_item))) == -(-n_items // width)
+    assert seen == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}
