@@ -167,7 +167,7 @@ def test_all_other_items_may_be_drawn_and_have_chance_one():
 
 
 def test_items_that_can_be_drawn_are_those_of_positive_weight_that_are_no_training_items():
-    weights = np.array([0.5, 0.25, 1.0, 2.0, 0.0, 0.5])
+    weights = np.array([0.5, 0.25, 1.0, 0.5, 0.0, 0.5])
     drawn = SampledCandidates(4, distribution=weights, replacement=False, rng=0)
     # User 0: of five with a weight one is a training item, and one the positive.
     with (
