@@ -109,6 +109,8 @@ def shared_data_fixture():
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Looking for garbage after every few hundred objects took a sixth of the suite's time.
+    gc.set_threshold(100_000, 10, 10)
     config.pluginmanager.register(MissingExtras())  # for the doctests of ipseval/, too
 
 
@@ -144,11 +146,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    # Modules and tests live to the end: the collector of garbage need not look through them again and again,
-    # nor through what a test holds after every few hundred objects, which took a sixth of the suite's time.
+    # Modules and tests live to the end: the collector of garbage need not look through them again and again.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 10, 10)
 
 
 def pytest_unconfigure() -> None:

@@ -51,7 +51,7 @@ MIXED = {
         lambda content: content["influence"][0].__setitem__(1, "!" + content["influence"][0][1]),
         "cannot read",
     ),
-    "a bomb": (influence(lambda n: [0.0] * 10**7), "expected 149 numbers"),
+    "a bomb": (influence(lambda n: [0.0] * 10**6), "expected 149 numbers"),
     "users in another order": (
         lambda content: shuffled(content),
         "ascending codes",

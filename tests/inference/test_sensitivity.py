@@ -156,7 +156,7 @@ def test_tipping_points_equal_brute_force_over_a_fine_grid(seed):
     evaluation = evaluated(
         seed, metrics=("atop", "recall@10", "ndcg@10"), estimators=("snips", "snips-pooled")
     )
-    fine = np.linspace(-1, 3, 2001)
+    fine = np.linspace(-1, 3, 801)
     frame = evaluation.sensitivity(fine, standard_errors=False).frame
     values = {
         key: part["estimate"].to_numpy() for key, part in frame.groupby(["model", "metric", "estimator"])
