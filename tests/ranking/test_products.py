@@ -8,6 +8,7 @@ import pytest
 from ipseval import rank_positives
 from ipseval._compute import ComputeOptions
 from ipseval.errors import InputError
+from ipseval.ranking._batches import Shape
 from ipseval.ranking._factors import Factors, twins
 from tests.ranking.worlds import INSTALLED
 from tests.worlds import random_world
@@ -90,6 +91,14 @@ def test_factors_are_not_copied_where_products_are_made_of_them_as_they_are():
     assert np.shares_memory(factors.fast_item, single)
     double = made(1e20 * np.ones((4, 3)), 1e20 * np.ones((4, 3)))
     assert np.shares_memory(double.fast_item, double.item)
+
+
+def test_the_shape_of_a_block_says_how_many_numbers_a_row_of_factors_has():
+    user, item = np.ones((2, 3)), np.ones((7, 3))
+    single = np.dtype(np.float32)
+    assert made(user, item).shape(5, 4) == Shape(5, 4, 3, single)
+    assert made(user, item, np.zeros(7)).shape(5, 4) == Shape(5, 4, 4, single)  # the bias is one more
+    assert made(1e20 * user, 1e20 * item).shape(5, 4) == Shape(5, 4, 3, np.dtype(np.float64))
 
 
 def test_norms_are_upper_bounds_and_0_only_for_rows_of_zeros():
