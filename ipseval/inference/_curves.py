@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -12,15 +12,14 @@ from scipy import sparse
 from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, Sample, independent_sums
+from ipseval.estimators import Estimator, LinearForm, Sample, independent_sums
+from ipseval.inference._arranged import ArrangedGroup, alike, arranged_groups
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._linear import LinearGroup, groups
+from ipseval.inference._nodes import over_grid
 from ipseval.metrics import Metric
 from ipseval.propensity import GammaChain, Propensity
 from ipseval.ranking import RankedPositives
-
-# Entries of one block: 2 MB.
-BLOCK_ENTRIES = 262_144
 
 Values = dict[Key, FloatArray]
 
@@ -38,6 +37,7 @@ class Curves:
     level : (n_pos,) int array
         Level of each positive.
     linear : list of LinearGroup
+    arranged : list of ArrangedGroup
     others : list of (recommender, Metric, Estimator)
         Estimates that are computed anew for each γ.
     is_probability : bool
@@ -48,10 +48,10 @@ class Curves:
     chain: GammaChain
     level: IntArray
     linear: list[LinearGroup]
+    arranged: list[ArrangedGroup]
     others: list[tuple[str, Metric, Estimator]]
     is_probability: bool
     _by_level: dict[LinearGroup, FloatArray] = field(default_factory=dict, repr=False)
-    _anew: dict[bytes, tuple[Values, Values]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -75,9 +75,16 @@ class Curves:
             )
         chain = propensity.gamma_chain()
         linear, others = groups(samples, metrics, estimators)
+        arranged, others = arranged_groups(samples, others)
         sample = next(iter(samples.values()))
         level = chain.place[sample.ranked.item]
-        return cls(samples, chain, level, linear, others, propensity.is_probability)
+        return cls(samples, chain, level, _joined(linear), arranged, others, propensity.is_probability)
+
+    @property
+    def slower(self) -> list[Key]:
+        """Return the estimates that are not linear in contributions."""
+        anew = [(model, metric.label, estimator.label) for model, metric, estimator in self.others]
+        return [*anew, *(key for group in self.arranged for key in group.keys)]
 
     def values(self, gamma: FloatArray) -> tuple[Values, Values]:
         """Return all estimates and their derivatives dR/dγ at each γ, (n_gamma,).
@@ -85,32 +92,58 @@ class Curves:
         dR/dγ = −½ Cov_w(c, ln n*) within the normaliser of the estimator; NaN where the estimate is not
         linear in contributions.
         """
-        values: Values = {}
-        slopes: Values = {}
-        for group in self.linear:
-            part = self._per_user if group.form.per_user else self._global
-            # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
-            with one_blas_thread():
-                found, slope = (_everywhere(one, gamma) for one in part(group, _needed(group, gamma)))
-            values.update(zip(group.keys, found.T, strict=True))
-            slopes.update(zip(group.keys, slope.T, strict=True))
-        for model, metric, estimator in self.others:
-            key = (model, metric.label, estimator.label)
-            slopes[key] = np.full(gamma.size, np.nan if estimator.weighted else 0.0)
-        return values | self._computed_anew(gamma)[0], slopes
+        return self._found(gamma, errors=False)[:2]
 
-    def standard_errors(self, gamma: FloatArray, values: Values) -> Values:
-        """Return the standard errors over users at each γ, n* and γ taken as known; `values` as above."""
-        errors: Values = {}
+    def with_errors(self, gamma: FloatArray) -> tuple[Values, Values, Values]:
+        """Return `values`, and the standard errors over users at each γ, n* and γ taken as known."""
+        return self._found(gamma, errors=True)
+
+    def _found(self, gamma: FloatArray, *, errors: bool) -> tuple[Values, Values, Values]:
+        values, slopes, found = self._computed_anew(gamma, errors=errors)
+        # Best arrangements turn round at γ = −1, and nothing is smooth across that.
+        turn = int(np.searchsorted(gamma, -1.0))
+        for ordered in self.arranged:
+            slope = np.full((len(ordered.keys), gamma.size), np.nan if ordered.weighted else 0.0)
+            slopes.update(zip(ordered.keys, slope, strict=True))
+            parts = [
+                self._over(partial(self._arranged, ordered, errors=errors), one, ordered.weighted, (1, 2))
+                for one in np.split(gamma, [turn])
+                if one.size
+            ]
+            for kept, *rows in zip((values, found), *parts, strict=False):
+                kept.update(zip(ordered.keys, np.vstack(rows).T, strict=True))
         for group in self.linear:
-            needed = _needed(group, gamma)
-            estimates = np.column_stack([values[key][: needed.size] for key in group.keys])
-            with one_blas_thread():
-                squares = _everywhere(self._squared_influence(group, needed, estimates), gamma)
-            n = _Units.of(group.form.ranked).n
-            error = np.sqrt(squares / (n * (n - 1.0))) if n > 1 else np.full(squares.shape, np.nan)
-            errors.update(zip(group.keys, error.T, strict=True))
-        return errors | self._computed_anew(gamma)[1]
+            made = self._over(partial(self._linear, group, errors=errors), gamma, group.form.weighted)
+            for kept, one in zip((values, slopes, found), made, strict=False):
+                kept.update(zip(group.keys, one.T, strict=True))
+        return values, slopes, {key: np.sqrt(np.maximum(one, 0)) for key, one in found.items()}
+
+    def _over(
+        self,
+        part: Callable[[FloatArray], tuple[FloatArray, ...]],
+        gamma: FloatArray,
+        weighted: bool,
+        powers: tuple[int, ...] = (1, 1, 2),
+    ) -> tuple[FloatArray, ...]:
+        # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
+        with one_blas_thread():
+            if not weighted:  # the same at all γ
+                return tuple(np.repeat(one, gamma.size, axis=0) for one in part(gamma[:1]))
+            return over_grid(part, gamma, powers) if self.chain.is_smooth else part(gamma)
+
+    def _arranged(self, group: ArrangedGroup, gamma: FloatArray, *, errors: bool) -> tuple[FloatArray, ...]:
+        weights = np.ascontiguousarray(self._weights(gamma, group.weighted)[0].T)
+        return group.curves(self.level, weights, falls=bool(gamma[0] >= -1), errors=errors)
+
+    def _linear(self, group: LinearGroup, gamma: FloatArray, *, errors: bool) -> tuple[FloatArray, ...]:
+        """Return R, dR/dγ and, if asked for, squared errors, (n_gamma, n_columns) each."""
+        ratio, slope = (self._per_user if group.form.per_user else self._global)(group, gamma)
+        if not errors:
+            return ratio, slope
+        n = _Units.of(group.form.ranked).n
+        if n < 2:
+            return ratio, slope, np.full(ratio.shape, np.nan)
+        return ratio, slope, self._squared_influence(group, gamma, ratio) / (n * (n - 1.0))
 
     def only(self, *keys: Key) -> Curves:
         """Return the curves of a few estimates."""
@@ -121,7 +154,8 @@ class Curves:
                 names = tuple(group.keys[place] for place in chosen)
                 linear.append(LinearGroup(group.form, names, group.contributions[:, chosen]))
         others = [one for one in self.others if (one[0], one[1].label, one[2].label) in keys]
-        return replace(self, linear=linear, others=others, _by_level={}, _anew={})
+        arranged = [found for one in self.arranged if (found := one.only(keys)) is not None]
+        return replace(self, linear=linear, arranged=arranged, others=others, _by_level={})
 
     def _weights(self, gamma: FloatArray, weighted: bool) -> tuple[FloatArray, FloatArray]:
         """Return 1/P of each level and d ln P/dγ, (n_gamma, n_levels)."""
@@ -157,12 +191,11 @@ class Curves:
     def _per_user(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return R and dR/dγ, (n_gamma, n_columns), from blocks of users."""
         form, n_columns = group.form, group.contributions.shape[1]
-        factor = form.factor / form.factor.size
         tables = self._weights(gamma, form.weighted)
         by_level, slope_by_level = (np.ascontiguousarray(one.T) for one in tables)
         ratio = np.zeros((gamma.size, n_columns))
         slope = np.zeros_like(ratio)
-        for users, rows in _alike(form.ranked, gamma.size):
+        for _, rows in alike(form.ranked, gamma.size):
             level = self.level[rows]
             v = by_level[level]  # (n_users, n_positives, n_gamma)
             v /= v.sum(axis=1)[:, None]
@@ -170,13 +203,12 @@ class Curves:
             if form.weighted:
                 log_slope = slope_by_level[level]
                 mean_slope = np.einsum("upg,upg->ug", v, log_slope)
-            v *= factor[users][:, None, None]
             ratio += v.reshape(-1, gamma.size).T @ c
             if form.weighted:
                 log_slope -= mean_slope[:, None]
                 log_slope *= v
                 slope -= log_slope.reshape(-1, gamma.size).T @ c
-        return ratio, slope
+        return ratio / form.ranked.users.size, slope / form.ranked.users.size
 
     def _squared_influence(self, group: LinearGroup, gamma: FloatArray, estimates: FloatArray) -> FloatArray:
         """Return Σψ² over the independent units, (n_gamma, n_columns)."""
@@ -187,42 +219,45 @@ class Curves:
         mean_volume = 1.0 if form.volume is None else float(form.volume.mean())
         ratio = estimates / mean_volume
         base = np.bincount(self.level, form.base, self.chain.level.size)
-        mean_denominator = base @ by_level / form.ranked.users.size
+        scale = mean_volume * form.ranked.users.size / (base @ by_level)
         squares = np.zeros_like(estimates)
-        for users, rows in _alike(form.ranked, gamma.size, n_columns):
+        for users, rows in alike(form.ranked, gamma.size, n_columns):
             w = by_level[self.level[rows]]  # (n_users, n_positives, n_gamma)
             if form.per_user:
-                w *= (form.factor[users][:, None] / w.sum(axis=1))[:, None]
-                psi = np.matmul(w.transpose(0, 2, 1), group.contributions[rows])
+                w /= w.sum(axis=1)[:, None]
+            else:
+                w *= form.base[rows][:, :, None] * scale
+            psi = np.matmul(w.transpose(0, 2, 1), group.contributions[rows])
+            if form.per_user:
                 psi -= ratio
             else:
-                w *= form.base[rows][:, :, None] / mean_denominator
-                psi = np.matmul(w.transpose(0, 2, 1), group.contributions[rows])
                 psi -= w.sum(axis=1)[:, :, None] * ratio
             if form.volume is not None:
-                psi *= mean_volume
-                psi += ratio * (form.volume[users] - mean_volume)[:, None, None]
+                psi += ratio * (rows.shape[1] - mean_volume)
             if added is None:
-                squares += np.square(psi, out=psi).sum(axis=0)
+                flat = psi.reshape(users.size, -1)
+                squares += np.einsum("uk,uk->k", flat, flat).reshape(squares.shape)
             else:
                 for column in range(n_columns):
                     added[column] += units.added(psi[:, :, column].T, users)
         return squares if added is None else np.einsum("cgu,cgu->gc", added, added)
 
-    def _computed_anew(self, gamma: FloatArray) -> tuple[Values, Values]:
-        """Return what is not linear, and its standard errors, at each γ; that of the last grid is kept."""
-        key = gamma.tobytes()
-        if key not in self._anew:
-            values: Values = {(one, of.label, by.label): np.empty(gamma.size) for one, of, by in self.others}
-            errors: Values = {name: np.empty(gamma.size) for name in values}
-            for place, at in enumerate(gamma):
-                for (model, metric, estimator), sample in self._other_samples(float(at)):
-                    sums = independent_sums(sample, metric, estimator)
-                    name = model, metric.label, estimator.label
-                    values[name][place], errors[name][place] = sums.value(), sums.standard_error()
-            self._anew.clear()
-            self._anew[key] = (values, errors)
-        return self._anew[key]
+    def _computed_anew(self, gamma: FloatArray, *, errors: bool) -> tuple[Values, Values, Values]:
+        """Return what is not linear at each γ, no derivatives, and squared errors if asked for."""
+        values: Values = {(one, of.label, by.label): np.empty(gamma.size) for one, of, by in self.others}
+        squares: Values = {name: np.empty(gamma.size) for name in values} if errors else {}
+        for place, at in enumerate(gamma):
+            for (model, metric, estimator), sample in self._other_samples(float(at)):
+                sums = independent_sums(sample, metric, estimator)
+                name = model, metric.label, estimator.label
+                values[name][place] = sums.value()
+                if errors:
+                    squares[name][place] = sums.standard_error() ** 2
+        slopes = {
+            (one, of.label, by.label): np.full(gamma.size, np.nan if by.weighted else 0.0)
+            for one, of, by in self.others
+        }
+        return values, slopes, squares
 
     def _other_samples(self, gamma: float) -> list[tuple[tuple[str, Metric, Estimator], Sample]]:
         if not self.others:
@@ -232,29 +267,23 @@ class Curves:
         return [(one, made[one[0]]) for one in self.others]
 
 
-def _alike(ranked: RankedPositives, n_gamma: int, n_columns: int = 1) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield users with equally many positives, and their rows (n_users, n_positives).
-
-    A block holds weights, γ × positives, and γ × columns of each of its users: 2 MB, which stay in cache.
-    """
-    order = np.argsort(ranked.counts, kind="stable")
-    edges = np.flatnonzero(np.diff(ranked.counts[order], prepend=0, append=0))
-    for first, last in pairwise(edges.tolist()):
-        count = int(ranked.counts[order[first]])
-        size = max(1, BLOCK_ENTRIES // (n_gamma * max(count, n_columns)))
-        for start in range(first, last, size):
-            users = order[start : min(start + size, last)]
-            yield users, ranked.starts[users][:, None] + np.arange(count)
-
-
-def _needed(group: LinearGroup, gamma: FloatArray) -> FloatArray:
-    """Return the γ at which a group is computed: one where it has no weights, and is the same at all."""
-    return gamma if group.form.weighted else gamma[:1]
-
-
-def _everywhere(found: FloatArray, gamma: FloatArray) -> FloatArray:
-    """Return rows of every γ, (n_gamma, n_columns), from those that were computed."""
-    return np.broadcast_to(found, (gamma.size, found.shape[1]))
+def _joined(found: list[LinearGroup]) -> list[LinearGroup]:
+    """Return groups of users' means as one for all metrics: a sum is the mean of |S*_u| times c."""
+    made = [one for one in found if not one.form.per_user]
+    means: dict[LinearForm, list[LinearGroup]] = {}
+    for one in found:
+        if one.form.per_user:
+            means.setdefault(replace(one.form, is_sum=False), []).append(one)
+    for form, parts in means.items():
+        keys = tuple(key for one in parts for key in one.keys)
+        values = [
+            one.contributions * one.form.factor[form.ranked.segment, None]
+            if one.form.is_sum
+            else one.contributions
+            for one in parts
+        ]
+        made.append(LinearGroup(form, keys, values[0] if len(values) == 1 else np.hstack(values)))
+    return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from ipseval.propensity import Propensity
 
 # γ that are tried, widened to that of the evaluation; two swaps within one step of the grid are not seen.
 LOWEST, HIGHEST, STEP = -1.0, 3.0, 0.1
-# Metrics that are not linear in contributions are computed anew for each γ: fewer γ, and a limit of work.
+# Metrics that are not linear in contributions take longer: fewer γ, and a limit of work.
 COARSE_STEP, MOST_VALUES = 1.0, 5_000_000
 PRECISION = 0.003
 
@@ -42,9 +42,9 @@ def leading_gammas(
         When the propensity does not start from a power law.
     """
     curves = Curves.of(samples, metrics, [estimator], propensity)
-    anew = {metric.label for _, metric, _ in curves.others}
+    anew = {key[1] for key in curves.slower}
     found: dict[str, Range] = {}
-    n_values = len(curves.level) * len(curves.others) * (HIGHEST - LOWEST) / COARSE_STEP
+    n_values = len(curves.level) * len(curves.slower) * (HIGHEST - LOWEST) / COARSE_STEP
     for step, labels in ((STEP, {one.label for one in metrics} - anew), (COARSE_STEP, anew)):
         keys = [(model, label, estimator.label) for model in samples for label in labels if label in first]
         if keys and (step == STEP or n_values <= MOST_VALUES):

@@ -175,7 +175,7 @@ def sensitivity(
     gamma : (n_gamma,) array-like
         Values of γ; sorted, repeated values once.
     standard_errors : bool
-        False: estimates and derivatives only, several times faster.
+        False: estimates and derivatives only, which takes less time.
 
     Raises
     ------
@@ -190,8 +190,7 @@ def sensitivity(
     if grid.size < 2:
         raise InputError(f"gamma must hold at least two different values; got {grid.size}.")
     curves = Curves.of(samples, metrics, estimators, propensity)
-    values, slopes = curves.values(grid)
-    errors = curves.standard_errors(grid, values) if standard_errors else {}
+    values, slopes, errors = curves.with_errors(grid) if standard_errors else (*curves.values(grid), {})
     keys = keys_of(samples, metrics, estimators)
     unknown = np.full(grid.size, np.nan)
     parts = []

@@ -13,6 +13,7 @@ import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Sample, resolve_estimator
 from ipseval.inference import sensitivity
+from ipseval.inference._nodes import over_grid
 from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
 
@@ -53,10 +54,71 @@ def test_the_grid_equals_separate_evaluations_at_each_gamma(scale):
         np.testing.assert_allclose(ours["ci_low"], one["ci_low"], rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [None, "max"])
+def test_a_long_grid_equals_its_points_one_by_one(scale):
+    # Long grids are summed from series, in two where best arrangements turn round; short ones are not.
+    evaluation = evaluated(scale=scale, metrics=(*METRICS, "rbp"))
+    grid = np.linspace(-2.5, 2.5, 201)
+    long = evaluation.sensitivity(grid).frame
+    for part in np.split(grid[::20], [3, 8]):
+        short = evaluation.sensitivity(part).frame
+        both = long.merge(short, on=["model", "metric", "estimator", "gamma"], suffixes=("", "_short"))
+        assert len(both) == len(short)
+        for one, rtol in (("estimate", 1e-11), ("std_error", 1e-10), ("derivative", 1e-9)):
+            np.testing.assert_allclose(both[one], both[f"{one}_short"], rtol=rtol, atol=1e-12)
+
+
+def test_a_long_grid_with_a_floor_equals_its_points_one_by_one():
+    ranks, popularity = random_ranks(0)
+    evaluation = ipseval.evaluate_ranks(
+        ranks,
+        propensity=power_law(popularity, 0.0, scale="max").clip(floor=0.3),
+        metrics=("recall@5", "ndcg@5"),
+        estimators=("snips", "snips-global"),
+        on_low_ess="ignore",
+    )
+    grid = np.linspace(-1, 3, 161)
+    long, short = (evaluation.sensitivity(one).frame for one in (grid, grid[::16]))
+    both = long.merge(short, on=["model", "metric", "estimator", "gamma"], suffixes=("", "_short"))
+    assert len(both) == len(short)
+    np.testing.assert_allclose(both["estimate"], both["estimate_short"], rtol=1e-12)
+    np.testing.assert_allclose(both["std_error"], both["std_error_short"], rtol=1e-11)
+
+
+def test_series_are_used_where_they_are_resolved_only():
+    grid = np.linspace(-1, 1, 200)
+    functions = {"smooth": np.exp, "kink": np.abs, "near pole": lambda x: 1 / (1 + 1000 * x**2)}
+    calls = {}
+    for name, function in functions.items():
+        asked = calls.setdefault(name, [])
+
+        def curves(at, function=function, asked=asked):
+            asked.append(at.size)
+            return (function(at)[:, None],)
+
+        np.testing.assert_allclose(over_grid(curves, grid)[0][:, 0], function(grid), rtol=1e-13)
+    assert calls == {"smooth": [33], "kink": [33, 32, 200], "near pole": [33, 32, 200]}
+
+
+def test_equal_users_have_no_error_at_any_gamma():
+    # Both users have their positives at the top, the rarer one first: every value is 1.
+    ranks = {"a": ranked([0, 0, 1, 1], [0, 1, 0, 2], [1, 0, 1, 0], n_users=2, n_items=5)}
+    evaluation = ipseval.evaluate_ranks(
+        ranks,
+        propensity=power_law([4, 1, 2, 1, 1], 0.0),
+        metrics=("ndcg@2", "recall@2"),
+        estimators=("snips-global", "snips-pooled"),
+        on_low_ess="ignore",
+    )
+    frame = evaluation.sensitivity(np.linspace(-1, 3, 200)).frame
+    np.testing.assert_allclose(frame["estimate"], 1, rtol=1e-14)
+    np.testing.assert_allclose(frame["std_error"], 0, atol=1e-14)
+
+
 def test_small_blocks_give_the_same_numbers(monkeypatch):
-    evaluation = evaluated(metrics=("recall@10", "dcg@10"))
+    evaluation = evaluated(metrics=("recall@10", "dcg@10", "ndcg@10"))
     whole = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
-    monkeypatch.setattr("ipseval.inference._curves.BLOCK_ENTRIES", 90)
+    monkeypatch.setattr("ipseval.inference._arranged.BLOCK_ENTRIES", 90)
     blocked = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
     np.testing.assert_allclose(blocked["estimate"], whole["estimate"], rtol=1e-12)
     np.testing.assert_allclose(blocked["std_error"], whole["std_error"], rtol=1e-10)
