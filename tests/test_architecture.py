@@ -149,7 +149,7 @@ THIRD_PARTY = {
     "protocols._compare": {"scipy"},
     "protocols._traits": {"scipy", "statsmodels"},
     "distributed": {"pandas", "scipy"},
-    "distributed._dask": {"dask"},
+    "distributed._dask": {"dask", "distributed"},
     "distributed._duckdb": {"duckdb"},
     "distributed._spark": {"pyspark", "pyarrow"},
     "pytest_plugin": {"pytest"},

@@ -159,6 +159,54 @@ def test_the_short_road_gives_what_the_long_road_gives(fault, bits, monkeypatch)
     pd.testing.assert_frame_equal(short.data, long.data)
 
 
+ARRAYS = {
+    "none": lambda one: one,
+    "shuffled": lambda one: one.sample(frac=1, random_state=0),
+    "empty": lambda one: one.assign(
+        items=[np.array(x[: n % 3], dtype=int) for n, x in enumerate(one["items"])]
+    ),
+    "small numbers": lambda one: one.astype({"user": "int16"}),
+    "a user twice": lambda one: pd.concat([one, one.head(1)]),
+    "an item twice": lambda one: one.assign(items=[[*x, x[0]] for x in one["items"]]),
+    "unknown item": lambda one: one.assign(items=[[*x, -7] for x in one["items"]]),
+    "text": lambda one: one.assign(items=[list(map(str, x)) for x in one["items"]]),
+    "users as text": lambda one: one.astype({"user": str}),
+    "any item": lambda one: one.assign(items=[list(range(500, 503))] * len(one)),
+}
+
+
+@pytest.mark.parametrize("fault", ARRAYS)
+def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
+    frames = example(4, n_users=20)
+    rows = as_arrays(frames["first"])
+    lists = ARRAYS[fault](rows)
+    catalogue = Catalogue(np.arange(500, 525))
+    found = _sorted.as_rows(lists, catalogue)
+    same = _sorted.as_rows(found.frame, catalogue)
+
+    def outcome():
+        try:
+            return in_partitions(
+                frames, {"first": lists}, 1, metrics=("recall@5",), estimators=("aoa", "snips")
+            )
+        except IpsevalError as error:
+            return str(error)
+
+    if found.pairs is not None:
+        for name in ("users", "size", "item", "rank"):
+            np.testing.assert_array_equal(getattr(found.pairs, name), getattr(same.pairs, name))
+    assert (found.pairs is None) == (same.pairs is None)
+    assert (found.pairs is None) == (fault not in ("none", "shuffled", "empty", "small numbers", "any item"))
+    short = outcome()
+    monkeypatch.setattr(Pairs, "of_arrays", lambda *arguments: None)
+    long = outcome()
+    if isinstance(long, str):
+        assert short == long
+        return
+    pd.testing.assert_frame_equal(short.frame, long.frame, check_exact=True)
+    pd.testing.assert_frame_equal(short.data, long.data)
+
+
 @pytest.mark.parametrize("columns", [{}, {"user": "int32", "item": "int16", "rank": "int8"}])
 def test_lists_as_they_should_be_take_the_short_road(columns):
     user, item, rank = [9, 5, 5, -4], [3, 3, 8, 8], [1, 2, 1, 1]

@@ -15,6 +15,7 @@ from ipseval.distributed._groups import UserRows
 from ipseval.distributed._ids import popularity_of, universe
 from ipseval.distributed._partition import Seen, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, split_models
+from ipseval.distributed._progress import bar
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
@@ -41,6 +42,7 @@ def evaluate_dask(
     per_user: bool = False,
     seen: Seen = "exclude",
     by: Any | None = None,
+    progress: bool | None = None,
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Dask.
 
@@ -74,6 +76,9 @@ def evaluate_dask(
     by : label, frame, Series, groups, or several of them, optional
         Groups of users or items, as in `evaluate`; frames of attributes are local ones. Groups of users take
         a number per user to the caller and to every worker, groups of items alone do not.
+    progress : bool, optional
+        A bar of evaluated partitions after two seconds, where a `distributed` client runs them. Default: only
+        on a terminal.
 
     Raises
     ------
@@ -109,10 +114,10 @@ def evaluate_dask(
     reduced = [
         reduce({name: parts[name][number] for name in frames}, shared) for number in range(len(parts["test"]))
     ]
-    merge = delayed(merge_two, pure=True)
-    while len(reduced) > 1:
-        reduced = [merge(one, other) for one, other in zip_longest(reduced[::2], reduced[1::2])]
-    return finish([reduced[0].compute()], {**lists, **factors}, plan)
+    merge, merged = delayed(merge_two, pure=True), reduced
+    while len(merged) > 1:
+        merged = [merge(one, other) for one, other in zip_longest(merged[::2], merged[1::2])]
+    return finish([_computed(reduced, merged[0], progress)], {**lists, **factors}, plan)
 
 
 def _named(lists: dict[str, Any]) -> dict[str, Any]:
@@ -149,3 +154,22 @@ def _reduce(parts: dict[str, Any], shared: tuple[Any, Any, list[str]]) -> Reduct
     plan, factors, names = shared
     models = {name: factors[name] if name in factors else parts[f"model {name}"] for name in names}
     return reduce_partition(parts["train"], parts["test"], models, plan)
+
+
+def _computed(parts: list[Any], merged: Any, progress: bool | None) -> Any:
+    """Return what Dask makes of `merged`, with a bar over the parts where a cluster runs them.
+
+    Schedulers in this process have bars of their own (`dask.diagnostics`).
+    """
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(collections=[merged]), "__self__", None)
+    if client is None or not hasattr(client, "compute"):
+        return merged.compute()
+    from distributed import as_completed
+
+    *pending, last = client.compute([*parts, merged])
+    # A future that failed is raised by the last one, which needs it.
+    for _ in bar(as_completed(pending), progress, len(pending)):
+        pass
+    return last.result()

@@ -13,20 +13,20 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_positive_int, check_type
-from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
 from ipseval._types import AnyArray, IntArray, Missing, TieChoice
 from ipseval.distributed._groups import UserRows
 from ipseval.distributed._ids import popularity_of, universe
 from ipseval.distributed._partition import Seen, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, split_models
+from ipseval.distributed._progress import bar
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
 
 ROWS = 8_000_000  # of all files in a part, about: 1 GB with what is made of them
-DELAY = 2.0  # seconds before a bar appears
 
 Files = str | PathLike[str] | Iterable[str | PathLike[str]]
 
@@ -113,7 +113,7 @@ def evaluate_duckdb(
         listed = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
         n_parts = _dealt([*tables.values(), *listed.values()], n_partitions, Path(folder))
         parts = []
-        for number in _bar(n_parts, progress):
+        for number in bar(range(n_parts), progress):
             given = {name: listed[name].part(number) if name in listed else factors[name] for name in models}
             trained, tested = (tables[name].part(number) for name in ("train", "test"))
             parts.append(reduce_partition(trained, tested, given, plan))
@@ -190,14 +190,6 @@ def _dealt(tables: list[_Table], n_partitions: int | None, folder: Path) -> int:
     for number, one in enumerate(tables):
         one.deal(folder / f"{number}", n_parts)
     return n_parts
-
-
-def _bar(n_parts: int, progress: bool | None) -> Iterable[int]:
-    disable = None if progress is None else not progress
-    bar: Iterable[int] = quiet_tqdm()(
-        range(n_parts), desc="evaluating", unit="part", delay=DELAY, disable=disable
-    )
-    return bar
 
 
 def _catalogue(connection: Any, tables: dict[str, _Table], items: Any | None) -> tuple[AnyArray, IntArray]:

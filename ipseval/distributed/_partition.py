@@ -17,7 +17,7 @@ from ipseval._reduction import Reduction
 from ipseval._requests import Request
 from ipseval._types import AnyArray, FloatArray
 from ipseval.distributed._groups import Grouped
-from ipseval.distributed._sorted import Catalogue, Rows, as_rows, distinct, rank_sorted
+from ipseval.distributed._sorted import Arrays, Catalogue, Rows, as_rows, distinct, rank_sorted
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.ranking import RankedPositives, rank_positives
@@ -84,12 +84,12 @@ def reduce_partition(
     train, test : frames with columns user, item
         All rows of the partition's users.
     models : mapping
-        Name -> frame of lists (user, item, rank or score; or user, items with an array of items, best first)
-        or `Factors`.
+        Name -> frame of lists (user, item, rank or score; or user, items with an array of items, best first),
+        `Arrays` or `Factors`.
     """
     trained, tested = as_rows(train, plan.catalogue), as_rows(test, plan.catalogue)
     rows = {
-        name: as_rows(model, plan.catalogue) if isinstance(model, pd.DataFrame) else model
+        name: as_rows(model, plan.catalogue) if isinstance(model, (pd.DataFrame, Arrays)) else model
         for name, model in models.items()
     }
     lists = [] if plan.users is None else [model for model in rows.values() if isinstance(model, Rows)]

@@ -77,18 +77,16 @@ class Pairs:
     @classmethod
     def of(cls, user: AnyArray, item: AnyArray, rank: AnyArray | None, catalogue: Catalogue) -> Pairs | None:
         """Return the pairs, or None where they must go the general road."""
-        if user.dtype.kind not in "iu" or not user.size:
-            return None
-        code = catalogue.codes(item)
-        low = int(user.min())
         depth = 0
-        if rank is not None:
+        if rank is not None and rank.size:
             if rank.dtype.kind not in "iu" or int(rank.min()) != 1:
                 return None
             depth = (int(rank.max()) - 1).bit_length()
-        width = catalogue.ids.size.bit_length()
-        if code is None or (int(user.max()) - low).bit_length() + width + depth > 62 or abs(low) > 2**62:
+        room = _room(user, catalogue, depth)
+        code = None if room is None else catalogue.codes(item)
+        if room is None or code is None:
             return None
+        low, width = room
         key = (user.astype(np.int64) - low) << width
         key |= code
         if rank is not None:
@@ -108,12 +106,52 @@ class Pairs:
         key &= (1 << width) - 1
         return cls(users, size, key, place)
 
+    @classmethod
+    def of_arrays(cls, lists: Arrays, catalogue: Catalogue) -> Pairs | None:
+        """Return the pairs of lists, one array for each user, or None where they must go the general road.
+
+        Ranks are places in an array, which have no gaps; users are repeated as codes of their lists.
+        """
+        listed = np.flatnonzero(lists.size)
+        user, size = lists.user[listed], lists.size[listed]
+        depth = (int(size.max()) - 1).bit_length() if size.size else 0
+        room = _room(user, catalogue, depth)
+        code = None if room is None else catalogue.codes(lists.item)
+        if room is None or code is None:
+            return None
+        order = np.argsort(user)
+        users, width = user[order], room[1]
+        if (users[1:] == users[:-1]).any():
+            return None
+        owner = np.empty(order.size, dtype=np.int64)
+        owner[order] = np.arange(order.size) << (width + depth)
+        key = np.repeat(owner - (np.cumsum(size) - size), size)
+        key += np.arange(key.size)
+        code <<= depth
+        key += code
+        key.sort()
+        place = key & ((1 << depth) - 1)
+        key >>= depth
+        if (key[1:] == key[:-1]).any():
+            return None
+        key &= (1 << width) - 1
+        return cls(users, size[order], key, place)
+
     def user(self, universe: AnyArray) -> IntArray | None:
         """Return the code of each pair's user in ascending ids; None where one is unknown."""
         place = np.searchsorted(universe, self.users)
         if place.size and (place[-1] >= universe.size or (universe[place] != self.users).any()):
             return None
         return np.repeat(place, self.size)
+
+
+def _room(user: AnyArray, catalogue: Catalogue, depth: int) -> tuple[int, int] | None:
+    """Return the least user and the bits of an item, if user, item and a rank of `depth` bits fit into 62."""
+    if user.dtype.kind not in "iu" or not user.size:
+        return None
+    low, width = int(user.min()), catalogue.ids.size.bit_length()
+    fits = (int(user.max()) - low).bit_length() + width + depth <= 62 and abs(low) <= 2**62
+    return (low, width) if fits else None
 
 
 def _without_gaps(starts: IntArray, size: IntArray, rank: IntArray) -> bool:
@@ -131,18 +169,51 @@ def _without_gaps(starts: IntArray, size: IntArray, rank: IntArray) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
+class Arrays:
+    """Lists as arrays of items, best first, end to end.
+
+    Attributes
+    ----------
+    user : (n_lists,) array of ids
+    size : (n_lists,) int array
+    item : (size.sum(),) array of ids
+    """
+
+    user: AnyArray
+    size: IntArray
+    item: AnyArray
+
+    def __len__(self) -> int:
+        return int(self.item.size)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row for each entry: user, item, rank."""
+        first = np.cumsum(self.size) - self.size
+        rank = np.arange(len(self)) - np.repeat(first, self.size) + 1
+        return pd.DataFrame({"user": np.repeat(self.user, self.size), "item": self.item, "rank": rank})
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of a partition: interactions (user, item), or lists (user, item, rank or score)."""
 
-    frame: pd.DataFrame
+    given: pd.DataFrame | Arrays
     catalogue: Catalogue
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.given)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a frame."""
+        return self.given.frame if isinstance(self.given, Arrays) else self.given
 
     @cached_property
     def pairs(self) -> Pairs | None:
         """The rows as pairs; None where they must go the general road."""
+        if isinstance(self.given, Arrays):
+            return Pairs.of_arrays(self.given, self.catalogue)
         if not len(self.frame) or "score" in self.frame.columns:
             return None
         rank = self.frame["rank"].to_numpy() if "rank" in self.frame.columns else None
@@ -168,18 +239,13 @@ def distinct(parts: list[AnyArray]) -> AnyArray:
     return np.asarray(ids[np.append(True, ids[1:] != ids[:-1])])
 
 
-def as_rows(frame: pd.DataFrame, catalogue: Catalogue) -> Rows:
-    """Return the rows of a frame, one for each entry of lists that are arrays of items, best first."""
-    if "items" in frame.columns:
+def as_rows(frame: pd.DataFrame | Arrays, catalogue: Catalogue) -> Rows:
+    """Return the rows of a frame, or the entries of lists that are arrays of items, best first."""
+    if isinstance(frame, pd.DataFrame) and "items" in frame.columns:
         arrays: Any = frame["items"].to_numpy()
         size = np.fromiter(map(len, arrays), dtype=np.int64, count=len(arrays))
-        first = np.cumsum(size) - size
-        columns = {
-            "user": np.repeat(frame["user"].to_numpy(), size),
-            "item": np.concatenate([np.asarray(one) for one in arrays]) if len(arrays) else np.zeros(0),
-            "rank": np.arange(int(size.sum())) - np.repeat(first, size) + 1,
-        }
-        frame = pd.DataFrame(columns)
+        item = np.concatenate(arrays.tolist()) if len(arrays) else np.zeros(0)
+        return Rows(Arrays(frame["user"].to_numpy(), size, item), catalogue)
     return Rows(frame, catalogue)
 
 

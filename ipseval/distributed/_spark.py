@@ -16,12 +16,15 @@ from ipseval.distributed._groups import UserRows
 from ipseval.distributed._ids import popularity_of, universe
 from ipseval.distributed._partition import Plan, Seen, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, split_models
+from ipseval.distributed._progress import spark_tasks
+from ipseval.distributed._sorted import Arrays
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
 
 TRAIN, TEST, FIRST_MODEL = 0, 1, 2
+ANSWER = "number int, failed boolean, payload binary"
 VALUES = {"rank", "score"}  # columns of numbers that order lists
 
 
@@ -44,6 +47,7 @@ def evaluate_spark(
     per_user: bool = False,
     seen: Seen = "exclude",
     by: Any | None = None,
+    progress: bool | None = None,
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Spark.
 
@@ -58,13 +62,13 @@ def evaluate_spark(
     n_partitions : int, optional
         Of the shuffle by user; default: spark.sql.shuffle.partitions. One partition must fit in the memory
         of a Python worker.
+    progress : bool, optional
+        A bar of Spark's tasks after two seconds. Default: only on a terminal.
     """
     from pyspark import cloudpickle
 
-    ids, popularity = _catalogue(train, test, items)
     plan = make_plan(
-        ids,
-        popularity,
+        *_catalogue(train, test, items),
         users=users,
         propensity=propensity,
         metrics=metrics,
@@ -79,14 +83,13 @@ def evaluate_spark(
         by=by,
         count=lambda: _user_rows(train, test),
     )
-    lists, factors = split_models(models, plan.users, len(ids))
+    lists, factors = split_models(models, plan.users, len(plan.items))
     session = train.sparkSession
     kinds = {number: _kind(frame) for number, frame in enumerate(lists.values(), FIRST_MODEL)}
     # A caller's own metric may hold functions, which plain pickle refuses.
     packed = cloudpickle.dumps((plan, factors, list(models), list(lists), kinds))
     shared = session.sparkContext.broadcast(packed)
-    size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))
-    rows = _tagged([train, test, *lists.values()]).repartition(size, "user")
+    rows = _dealt([train, test, *lists.values()], n_partitions)
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         # Spark may hand over nothing: then there is no user to count either.
@@ -95,7 +98,8 @@ def evaluate_spark(
             yield _answer(parts, pickle.loads(shared.value))  # nosec B301
 
     try:
-        answers = rows.mapInArrow(work, "number int, failed boolean, payload binary").toPandas()
+        with spark_tasks(session.sparkContext, progress):
+            answers = rows.mapInArrow(work, ANSWER).toPandas()
     finally:
         shared.unpersist()
     return finish(_parts(answers), {**lists, **factors}, plan)
@@ -127,6 +131,12 @@ def _kind(frame: Any) -> str:
         if name in frame.columns:
             return name
     raise InputError(f"lists need columns user, item and rank or score, or user, items; got {frame.columns}.")
+
+
+def _dealt(frames: list[Any], n_partitions: int | None) -> Any:
+    """Return all rows of a user in one partition."""
+    size = n_partitions or int(frames[0].sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    return _tagged(frames).repartition(size, "user")
 
 
 def _tagged(frames: list[Any]) -> Any:
@@ -199,20 +209,14 @@ def _pairs(rows: Any) -> pd.DataFrame:
     )
 
 
-def _lists(rows: Any, kind: str) -> pd.DataFrame:
-    """Return one row for each entry of the lists."""
+def _lists(rows: Any, kind: str) -> pd.DataFrame | Arrays:
+    """Return lists as they came: as arrays, or one row for each entry."""
     from pyarrow import compute
 
     if kind == "items":
-        size = compute.list_value_length(rows["items"]).to_numpy()
-        first = np.cumsum(size) - size
-        return pd.DataFrame(
-            {
-                "user": np.repeat(rows["user"].to_pandas().to_numpy(), size),
-                "item": compute.list_flatten(rows["items"]).to_pandas(),
-                "rank": np.arange(int(size.sum())) - np.repeat(first, size) + 1,
-            }
-        )
+        size = compute.list_value_length(rows["items"]).to_numpy().astype(np.int64)
+        items = compute.list_flatten(rows["items"]).to_pandas().to_numpy()
+        return Arrays(rows["user"].to_pandas().to_numpy(), size, items)
     value = rows["value"].to_pandas()
     if kind == "rank" and (value == np.floor(value)).all():  # Spark has made doubles of whole numbers
         value = value.astype(np.int64)
