@@ -77,6 +77,14 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: inference.required_factor(np.ones(3), np.ones(2), 0.5),
         r"weights must have 3 entries, one for each id; got 2",
     ),
+    "targets of one estimate": (
+        lambda: inference.required_factor(np.ones(3), np.ones(3), np.full(2, 0.5)),
+        r"target must be one number for contributions \(n,\); got \(2,\)",
+    ),
+    "lists longer than memory": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, top_k=2**62),
+        r"lists of 4,611,686,018,427,387,904 items for 2 users need too much memory",
+    ),
     "sample of negative weights": (
         lambda: inference.effective_sample_size(-np.ones(3)),
         r"weights must be finite numbers >= 0, and one of them above 0",

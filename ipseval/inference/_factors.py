@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_pairs
+from ipseval._checks import as_float_vector, check_pairs
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
@@ -76,14 +76,16 @@ def required_factor(
     """
     if np.ndim(contributions) == 1:
         c, w = check_pairs(contributions, weights)
-        return float(_required_factors(c[:, None], w, np.array([target], dtype=np.float64))[0])
+        if np.ndim(target):
+            raise InputError(f"target must be one number for contributions (n,); got {np.shape(target)}.")
+        return float(_required_factors(c[:, None], w, as_float_vector("target", np.reshape(target, 1)))[0])
     c = np.asarray(contributions, dtype=np.float64)
     if c.ndim != 2 or np.shape(target) != c.shape[1:]:
         raise InputError(
             f"contributions must be (n, k) and target (k,); got {c.shape} and {np.shape(target)}."
         )
     _, w = check_pairs(np.zeros(c.shape[0]), weights)
-    return _required_factors(c, w, np.asarray(target, dtype=np.float64))
+    return _required_factors(c, w, as_float_vector("target", target))
 
 
 def _required_factors(c: FloatArray, w: FloatArray, target: FloatArray) -> FloatArray:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, freeze
+from ipseval._checks import check_callable, check_finite, refuse_masked
+from ipseval._types import FloatArray, IntArray, readonly
+from ipseval.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,11 @@ class FitError:
         (user codes (n,), item codes (n,)) -> change of ln P of each pair with one standard error of each
         axis, (n, n_axes).
 
+    Raises
+    ------
+    InputError
+        Unless `users` is a table of finite numbers and `change` can be called.
+
     References
     ----------
     Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, doi 10.1137/1.9781611970319, ch. 6.
@@ -36,7 +43,8 @@ class FitError:
     change: Callable[[IntArray, IntArray], FloatArray]
 
     def __post_init__(self) -> None:
-        freeze(self, "users")
+        check_callable("change", self.change)
+        object.__setattr__(self, "users", readonly(_table("users", self.users)))
 
     def __repr__(self) -> str:
         n_users = int(self.users.any(axis=1).sum())
@@ -45,7 +53,8 @@ class FitError:
     @classmethod
     def of(cls, influence: FloatArray, derivative: Callable[[IntArray, IntArray], FloatArray]) -> FitError:
         """Return the error of parameters with IF_u, (n_users, k), and d ln P/dθ of pairs, (n, k)."""
-        users, size, axes = np.linalg.svd(influence, full_matrices=False)
+        check_callable("derivative", derivative)
+        users, size, axes = np.linalg.svd(_table("influence", influence), full_matrices=False)
         kept = size > 1e-9 * max(float(size.max(initial=0.0)), 1e-300)
         return cls(users[:, kept], Along(derivative, size[kept, None] * axes[kept]))
 
@@ -60,3 +69,16 @@ class Along:
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return (n_pairs, n_axes)."""
         return np.asarray(self.derivative(user, item) @ self.axes.T)
+
+
+def _table(name: str, values: FloatArray) -> FloatArray:
+    """Return finite numbers (n_users, k) as a new array."""
+    refuse_masked(values, name)
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be a table of numbers; got {type(values).__name__}.") from None
+    if array.ndim != 2:
+        raise InputError(f"{name} must be (n_users, k); got shape {array.shape}.")
+    check_finite(name, array)
+    return array

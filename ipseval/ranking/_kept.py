@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._types import AnyArray, FloatArray, IntArray, freeze
+from ipseval.errors import InputError
 from ipseval.ranking._order import ranks_within_group
 
 ENTRIES = 2**18  # candidates that are held at once
@@ -96,7 +97,11 @@ class ListMaker:
     """Makes lists of the first k items of users."""
 
     def __init__(self, users: IntArray, n_users: int, k: int) -> None:
-        self._users, self._item = users, np.full((users.size, k), -1, dtype=np.int64)
+        self._users = users
+        try:
+            self._item = np.full((users.size, k), -1, dtype=np.int64)
+        except (ValueError, MemoryError):
+            raise InputError(f"lists of {k:,} items for {users.size:,} users need too much memory.") from None
         self._row = np.full(n_users, -1)
         self._row[users] = np.arange(users.size)
 

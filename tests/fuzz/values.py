@@ -167,6 +167,8 @@ def right(folder: Path) -> dict[str, Any]:
         **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "tipping_factors", "diagnostics_by_estimator")
            for name, value in {"metrics": [metric], "estimators": [estimator], "samples": {"a": sample, "b": sample}}.items()},
         "sample": sample, "weighted": True, "estimates": estimates, "sums": {key: one.sums for key, one in estimates.items()}, "ties": "default",
+        **{f"FitError.{name}": rng.random((N_USERS, 2)) for name in ("users", "of.influence")},
+        **{f"FitError.{name}": lambda user, item: np.ones((len(user), 2)) for name in ("change", "of.derivative")},
         "factors": [1.5], "refit": refit, "bootstrap_intervals.method": "percentile", "refit_intervals.method": "percentile", "replicates": rng.random(50),
         "acceleration": 0.1, "weighted_sample.n_relevant": None, "n_relevant": None, "train_scale": 1.0, "PowerLawRefit.gamma": 0.5,
         "BanditLog.item": shown, "position": shown % 3 + 1, "click": shown < 4, "BanditLog.propensity": np.full(N_ITEMS, 1 / N_ITEMS),
