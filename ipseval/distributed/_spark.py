@@ -143,7 +143,7 @@ def _tagged(frames: list[Any]) -> Any:
     """Return all frames as one, with the number of the frame in the column source, and items as arrays.
 
     Each row has an array, as Spark fills up a vector of arrays from its first null at every row it adds: with
-    nulls in train and test that took 60 % of all time.
+    nulls in train and test that took more than half of all time.
     """
     from pyspark.sql import functions
 
