@@ -7,7 +7,14 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import as_float_vector, as_generator, check_choice, check_finite, check_positive_int
+from ipseval._checks import (
+    as_float_vector,
+    as_generator,
+    check_choice,
+    check_finite,
+    check_positive_int,
+    examples,
+)
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.ranking._sampling import Pool
@@ -154,8 +161,8 @@ class Drawer:
         needed = 1 if self.candidates.replacement else m
         if drawable < needed:
             raise InputError(
-                f"user {self.targets.user_ids[user]!r} has {drawable} other candidates that can be drawn, "
-                f"but {needed} are needed; use a smaller n_sampled or replacement=True."
+                f"user {examples(self.targets.user_ids[[user]])} has {drawable} other candidates that can be "
+                f"drawn, but {needed} are needed; use a smaller n_sampled or replacement=True."
             )
 
     def _sequence(

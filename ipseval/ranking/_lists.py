@@ -70,17 +70,15 @@ def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
     user = _codes(entries.user, entries.user_ids, split.user_ids, "users", problems, other_types)
     item = _codes(entries.item, entries.item_ids, split.item_ids, "items", problems, other_types)
     keep = np.ones(user.size, dtype=bool)
-    drops = lists.unknown != "raise"
-    for what, codes, ids, own in (
-        ("users", user, entries.user_ids, entries.user),
-        ("items", item, entries.item_ids, entries.item),
+    for what, codes, ids, own, known in (
+        ("users", user, entries.user_ids, entries.user, split.user_ids),
+        ("items", item, entries.item_ids, entries.item, split.item_ids),
     ):
         strange = (codes < 0) & (own >= 0) & keep
         if not strange.any() or ids is None or what in other_types:
             continue
-        if not drops:
+        if lists.unknown == "raise":
             others = ids[np.unique(own[strange])]
-            known = split.user_ids if what == "users" else split.item_ids
             problems.append(
                 Problem(
                     f"{int(strange.sum()):,} of {user.size:,} entries have {what} unknown to the split "
@@ -118,9 +116,8 @@ def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
         counted.append(
             Count("entries that are training items of their user, kept", int(seen.sum()), user.size)
         )
-    known = keep & (user >= 0)
-    settled = SettledLists(user, item, entries.order, seen & known, lists.unknown, tuple(counted))
-    return settled.select(known), problems
+    settled = SettledLists(user, item, entries.order, seen, lists.unknown, tuple(counted))
+    return settled.select(keep & (user >= 0)), problems
 
 
 def _codes(
@@ -169,12 +166,12 @@ def rank_lists(
     entries = _among_candidates(model, split, lists, allowed, name)
     n_above, n_tied = ranks_within_group(entries.user, -entries.order)
     size = np.bincount(entries.user, minlength=split.n_users)
-    length = int(size.max(initial=0))
+    length = int(size.max())
     rows = np.flatnonzero(entries.item >= 0)
     key = entries.user[rows] * np.int64(split.n_items) + entries.item[rows]
     by_key = np.argsort(key)
     keys, wanted = key[by_key], targets.user * np.int64(split.n_items) + targets.item
-    place = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
+    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
     found = keys[place] == wanted if keys.size else np.zeros(wanted.size, dtype=bool)
     row = rows[by_key[place]] if keys.size else np.zeros(wanted.size, dtype=np.int64)
     above = np.full(wanted.size, length)

@@ -1,0 +1,171 @@
+"""Draws of competitors, each worked by hand: who can be drawn, with which chance, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval import InputError, SampledCandidates
+from ipseval.ranking._draws import Drawer, _skip
+from ipseval.ranking._targets import Targets
+from tests.ranking.worlds import world_of
+
+WEIGHTS = np.array([0.5, 0.25, 0.0, 1.0, 0.125, 2.0, 0.125])
+# User 0 has trained on items 1 and 5, and its positives are 0 and 3; user 1 has one positive.
+WORLD = world_of(2, 7, {(0, 1), (0, 5)}, {(0, 0), (0, 3), (1, 6)})
+TARGETS = Targets.from_split(WORLD.split)
+
+
+def drawn(user: int, items: list[int], m: int, **options):
+    """Return n, the items that were drawn for each positive, and their inverse chances."""
+    candidates = SampledCandidates(m, rng=0, **options)
+    drawer = Drawer(candidates, TARGETS, candidates.weights(WORLD.split))
+    n, draws = drawer.draw(user, np.array(items))
+    return n, draws.items, draws.inverse
+
+
+def keys_of(user: int, excluded: list[int]) -> np.ndarray:
+    """Return E / weight of each item, from the generator of the seed and the user."""
+    key = SampledCandidates(1, rng=0).key
+    generator = np.random.Generator(np.random.Philox(key=np.array([key, user], dtype=np.uint64)))
+    with np.errstate(divide="ignore"):
+        keys = generator.standard_exponential(WEIGHTS.size) / WEIGHTS
+    keys[excluded] = np.inf
+    return keys
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("pool", ["candidates", "unobserved"])
+def test_without_replacement_the_items_of_the_smallest_keys_are_drawn(m, pool):
+    user, items, training = 0, [0, 3], [1, 5]
+    if pool == "unobserved":  # two items are left that can be drawn, of weight 1/8 each
+        m = min(m, 2)
+    keys = keys_of(user, training + (items if pool == "unobserved" else []))
+    n, found, inverse = drawn(user, items, m, distribution=WEIGHTS, replacement=False, pool=pool)
+    assert n == {"candidates": 5, "unobserved": 4}[pool]
+    for row, item in enumerate(items):
+        others = sorted((key, i) for i, key in enumerate(keys) if i != item)
+        assert found[row].tolist() == [i for _, i in others[:m]]
+        threshold = others[m][0]  # the next key: chance 1 - exp(-weight · key) to be below
+        chance = [1 - np.exp(-WEIGHTS[i] * threshold) for _, i in others[:m]]
+        np.testing.assert_allclose(inverse[row], 1 / np.array(chance), rtol=1e-12)
+
+
+def test_each_positive_may_have_draws_of_its_own():
+    options = {"distribution": WEIGHTS, "replacement": False, "per": "positive"}
+    n, found, inverse = drawn(0, [0, 3], 2, **options)
+    assert (n, found.shape, inverse.shape) == (5, (2, 2), (2, 2))
+    n, found, inverse = drawn(0, [0, 3], 2, per="positive")
+    assert (n, found.shape, inverse) == (5, (2, 2), None)
+    first = drawn(0, [0], 2, **options)[1]  # its sequence is the first, whatever follows
+    assert drawn(0, [0, 3], 2, **options)[1][0].tolist() == first[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("pool", "totals"),
+    [
+        # 4 in all, less 2.25 of training items: 1.75. Less the positive's own 0.5 or 1.
+        ("candidates", [1.25, 0.75]),
+        ("unobserved", [0.25, 0.25]),  # less both
+    ],
+)
+def test_a_draw_with_replacement_has_the_chance_of_its_share_of_the_weights_of_the_others(pool, totals):
+    n, found, inverse = drawn(0, [0, 3], 6, distribution=WEIGHTS, pool=pool)
+    assert found.shape == (2, 6)
+    assert n == {"candidates": 5, "unobserved": 4}[pool]
+    expected = np.array(totals)[:, None] / (6 * WEIGHTS[found])
+    np.testing.assert_allclose(inverse, expected, rtol=1e-12)
+
+
+def test_with_replacement_the_draws_of_a_user_are_one_sequence_less_the_positive_itself():
+    # Items 0, 2, 3, 4 and 6 can be drawn for user 0. What stands in one row stands in the other, in order.
+    _, found, _ = drawn(0, [0, 3], 40)
+    assert set(found.ravel().tolist()) == {0, 2, 3, 4, 6}
+    rest = [[item for item in row if item not in (0, 3)] for row in found.tolist()]
+    shorter = min(map(len, rest))
+    assert shorter > 10
+    assert rest[0][:shorter] == rest[1][:shorter]
+
+
+def test_uniform_draws_without_replacement_may_take_all_others():
+    n, found, inverse = drawn(0, [0, 3], 4, replacement=False)
+    assert (n, inverse) == (5, None)
+    assert [sorted(row) for row in found.tolist()] == [[2, 3, 4, 6], [0, 2, 4, 6]]
+    n, found, _ = drawn(0, [0, 3], 3, replacement=False, pool="unobserved")
+    assert (n, [sorted(row) for row in found.tolist()]) == (4, [[2, 4, 6]] * 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        ({}, 4),  # of five candidates one is the positive
+        ({"pool": "unobserved"}, 3),
+        ({"distribution": WEIGHTS}, 3),  # and item 2 is never drawn
+        ({"distribution": WEIGHTS, "pool": "unobserved"}, 2),
+        ({"distribution": 1e-3 * WEIGHTS, "pool": "unobserved+positives"}, 2),
+    ],
+)
+def test_as_many_can_be_drawn_as_there_are_others_and_no_more(options, most):
+    _, found, _ = drawn(0, [0, 3], most, replacement=False, **options)
+    assert [len(set(row)) for row in found.tolist()] == [most] * 2
+    with pytest.raises(InputError) as refused:
+        drawn(0, [0, 3], most + 1, replacement=False, **options)
+    assert str(refused.value) == (
+        f"user 0 has {most} other candidates that can be drawn, but {most + 1} are needed; use a smaller "
+        "n_sampled or replacement=True."
+    )
+    assert drawn(0, [0, 3], most + 1, **options)[1].shape == (2, most + 1)  # replacement needs one
+
+
+def test_with_replacement_one_other_that_can_be_drawn_is_enough():
+    weights = np.array([1.0, 0, 0, 0, 0, 0, 2.0])  # for user 0: item 6 beside its positive 0
+    assert drawn(0, [0], 3, distribution=weights)[1].tolist() == [[6, 6, 6]]
+    weights[0] = 0.0
+    with pytest.raises(InputError, match=r"user 0 has 0 other candidates .*, but 1 are needed"):
+        drawn(0, [0], 3, distribution=weights)
+
+
+@pytest.mark.parametrize("share", [0.001, 1.0, 7.0])
+def test_weights_need_no_sum(share):
+    plain, scaled = (drawn(1, [6], 5, distribution=factor * WEIGHTS)[1] for factor in (1.0, share))
+    assert plain.tolist() == scaled.tolist()
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_negative"),
+    [([0.0] * 7, 0), ([-0.5, 1, 1, 1, 1, 1, 1], 1), ([-1.0, -1.0, 5, 0, 0, 0, 0], 2)],
+)
+def test_weights_below_zero_or_all_zero_are_refused(weights, n_negative):
+    with pytest.raises(InputError) as refused:
+        SampledCandidates(1, distribution=weights).weights(WORLD.split)
+    assert str(refused.value) == (
+        f"distribution must be >= 0 with a positive sum; {n_negative} entries are below 0."
+    )
+
+
+def test_a_draw_says_what_it_is():
+    for options, words in (
+        ({"rng": 3}, "5 drawn uniformly, with replacement, per user, seed 3"),
+        (
+            {"rng": np.int64(3), "replacement": False},
+            "5 drawn uniformly, without replacement, per user, seed 3",
+        ),
+        (
+            {"rng": 3, "distribution": "popularity", "per": "positive"},
+            "5 drawn by popularity, with replacement, per positive, seed 3",
+        ),
+        (
+            {"rng": 3, "distribution": [1.0], "pool": "unobserved"},
+            "5 drawn by given probabilities from pool 'unobserved', with replacement, per user, seed 3",
+        ),
+    ):
+        assert SampledCandidates(5, **options).description == words
+    one = SampledCandidates(5, rng=np.random.default_rng(0))
+    assert one.description.endswith(f", key {one.key}")
+    assert 0 <= one.key < 2**63
+
+
+def test_positions_are_those_of_the_catalogue_without_the_excluded_items():
+    excluded = np.array([0, 1, 4, 6])
+    assert _skip(np.arange(4), excluded).tolist() == [2, 3, 5, 7]
+    assert _skip(np.arange(3), np.zeros(0, dtype=np.int64)).tolist() == [0, 1, 2]

@@ -1,0 +1,226 @@
+"""Lists in the ids of a split: what is wrong with them, what is left out, and how often, worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import InputError, Lists, Split, rank_positives
+from ipseval.ranking._kept import Best, TopK
+from ipseval.ranking._lists import rank_lists, settled_lists
+from ipseval.ranking._targets import Targets
+
+TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]})
+TEST = pd.DataFrame({"user": ["a", "b", "b", "c"], "item": ["r", "q", "s", "p"]})
+SPLIT = Split.from_frames(TRAIN, TEST, items=list("pqrst"))
+# Codes: users a, b, c are 0, 1, 2; items p, q, r, s, t are 0 … 4.
+KNOWN = {"a": ["s", "r"], "b": ["s"], "c": ["p", "r", "t"]}
+
+
+def counted(ranked) -> list[tuple[str, int, int]]:
+    """Return what was counted beside the entries that were read."""
+    return [(one.what, one.count, one.of) for one in ranked.counted[1:]]
+
+
+def problems(lists, **options) -> list[str]:
+    """Return the lines of what is wrong with lists."""
+    with pytest.raises(InputError) as refused:
+        rank_positives(lists, SPLIT, name="m", **options)
+    return str(refused.value).splitlines()
+
+
+def test_lists_of_known_candidates_are_ranked_as_they_stand():
+    ranked = rank_positives(Lists(KNOWN), SPLIT)
+    # Rows a-r, b-q, b-s, c-p: second, in no list, first, first. The longest list has three entries.
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1, 3, 0, 0], [0] * 4)
+    assert (ranked.max_rank, ranked.list_length.tolist(), counted(ranked)) == (3, [2, 1, 3], [])
+    assert ranked.n_above.dtype == ranked.n_tied.dtype == np.int64
+
+
+def test_every_kind_of_problem_is_counted_among_all_entries():
+    lists = Lists({"a": ["x", "r", "p"], "b": ["y", "s", "x"], "z": ["s"], "y": ["r", "q"], "c": ["q", "p"]})
+    said = " ".join(problems(lists))
+    # Of eleven entries three are of two unknown users, three are two unknown items; a-p and c-q are training.
+    assert "3 of 11 entries have users unknown to the split (2 users: 'y', 'z'" in said
+    assert "the split has 'a', 'b', 'c')" in said
+    assert "3 of 11 entries have items unknown to the split (2 items: 'x', 'y'" in said
+    assert "the split has 'p', 'q', 'r', …)" in said
+    assert "'c'). Pass unknown='drop' to leave them out. " in said.replace("  ", " ")
+    assert "…). Pass unknown='drop' to leave them out, unknown='candidate' to let them compete." in said
+    assert "2 of 11 entries are training items of their user (first: 'a', 'p')" in said
+
+
+def test_of_the_first_problem_the_pair_is_the_one_that_comes_first():
+    said = " ".join(problems(Lists({"a": ["r"], "b": ["s", "p"], "c": ["q"]})))
+    assert "2 of 4 entries are training items of their user (first: 'b', 'p')" in said
+
+
+@pytest.mark.parametrize("unknown", ["drop", "candidate"])
+def test_unknown_users_leave_and_unknown_items_leave_or_keep_their_places(unknown):
+    lists = {"a": ["x", "r", "y"], "b": ["s", "x"], "z": ["s", "x"], "c": ["r", "p"]}
+    ranked = rank_positives(Lists(lists, unknown=unknown), SPLIT)
+    if unknown == "drop":
+        # The entries of z have left when the unknown items are counted.
+        assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([0, 2, 0, 1], [1, 1, 2])
+        assert counted(ranked) == [
+            ("entries with users unknown to the split, left out", 2, 9),
+            ("entries with items unknown to the split, left out", 3, 9),
+        ]
+    else:
+        assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([1, 3, 0, 1], [3, 2, 2])
+        assert counted(ranked) == [
+            ("entries with users unknown to the split, left out", 2, 9),
+            ("entries with items unknown to the split, added as candidates", 3, 9),
+        ]
+
+
+@pytest.mark.parametrize("seen", ["drop", "keep"])
+def test_training_items_leave_or_keep_their_places(seen):
+    lists = {"a": ["q", "r"], "b": ["p", "q", "s"], "c": ["p"]}
+    ranked = rank_positives(Lists(lists, seen=seen), SPLIT)
+    if seen == "drop":
+        assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([0, 0, 1, 0], [1, 2, 1])
+        words = "entries that are training items of their user, left out"
+    else:
+        assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([1, 1, 2, 0], [2, 3, 1])
+        words = "entries that are training items of their user, kept"
+    assert counted(ranked) == [(words, 2, 6)]
+
+
+def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
+    # z comes after the last user: its code is -1, and a key of -1 must not be that of a pair.
+    split = Split.from_frames(
+        pd.DataFrame({"user": ["a", "b"], "item": ["p", "q"]}),
+        pd.DataFrame({"user": ["a", "b"], "item": ["q", "p"]}),
+    )
+    ranked = rank_positives(Lists({"a": ["q"], "b": ["p"], "z": ["p", "q"]}, unknown="drop"), split)
+    assert counted(ranked) == [("entries with users unknown to the split, left out", 2, 4)]
+    assert ranked.n_above.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "n_outside", "first"),
+    [
+        ({"allowed_items": list("pqr")}, 3, "'a', 's'"),
+        ({"allowed_items": list("rs")}, 2, "'c', 'p'"),
+        ({"allowed_items": list("pqrs")}, 1, "'c', 't'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*test positives are not among:ipseval.DataWarning")
+def test_entries_that_are_no_candidates_are_counted_and_the_first_is_named(options, n_outside, first):
+    said = " ".join(problems(Lists(KNOWN), **options))
+    assert f"{n_outside} entries of the lists are not candidates (first: {first})" in said
+    dropped = rank_positives(Lists(KNOWN, unknown="drop"), SPLIT, **options)
+    assert counted(dropped) == [("entries that are no candidates, left out", n_outside, 6)]
+    kept = rank_positives(Lists(KNOWN, unknown="candidate"), SPLIT, **options)
+    assert (counted(kept), kept.list_length.tolist()) == ([], [2, 1, 3])
+
+
+def test_each_users_own_candidates_restrict_its_list_alone():
+    own = pd.DataFrame({"user": list("aabbccc"), "item": list("rsqsprt")})
+    assert rank_positives(Lists(KNOWN), SPLIT, candidates=own).n_above.tolist() == [1, 3, 0, 0]
+    fewer = own[own["item"] != "t"]
+    said = " ".join(problems(Lists(KNOWN), candidates=fewer))
+    assert "1 entries of the lists are not candidates (first: 'c', 't')" in said
+
+
+def test_kept_training_items_and_unknown_ones_are_not_asked_whether_they_are_candidates():
+    lists = Lists({"a": ["p", "r"], "b": ["x", "s"], "c": ["p"]}, seen="keep", unknown="candidate")
+    ranked = rank_positives(lists, SPLIT, allowed_items=list("rspq"))
+    assert ranked.n_above.tolist() == [1, 2, 1, 0]
+    assert [one[0] for one in counted(ranked)] == [
+        "entries with items unknown to the split, added as candidates",
+        "entries that are training items of their user, kept",
+    ]
+
+
+def test_lists_are_the_whole_ranking_where_they_hold_all_candidates_and_nothing_else():
+    everything = {"a": ["s", "r", "t"], "b": ["t", "s", "q", "r"], "c": ["p", "r", "s", "t"]}
+    whole = rank_positives(Lists(everything), SPLIT)
+    assert (whole.max_rank, whole.n_above.tolist()) == (None, [1, 2, 1, 0])
+    for user in "abc":
+        shorter = everything | {user: everything[user][:-1]}
+        assert rank_positives(Lists(shorter), SPLIT).max_rank == 4
+    with_unknown = everything | {"a": ["x", *everything["a"]]}
+    assert rank_positives(Lists(with_unknown, unknown="candidate"), SPLIT).max_rank == 4
+    with_training = everything | {"a": ["s", "r", "p"]}
+    assert rank_positives(Lists(with_training, seen="keep"), SPLIT).max_rank == 4
+
+
+def test_a_user_without_positives_may_lack_a_list_of_all_candidates():
+    split = Split.from_frames(TRAIN, TEST[:3], users=list("abc"), items=list("pqrst"))
+    lists = Lists({"a": ["s", "r", "t"], "b": ["t", "s", "q", "r"], "c": ["r"]})
+    assert rank_positives(lists, split).max_rank is None
+
+
+def test_the_best_entries_of_lists_are_handed_on_by_user_and_item():
+    handed = []
+
+    def handle(user, item, n_above, n_tied):
+        rows = zip(*(one.tolist() for one in (user, item, n_above, n_tied)), strict=True)
+        handed.extend(rows)
+
+    lists = Lists({"a": ["x", "s", "r"], "b": ["t", "s"], "c": ["t", "p", "r"]}, unknown="candidate")
+    top = TopK(Best(2, handle), np.arange(3))
+    rank_lists(lists, SPLIT, Targets.from_split(SPLIT), name="m", top=top)
+    # The unknown item keeps the first place of a and is in no list of items: s is the one that is left.
+    assert [row[:2] for row in handed] == [(0, 3), (1, 3), (1, 4), (2, 0), (2, 4)]
+
+
+def test_problems_of_one_list_have_its_name_and_those_of_several_are_told_apart():
+    bad, good = Lists({"a": ["x"]}), Lists(KNOWN)
+    with pytest.raises(InputError) as refused:
+        settled_lists({"one": good, "two": bad}, SPLIT)
+    assert str(refused.value).startswith("two (top-K lists): 1 of 1 entries have items unknown")
+    with pytest.raises(InputError) as refused:
+        settled_lists({"one": bad, "two": bad}, SPLIT)
+    said = str(refused.value)
+    assert said.startswith("the top-K lists have 2 problems:")
+    assert "one: 1 of 1 entries" in said
+    assert "two: 1 of 1 entries" in said
+    model = object()
+    assert settled_lists({"other": model}, SPLIT)["other"] is model
+
+
+def test_an_entry_without_an_item_is_missing_and_neither_unknown_nor_a_training_item():
+    frame = pd.DataFrame({"user": ["a", "b"], "item": [None, "s"], "rank": 1})
+    (said,) = problems(frame)
+    assert "1 of 2 entries have no item" in said
+    assert "unknown to the split" not in said
+    assert "training items" not in said
+
+
+def test_an_unknown_item_is_never_the_last_item_of_the_user_before():
+    # An unknown item of b has the code -1, one less than the first of b: it must not be read as t of a.
+    test = pd.DataFrame({"user": ["a", "b"], "item": ["t", "s"]})
+    split = Split.from_frames(TRAIN, test, items=list("pqrst"))
+    ranked = rank_positives(Lists({"a": ["r"], "b": ["x", "s"]}, unknown="candidate"), split)
+    assert ranked.n_above.tolist() == [2, 1]
+
+
+def test_kept_training_items_need_not_be_candidates():
+    lists = Lists({"a": ["p", "r"], "b": ["s"]}, seen="keep")
+    with pytest.warns(UserWarning, match="^2 of 4 test positives are not among the allowed items"):
+        ranked = rank_positives(lists, SPLIT, allowed_items=list("rs"))
+    assert ranked.n_above.tolist() == [1, 0]
+
+
+def test_ids_of_another_type_are_one_problem_and_not_many_unknown_ids():
+    said = " ".join(problems(pd.DataFrame({"user": [1, 2], "item": ["p", "q"], "rank": 1})))
+    assert "the column of users" in said
+    assert "unknown to the split" not in said
+    assert "training items" not in said
+
+
+@pytest.mark.parametrize(("n_rows", "refused"), [(2, False), (3, False), (4, True)])
+def test_rows_of_an_array_are_users_up_to_the_last(n_rows, refused):
+    rows = Lists(np.full((n_rows, 1), 2), items=list("pqrst"))
+    if not refused:
+        assert rank_positives(rows, SPLIT).list_length.tolist() == [1] * n_rows + [0] * (3 - n_rows)
+        return
+    with pytest.raises(InputError) as error:
+        rank_positives(rows, SPLIT)
+    assert "the lists have 4 rows and the split 3 users; pass users=, the ids of the rows." in str(
+        error.value
+    )
