@@ -111,7 +111,7 @@ class Worker:
             np.isin(part.rows, rows).all() for part in before
         ):
             return before
-        step = rows.size if level == 0 else max(1, self._scores.size // width)
+        step = rows.size if level == 0 else self._scores.size // width
         pieces = [rows[first : first + step] for first in range(0, rows.size, step)]
         self._parts[level] = [Part.of(level, self._block, some) for some in pieces]
         return self._parts[level]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ipseval.ranking import _kernels
-from ipseval.ranking._batches import Catalogue, Tile
+from ipseval.ranking._batches import Batch, Catalogue, Tile
 from ipseval.ranking._factors import NO_TWINS, Factors
 from tests.ranking.test_levels import CLEAR, EQUAL, NEAR, WIDTH, Watched, made
 
@@ -89,3 +89,19 @@ def test_clear_products_need_no_score_in_double_precision(monkeypatch):
     factors, batch, _ = made([CLEAR, CLEAR])
     Watched(monkeypatch, factors, 2).run(batch, 3)
     assert called == []
+
+
+def test_items_of_equal_factors_are_counted_once_whether_or_not_the_positive_is_one_of_them():
+    # Items 0, 10 and 399 are equal. Of one user's positives one is item 0; the other is none of the items
+    # that are passed over, and has their score.
+    item = np.column_stack([np.arange(WIDTH) + 1.0, np.zeros(WIDTH)])
+    item[[10, 399]] = item[0]
+    factors, user = Factors.of(np.array([[1.0, 1 / 3]]), item, None, "m"), np.array([0])
+    batch = Batch(user, np.array([0, 2]), np.array([0, -1]), np.array([0, 1]), np.array([7]), 0)
+    block = factors.block(batch, np.array([1.0, 1.0]))
+    worker = _kernels.Worker(factors.shape(1, WIDTH))
+    worker.begin(block, factors.error_bound(user))
+    twin = np.where(item[:, 0] == 1.0, 0, -1)
+    tile = Tile(0, factors.fast_item, NO_TWINS, np.zeros(0), np.array([3]))
+    assert worker.count(Catalogue(factors.item, factors.bias, twin), tile) == (0, 3)
+    assert (block.n_above.tolist(), block.n_tied.tolist()) == ([WIDTH - 4] * 2, [2, 3])
