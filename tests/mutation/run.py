@@ -54,6 +54,7 @@ class Score:
     """What became of the mutants of a room."""
 
     n_places: int = 0
+    n_left_out: int = 0  # places whose values say how much is done at once, or from when on
     found: int = 0
     too_long: int = 0  # of those found: stopped at the limit of time
     excused: list[Mutant] = field(default_factory=list)
@@ -80,7 +81,8 @@ class Score:
         return (
             f"  {self.share:.0%} found ({self.found} of {self.n}; 95 % interval {bounds}; "
             f"{self.too_long} by a limit of time); "
-            f"raw {self.raw:.0%} with the {len(self.excused)} that have a reason; {self.n_places} places"
+            f"raw {self.raw:.0%} with the {len(self.excused)} that have a reason; {self.n_places} places, "
+            f"and {self.n_left_out} of SPEED left out"
         )
 
     def interval(self, z: float = 1.959963984540054) -> tuple[float, float]:
@@ -277,8 +279,8 @@ def judge(room: Room, copy: Path, trace: Trace, n: int, seed: int) -> Score:
     """Run a sample of the mutants of a room."""
     control(copy, room, trace)
     excuses = reasons(SURVIVORS.read_text(encoding="utf-8"))
-    mutants, n_places = sample(copy, room.paths(copy), n, seed)
-    score = Score(n_places)
+    mutants, n_places, n_left_out = sample(copy, room.paths(copy), n, seed)
+    score = Score(n_places, n_left_out)
     print("  control found", flush=True)
     for one in mutants:
         if is_found(copy, room, one.path, one.line, one.code, trace, score):

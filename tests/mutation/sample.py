@@ -115,22 +115,22 @@ def speed_lines(code: str, names: Sequence[str]) -> set[int]:
     return {line for name in names for line in found[name]}
 
 
-def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[Mutant], int]:
+def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[Mutant], int, int]:
     """Return `n` mutants of files, at places drawn without replacement, and the number of places.
 
     Every place is as likely as any other, and at a place every operator. The values of the constants in
-    `SPEED` are no places.
+    `SPEED` are no places: how many are left out for that reason comes last.
     """
     chooser = random.Random(seed)
     every = []
+    n_left_out = 0
     for path in paths:
         code = path.read_text(encoding="utf-8")
         left_out = speed_lines(code, SPEED.get(path.relative_to(root).as_posix(), ()))
-        every += [
-            (path, start, makers)
-            for start, makers in sorted(places(code).items())
-            if start[0] not in left_out
-        ]
+        own = sorted(places(code).items())
+        kept = [(path, start, makers) for start, makers in own if start[0] not in left_out]
+        every += kept
+        n_left_out += len(own) - len(kept)
     chooser.shuffle(every)
     found: list[Mutant] = []
     for path, _, makers in every:
@@ -139,4 +139,4 @@ def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[M
         one = mutant(root, path, *chooser.choice(makers))
         if one is not None:
             found.append(one)
-    return found, len(every)
+    return found, len(every), n_left_out
