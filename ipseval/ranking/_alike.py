@@ -81,11 +81,12 @@ class Alike:
 
     def scores(self, factors: Factors, users: IntArray, kernels: ModuleType) -> FloatArray:
         """Return the score of the items of each class, (n_users, g)."""
-        score = np.empty(users.size * self.first.size)
-        items = np.tile(self.first, users.size)
+        n_users = users.size
+        score = np.empty(n_users * self.first.size)
+        items = np.tile(self.first, n_users)
         users = np.repeat(users, self.first.size)
         kernels.pair_scores(factors.user, factors.item, factors.bias, users, items, score)
-        return score.reshape(-1, self.first.size)
+        return score.reshape(n_users, self.first.size)
 
     def counts(
         self, factors: Factors, batch: Batch, exact: FloatArray, kernels: ModuleType

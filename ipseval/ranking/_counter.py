@@ -116,7 +116,7 @@ class Counter:
         row = np.repeat(np.arange(rows.size), size)
         chosen = self._start[rows][row] + np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
         lo, hi = self._lo[chosen], self._hi[chosen]
-        flat, base = ordered.reshape(-1), row * length
+        flat, base = ordered.ravel(), row * length
         below_lo = _search(flat, base, length, lo)
         up_to_hi = below_lo.copy()
         rest = np.arange(row.size)

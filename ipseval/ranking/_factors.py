@@ -239,7 +239,7 @@ def common_step(values: AnyArray) -> float:
 
     It is not where the largest value is 2²⁴ steps or more; inf for no value but 0.
     """
-    values, step = values.reshape(-1), np.inf
+    values, step = values.ravel(), np.inf
     for first in range(0, values.size, STEP_PART):  # most factors show in the first part that they have none
         part = np.abs(values[first : first + STEP_PART].astype(np.float64))
         part = part[part > 0]
@@ -264,7 +264,7 @@ def twins(item: AnyArray, bias: FloatArray) -> IntArray:
     if bias.size:
         key += (bias + 0.0).view(np.uint64) * odd[-1]
     _, first, twin = np.unique(key, return_index=True, return_inverse=True)
-    twin = twin.reshape(-1).astype(np.int64)
+    twin = twin.ravel().astype(np.int64)
     other = np.flatnonzero(first[twin] != np.arange(item.shape[0]))
     same = (item[other] == item[first[twin[other]]]).all(axis=1)
     if bias.size:

@@ -120,7 +120,7 @@ class Worker:
         """Add the counts of some users; return what `count` does, and the users to be counted otherwise."""
         block, first, width = self._block, tile.first, tile.fast_item.shape[0]
         memory = self._scores if part.level else self._scores.view(self._narrow)
-        scores = memory[: part.rows.size * width].reshape(-1, width)
+        scores = memory[: part.rows.size * width].reshape(part.rows.size, width)
         if part.level == 0:
             np.matmul(block.fast_user[part.rows], tile.fast_item.T, out=scores)
             scores[:, tile.infinite] = tile.bias

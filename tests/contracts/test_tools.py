@@ -9,7 +9,7 @@ import pytest
 
 from tests import floors
 from tests.conftest import ROOT
-from tests.mutation.rooms import ROOMS, Room
+from tests.mutation.rooms import ROOMS, SPEED, Room
 from tests.mutation.run import SURVIVORS, Score, reasons
 from tests.mutation.sample import Mutant, applies, meaning, places, sample
 from tests.mutation.trace import Trace, with_importers
@@ -58,6 +58,22 @@ def test_a_sample_of_mutants_follows_from_its_seed(tmp_path):
     assert one[1] == len(places(CODE))
     assert 0 < len(one[0]) <= 3
     assert all(meaning(each.code) != meaning(CODE) and each.before != each.after for each in one[0])
+    assert one[2] == 0
+
+
+def test_values_of_constants_of_speed_are_left_out_of_a_sample_and_counted(tmp_path, monkeypatch):
+    pytest.importorskip("cosmic_ray")
+    path, code = tmp_path / "code.py", f"{CODE}\nMANY = 2 * 3\n"
+    path.write_text(code, encoding="utf-8")
+    assert sample(tmp_path, [path], 99, seed=0)[1:] == (len(places(code)), 0)
+    monkeypatch.setitem(SPEED, "code.py", ("MANY",))
+    found, n_places, n_left_out = sample(tmp_path, [path], 99, seed=0)
+    assert (n_places, n_left_out) == (len(places(CODE)), len(places(code)) - len(places(CODE)))
+    assert n_left_out > 0
+    assert "MANY" not in {each.before.partition(" ")[0] for each in found}
+    assert f"{n_places} places, and {n_left_out} of SPEED left out" in str(
+        Score(n_places, n_left_out, found=1)
+    )
 
 
 def test_the_score_is_the_share_found_with_wilsons_interval():

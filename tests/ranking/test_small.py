@@ -120,13 +120,21 @@ def test_positives_leave_samples_that_say_which_were_drawn(missing, pool, is_kno
 def test_a_record_of_chosen_positives_holds_the_draws_among_them(keep):
     drawn = np.array([[0, 1], [1, 0], [1, 2], [2, 1], [2, 0]])
     record = Sampling(
-        *(3, np.array([7, 8, 9]), True, False, "candidates", np.array([0.5, 1.5, 2.5]), np.zeros(3)),
+        *(
+            3,
+            np.array([7, 8, 9]),
+            True,
+            False,
+            "candidates",
+            np.array([0.5, 1.5, 2.5]),
+            np.array([0.0, 1.0, 3.0]),
+        ),
         *(np.array([0, 1, 2]), drawn, np.array([1.0, 2.0, 3.0, 4.0, 5.0])),
     )
     some = record.select(keep)
     assert (some.drawn.tolist(), some.drawn_inverse.tolist()) == ([[0, 1], [1, 0]], [3.0, 4.0])
     assert (some.n_candidates.tolist(), some.above_estimate.tolist()) == ([8, 9], [1.5, 2.5])
-    assert (some.order.tolist(), some.rank_estimate.tolist()) == ([1, 2], [2.5, 3.5])
+    assert (some.order.tolist(), some.rank_estimate.tolist()) == ([1, 2], [3.0, 5.0])
     assert (some.n_sampled, some.replacement, some.uniform) == (3, True, False)
 
 

@@ -1,0 +1,127 @@
+"""Who competes: allowed items and lists of candidates, worked by hand, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import InputError, Split
+from ipseval.errors import DataWarning
+from ipseval.ranking._candidates import (
+    CandidateLists,
+    allowed_codes,
+    as_candidate_lists,
+    listed,
+    restricted,
+    without,
+)
+from ipseval.ranking._targets import Targets
+
+TRAIN = pd.DataFrame({"user": ["a", "a", "c"], "item": ["p", "s", "q"]})
+TEST = pd.DataFrame(
+    {"user": ["a", "a", "b", "c"], "item": ["r", "q", "p", "t"], "value": [2.0, 1.0, 3.0, 4.0]}
+)
+SPLIT = Split.from_frames(TRAIN.assign(value=1.0), TEST, items=list("pqrst"), value="value")
+# Users a, b, c are 0, 1, 2 and items p … t are 0 … 4: the positives are 0-1, 0-2, 1-0 and 2-4, the training
+# items 0-0, 0-3 and 2-1.
+TARGETS = Targets.from_split(SPLIT)
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        ["t", "q", "t"],
+        np.array(["q", "t"]),
+        pd.Series(["t", "q"]),
+        np.array([False, True, False, False, True]),
+    ],
+)
+def test_allowed_items_are_ids_or_a_mask(allowed):
+    codes = allowed_codes(allowed, SPLIT)
+    assert codes.tolist() == [1, 4]
+    assert codes.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("allowed", "message"),
+    [
+        ([["p"], ["q", "r"]], "a mask (n_items,); got [['p'], ['q', 'r']]. None allows all items."),
+        (np.array([["p", "q"]]), "a mask (n_items,); got array([['p', 'q']]"),
+        ("p", "a mask (n_items,); got 'p'. None allows all items."),
+        (np.ones(4, dtype=bool), "allowed_items as a mask must have shape (5,); got (4,)."),
+        (np.ones(6, dtype=bool), "allowed_items as a mask must have shape (5,); got (6,)."),
+        (np.zeros(5, dtype=bool), "allowed_items is empty; at least one item must be allowed."),
+        ([], "allowed_items is empty; at least one item must be allowed."),
+    ],
+)
+def test_what_are_no_allowed_items_is_said(allowed, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        allowed_codes(allowed, SPLIT)
+
+
+def test_one_item_may_be_all_that_is_allowed():
+    assert allowed_codes(["p"], SPLIT).tolist() == [0]
+    assert allowed_codes(np.arange(5) == 4, SPLIT).tolist() == [4]
+
+
+def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
+    with pytest.warns(DataWarning) as caught:
+        some = restricted(TARGETS, np.array([0, 1, 3]))
+    assert str(caught[0].message) == (
+        "2 of 4 test positives are not among the allowed items (first: 'a', 'r') and are left out: what does "
+        "not compete has no rank. A candidate set must not depend on what was observed."
+    )
+    assert (some.user.tolist(), some.item.tolist(), some.gain.tolist()) == ([0, 1], [1, 0], [1.0, 3.0])
+    assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 3, 1], [0, 2, 2, 3])
+    assert (some.candidates_by_user.tolist(), some.n_not_candidates) == ([1, 3, 2], 2)
+    assert some.candidates == "3 allowed items minus the user's training items"
+    with pytest.warns(DataWarning, match="^1 of 2 test positives"):
+        fewer = restricted(some, np.array([1, 4]))
+    assert (fewer.excluded.tolist(), fewer.excluded_start.tolist()) == ([1], [0, 0, 0, 1])
+    assert (fewer.candidates_by_user.tolist(), fewer.n_not_candidates) == ([2, 2, 1], 3)
+
+
+def test_lists_of_candidates_hold_what_is_no_training_item_in_order():
+    pairs = pd.DataFrame({"user": list("caaacc"), "item": list("trpqqp")})
+    lists = CandidateLists.of(pairs, SPLIT, "m")
+    assert (lists.start.tolist(), lists.item.tolist()) == ([0, 2, 2, 4], [1, 2, 0, 4])
+    user, item = np.divmod(np.arange(15), 5)
+    inside = lists.contains(user, item, 5)
+    assert np.flatnonzero(inside).tolist() == [1, 2, 10, 14]
+    with pytest.warns(DataWarning, match=r"^1 of 4 .* not among their user's candidates \(first: 'b', 'p'\)"):
+        some = listed(TARGETS, lists)
+    assert (some.user.tolist(), some.item.tolist()) == ([0, 0, 2], [1, 2, 4])
+    assert (some.candidates_by_user.tolist(), some.n_not_candidates) == ([2, 0, 2], 1)
+    assert some.candidates == "each user's own list minus the user's training items"
+
+
+def test_what_are_no_lists_of_candidates_is_said():
+    assert as_candidate_lists("all", SPLIT, "m") is None
+    for given, message in (
+        ("some", "candidates must be 'all' or a data frame with columns user and item; got 'some'."),
+        (TRAIN[["user"]], "candidates must be 'all' or a data frame"),
+        (TRAIN, "m: every candidate is a training item of its user."),
+        (TRAIN.assign(item="x"), "m (candidates): "),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+            as_candidate_lists(given, SPLIT, "m")
+
+
+def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert without(TARGETS, np.ones(4, dtype=bool), "leave") is TARGETS
+    with pytest.raises(InputError, match=r"^none of the 4 test positives can be ranked: they leave\.$"):
+        without(TARGETS, np.zeros(4, dtype=bool), "leave")
+    with pytest.warns(DataWarning, match=r"^3 of 4 test positives leave \(first: 'a', 'q'\)"):
+        one = without(TARGETS, np.arange(4) == 3, "leave")
+    assert (one.user.tolist(), one.item.tolist(), one.gain.tolist(), one.n_not_candidates) == (
+        [2],
+        [4],
+        [4.0],
+        3,
+    )
