@@ -62,7 +62,7 @@ class Settler:
         """Return what may be among the k best of some users, from their products."""
         products = fast_user @ self.rest.fast_item.T
         infinite = self.rest.infinite
-        products[:, infinite] = self.rest.bias[infinite] if self.rest.bias.size else 0
+        products[:, infinite] = self.rest.bias[infinite]
         owner = np.repeat(np.arange(chosen.users.size), np.diff(chosen.excluded_start))
         products[owner, chosen.excluded] = np.nan
         low = reached_by(products, self.top.k) - slack.astype(products.dtype)

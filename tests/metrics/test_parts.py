@@ -10,7 +10,7 @@ from ipseval import ComputeOptions
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.estimators import _sample as base
-from ipseval.metrics import Metric, metric
+from ipseval.metrics import Metric, _ndcg, metric
 from ipseval.ranking import RankedPositives
 from tests.metrics.test_labels import LABELS
 
@@ -112,3 +112,13 @@ def test_a_number_of_threads_below_one_is_refused():
     ranked = many_users(np.random.default_rng(6), n_users=3)
     with pytest.raises(InputError, match="n_threads must be an integer >= 1; got -1"):
         ipseval.evaluate_ranks({"m": ranked}, compute=ComputeOptions(n_threads=-1))
+
+
+@pytest.mark.parametrize("cells", [1, 50, 10**9])
+def test_unbiased_ndcg_is_the_same_however_many_users_are_done_at_once(cells, monkeypatch):
+    rng = np.random.default_rng(0)
+    ranked = many_users(rng)
+    inverse, ndcg = 1 / rng.uniform(0.2, 1.0, size=len(ranked)), metric("ndcg@7")
+    expected = ndcg.unbiased(ranked, inverse, None)
+    monkeypatch.setattr(_ndcg, "CELLS", cells)  # fewer than one user takes: one is done at a time
+    np.testing.assert_allclose(ndcg.unbiased(ranked, inverse, None), expected, rtol=1e-12)

@@ -1,0 +1,109 @@
+"""Models turned into scorers: which shapes are taken, and what is said of the others."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+from ipseval import InputError
+from ipseval.ranking._scorers import CallableScorer, DenseScorer, FactorScorer, SparseScorer, as_scorer
+from tests.ranking.worlds import world_of
+
+SPLIT = world_of(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split
+SCORES = np.arange(12.0).reshape(3, 4)
+USER, ITEM, BIAS = np.ones((3, 2)), np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 2.0, 3.0])
+USERS = np.array([0, 2])
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "scores"),
+    [
+        (SCORES, DenseScorer, SCORES),
+        (pd.DataFrame(SCORES), DenseScorer, SCORES),
+        (pd.DataFrame(SCORES).iloc[::-1, [2, 0, 3, 1]], DenseScorer, SCORES),
+        (csr_matrix(SCORES), SparseScorer, SCORES),
+        ((USER, ITEM), FactorScorer, USER @ ITEM.T),
+        ((USER, ITEM, None), FactorScorer, USER @ ITEM.T),
+        ((USER, ITEM, BIAS), FactorScorer, USER @ ITEM.T + BIAS),
+        (lambda users: SCORES[users], CallableScorer, SCORES),
+    ],
+)
+def test_every_model_gives_the_scores_of_the_users_that_are_asked_for(model, kind, scores):
+    scorer = as_scorer(model, SPLIT, "m")
+    assert type(scorer) is kind
+    assert scorer.block(USERS).tolist() == scores[USERS].tolist()
+
+
+def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():
+    class Own:
+        def block(self, users):
+            return SCORES[users]
+
+    own = Own()
+    assert as_scorer(own, SPLIT, "m") is own
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SCORES.T, "m has shape (4, 3); expected (3, 4), rows in the order of split.user_ids and columns in "
+         "the order of split.item_ids. It looks transposed."),
+        (SCORES[:2], "m has shape (2, 4); expected (3, 4), rows in the order of split.user_ids and columns "
+         "in the order of split.item_ids."),
+        (csr_matrix(SCORES[:, :3]), "m has shape (3, 3); expected (3, 4), rows"),
+        ((USER[:2], ITEM), "m: user factors has shape (2, 2); expected (3, 2), rows"),
+        ((USER, ITEM[:3]), "m: item factors has shape (3, 2); expected (4, 2), rows"),
+        ((USER, ITEM, BIAS[:3]), "m: item bias has shape (3,); expected (4,), rows"),
+        ((USER, ITEM[:, :1]), "m: factors must be (n_users, d) and (n_items, d); got (3, 2) and (4, 1)."),
+        ((USER[:, 0], ITEM), "m: factors must be (n_users, d) and (n_items, d); got (3,) and (4, 2)."),
+        ((USER, ITEM[:, 0]), "m: factors must be (n_users, d) and (n_items, d); got (3, 2) and (4,)."),
+        ((USER[:, :, None], ITEM), "m: factors must be (n_users, d) and (n_items, d); got (3, 2, 1) and (4,"),
+        ((USER, ITEM[:, :, None]), "m: factors must be (n_users, d) and (n_items, d); got (3, 2) and (4, 2,"),
+        ((object(), ITEM), "m is a tuple of object, ndarray; expected arrays (user_factors, item_factors"),
+        ((USER,), "m is a tuple; expected an (n_users, n_items) array"),
+        ((USER, ITEM, BIAS, BIAS), "m is a tuple; expected an (n_users, n_items) array"),
+        (SCORES > 3, "m must hold real numbers; got dtype bool."),
+        (SCORES * 1j, "m must hold real numbers; got dtype complex128."),
+        ((USER, ITEM > 3), "m must hold real numbers; got dtype bool."),
+        ((USER, ITEM, BIAS > 1), "m must hold real numbers; got dtype bool."),
+        (pd.DataFrame(SCORES, index=[0, 1, 1]), "m: the row labels repeat; each id may occur once."),
+        (pd.DataFrame(SCORES, columns=[0, 1, 2, 2]), "m: the column labels repeat; each id may occur once."),
+        (pd.DataFrame(SCORES, index=[0, 7, 8]), "m lacks 2 of 3 row ids of the split (1, 2; its labels start "
+         "with 0, 7, 8)."),
+        (pd.DataFrame(SCORES, columns=[0, 1, 2, 9]), "m lacks 1 of 4 column ids of the split (3; its labels "
+         "start with 0, 1, 2, …)."),
+        (3, "m is a int; expected an (n_users, n_items) array"),
+    ],
+)  # fmt: skip
+def test_what_is_no_model_is_said_with_its_shape(model, message):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+        as_scorer(model, SPLIT, "m")
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 4), (2, 4, 1), (4, 2), (2,)])
+def test_a_function_returns_a_row_for_each_user_and_a_column_for_each_item(shape):
+    scorer = as_scorer(lambda users: np.zeros(shape), SPLIT, "m")
+    expected = f"m: the scorer function returned shape {shape} for 2 users; expected (2, 4)."
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        scorer.block(USERS)
+
+
+def test_an_object_that_fails_when_it_is_called_is_named_and_a_function_speaks_for_itself():
+    class Net:
+        def __call__(self, users):
+            raise TypeError("no tensors")
+
+    def fails(users):
+        raise TypeError("no such user")
+
+    with pytest.raises(TypeError) as caught:
+        as_scorer(Net(), SPLIT, "m").block(USERS)
+    (note,) = caught.value.__notes__
+    assert note.startswith("m is a Net and was called with an array of user codes.")
+    with pytest.raises(TypeError) as caught:
+        as_scorer(fails, SPLIT, "m").block(USERS)
+    assert not hasattr(caught.value, "__notes__")
