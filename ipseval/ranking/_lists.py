@@ -223,16 +223,16 @@ def _among_candidates(
     name: str,
 ) -> SettledLists:
     """Return the entries that compete, or raise `InputError` when a list holds others."""
-    if lists is None and allowed is None:
+    if (lists is None and allowed is None) or entries.unknown == "candidate":
         return entries
     inside = np.zeros(entries.user.size, dtype=bool)
-    known = (entries.item >= 0) & ~entries.seen
+    known = ~entries.seen  # items that are not in the split have left, or compete
     if lists is not None:
         inside[known] = lists.contains(entries.user[known], entries.item[known], split.n_items)
     elif allowed is not None:
         inside[known] = np.isin(entries.item[known], allowed)
     outside = known & ~inside
-    if not outside.any() or entries.unknown == "candidate":
+    if not outside.any():
         return entries
     if entries.unknown == "drop":
         count = Count("entries that are no candidates, left out", int(outside.sum()), outside.size)
