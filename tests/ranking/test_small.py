@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -329,3 +331,14 @@ def test_the_bar_reaches_the_number_of_users(monkeypatch):
     rank_positives(scores, split, compute=compute)
     rank_positives(scores, split, compute=compute, progress=False)
     assert [one[2] for one in counts[3:]] == [None, True]
+
+
+def test_an_engine_is_there_where_it_is_loaded_or_can_be_found(monkeypatch):
+    pytest.importorskip("numba")
+    kernels = _run.kernels_for("numba", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(_run, "find_spec", lambda name: None)
+        assert _run.kernels_for("numba", 0) is kernels
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "numba")
+        assert _run.kernels_for("numba", 0) is kernels

@@ -8,6 +8,7 @@ import pytest
 from ipseval.ranking import _kernels
 from ipseval.ranking._batches import Batch, Catalogue, Tile
 from ipseval.ranking._factors import NO_TWINS, Factors
+from ipseval.ranking._kernels import PAIRS
 from tests.ranking.test_levels import CLEAR, EQUAL, NEAR, WIDTH, Watched, made
 
 
@@ -105,3 +106,15 @@ def test_items_of_equal_factors_are_counted_once_whether_or_not_the_positive_is_
     tile = Tile(0, factors.fast_item, NO_TWINS, np.zeros(0), np.array([3]))
     assert worker.count(Catalogue(factors.item, factors.bias, twin), tile) == (0, 3)
     assert (block.n_above.tolist(), block.n_tied.tolist()) == ([WIDTH - 4] * 2, [2, 3])
+
+
+@pytest.mark.parametrize("n_pairs", [1, PAIRS - 1, PAIRS, 3 * PAIRS])
+def test_exact_scores_of_pairs_are_those_of_each_pair_however_often_it_is_asked_for(n_pairs):
+    rng = np.random.default_rng(n_pairs)
+    factors, batch, scores = made([CLEAR, NEAR, CLEAR, EQUAL])
+    worker = _kernels.Worker(factors.shape(4, WIDTH))
+    worker.begin(factors.block(batch, factors.exact(batch, _kernels)), factors.error_bound(batch.users))
+    row = np.sort(rng.integers(1, 4, size=n_pairs))  # no pair of the first user, and many pairs twice
+    item = rng.integers(800, 900, size=n_pairs)
+    found = worker._exact(Catalogue(factors.item, factors.bias, NO_TWINS), row, item)
+    assert found.tolist() == scores[row, item].tolist()
