@@ -62,6 +62,12 @@ def test_the_best_of_every_user_need_scores_of_all_items(model):
         rank_with_best(model, SPLIT, name="m", best=best)
 
 
+def test_lists_of_the_best_are_kept_where_they_are_asked_for():
+    assert rank_with_best(SCORES, SPLIT, name="m").top is None
+    assert rank_positives(SCORES, SPLIT).top is None
+    assert rank_positives(SCORES, SPLIT, top_k=1).top.item.tolist() == [[5], [5], [5]]
+
+
 def test_an_error_of_the_model_has_the_name_of_the_model_and_one_of_the_library_names_it_itself():
     def fails(users):
         raise ValueError("no such user")

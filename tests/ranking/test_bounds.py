@@ -100,3 +100,15 @@ def test_a_block_begins_with_the_scores_of_its_positives_and_nothing_counted(bia
         [0, 0],
     )
     assert (block.n_above.tolist(), block.n_tied.tolist()) == ([0, 0, 0], [0, 0, 0])
+
+
+@pytest.mark.parametrize(("bias", "dtype"), [(1e36, np.float32), (-1e38, np.float64), (np.inf, np.float32)])
+def test_a_bias_beyond_single_precision_is_read_in_double(bias, dtype):
+    assert Factors.of(np.ones((1, 1)), np.ones((2, 1)), np.array([0.0, bias]), "m").fast_item.dtype == dtype
+
+
+@pytest.mark.parametrize(("bias", "is_exact"), [(0.5, True), (0.1, False), (0.7, False), (-np.inf, True)])
+def test_a_bias_is_exact_where_single_precision_neither_rounds_it_up_nor_down(bias, is_exact):
+    factors = Factors.of(np.zeros((1, 1)), np.ones((2, 1)), np.array([0.0, bias]), "m")
+    assert factors.bias_is_exact == is_exact
+    assert (factors.error_bound(np.array([0])) == 0.0).tolist() == [is_exact]

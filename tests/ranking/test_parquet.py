@@ -152,3 +152,12 @@ def test_ranks_are_written_whole_or_not_at_all(tmp_path):
         ranked.to_parquet(tmp_path)
     ranked.to_parquet(tmp_path / "new" / "ranks.parquet")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["ranks.parquet"]
+
+
+def test_a_file_is_judged_by_eight_bytes_for_each_of_its_numbers(tmp_path, monkeypatch):
+    ranked = RankedPositives([0, 0, 1], [1, 2, 0], [0, 1, 0], [0] * 3, [5] * 3, ["a", "b"], list("vwxyz"))
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    judged = []
+    monkeypatch.setattr(_parquet, "check_members", lambda path, sizes: judged.append(sizes))
+    assert len(RankedPositives.from_parquet(tmp_path / "ranks.parquet")) == 3
+    assert judged == [[8 * 3 * 5]]  # user, item and three counts
