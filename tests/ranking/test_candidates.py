@@ -11,6 +11,7 @@ import pytest
 
 from ipseval import InputError, Split
 from ipseval.errors import DataWarning
+from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import (
     CandidateLists,
     allowed_codes,
@@ -20,6 +21,7 @@ from ipseval.ranking._candidates import (
     without,
 )
 from ipseval.ranking._targets import Targets
+from tests.ranking.worlds import world_of
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "c"], "item": ["p", "s", "q"]})
 TEST = pd.DataFrame(
@@ -125,3 +127,16 @@ def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error(
         [4.0],
         3,
     )
+
+
+def test_work_is_that_of_users_with_positives_or_of_all():
+    targets = Targets.from_split(world_of(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split)
+    some, every = Batch.of(targets), Batch.of(targets, all_users=True)
+    assert (some.users.tolist(), some.start.tolist(), some.item.tolist()) == ([0, 2], [0, 1, 3], [1, 0, 3])
+    assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 1], [0, 1, 2])
+    assert (every.users.tolist(), every.start.tolist(), every.item.tolist()) == (
+        [0, 1, 2],
+        [0, 1, 1, 3],
+        [1, 0, 3],
+    )
+    assert (every.excluded.tolist(), every.excluded_start.tolist()) == ([0, 2, 1], [0, 1, 2, 3])

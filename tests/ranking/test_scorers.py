@@ -35,6 +35,7 @@ USERS = np.array([0, 2])
 def test_every_model_gives_the_scores_of_the_users_that_are_asked_for(model, kind, scores):
     scorer = as_scorer(model, SPLIT, "m")
     assert type(scorer) is kind
+    assert getattr(scorer, "parallel", False) == (kind in (DenseScorer, SparseScorer))  # arrays alone are
     assert scorer.block(USERS).tolist() == scores[USERS].tolist()
 
 
