@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ipseval.ranking import _kernels
-from ipseval.ranking._batches import Batch
-from ipseval.ranking._factors import STEP_PART, Factors, common_step
+from ipseval.ranking._batches import Batch, Catalogue
+from ipseval.ranking._close import COLUMNS, ROWS, wide_scores
+from ipseval.ranking._factors import NO_TWINS, STEP_PART, Factors, common_step
 
 LAST = 2.0**24 - 1  # the largest whole number below 2**24
 
@@ -112,3 +113,20 @@ def test_a_bias_is_exact_where_single_precision_neither_rounds_it_up_nor_down(bi
     factors = Factors.of(np.zeros((1, 1)), np.ones((2, 1)), np.array([0.0, bias]), "m")
     assert factors.bias_is_exact == is_exact
     assert (factors.error_bound(np.array([0])) == 0.0).tolist() == [is_exact]
+
+
+@pytest.mark.parametrize("n_users", [1, ROWS, 2 * ROWS + 3])
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_scores_in_double_precision_are_made_of_every_user_and_item(n_users, in_order, with_bias):
+    # Whole numbers, whose sums are the same in every order.
+    rng = np.random.default_rng(0)
+    n_items, first = COLUMNS + 20, 5
+    user, item = rng.integers(-9, 9, size=(n_users, 3)), rng.integers(-9, 9, size=(n_items, 3))
+    bias = rng.integers(0, 9, size=n_items).astype(float) if with_bias else np.zeros(0)
+    out = np.full((n_users, n_items - first), np.nan)
+    wide_scores(
+        user.astype("f4"), Catalogue(item.astype("f4"), bias, NO_TWINS), first, out, in_order=in_order
+    )
+    expected = user @ item.T + (bias if with_bias else 0)
+    assert np.array_equal(out, expected[:, first:])
