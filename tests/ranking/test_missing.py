@@ -107,6 +107,9 @@ def test_padded_ranks_are_misses_at_every_rank_up_to_the_depth():
     assert deep.padded(3) is deep
     assert deep.list_counts(5).tolist() == [0, 0, 8, 0, 0, 0]
     assert deep.list_counts(2).tolist() == [0, 0, 8]
+    assert deep.list_counts(0).tolist() == [8]
+    with pytest.raises(InputError, match="depth must be an integer >= 0"):
+        deep.list_counts(-1)
     assert deep.n_users_missing == 0
 
 
