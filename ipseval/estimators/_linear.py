@@ -6,6 +6,7 @@ all recommenders and metrics, which makes grids of γ and refitted bootstraps ch
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,10 +104,16 @@ class LinearForm:
 
     def added(self, values: FloatArray, contributions: FloatArray) -> FloatArray:
         """Return Σ v c over each user's positives of v (n_pos,) and c (n_pos, k): (n_users, k)."""
+        by_user = copy(self._by_user)  # shares the places: they are checked once, not for every γ
+        by_user.data = values
+        return np.asarray(by_user @ contributions)
+
+    @cached_property
+    def _by_user(self) -> sparse.csr_array:
+        """Which positives are whose, (n_users, n_pos)."""
         shape = (self.ranked.users.size, len(self.ranked))
         ends = np.append(self.ranked.starts, shape[1])
-        by_user = sparse.csr_array((values, np.arange(shape[1]), ends), shape=shape)
-        return np.asarray(by_user @ contributions)
+        return sparse.csr_array((self._ones, np.arange(shape[1]), ends), shape=shape)
 
     def _weights(self, weights: FloatArray) -> FloatArray:
         return weights if self.weighted else self._ones

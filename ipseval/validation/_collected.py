@@ -147,7 +147,7 @@ class Collected:
                 found,
                 compared,
                 weighted["pooled"][0],
-                weights=[factor_weights(kind, one, samples[self.models[0]]) for one in self.metrics],
+                weights=factor_weights(kind, self.metrics, samples[self.models[0]]),
                 **known[kind.target][kind.label],
             )
             groups.append((kind, found, compared))
@@ -176,18 +176,17 @@ class Collected:
         mine: Estimates,
         compared: Compared,
         pooled: Compared,
-        weights: Sequence[FloatArray | None] = (),
+        weights: Sequence[tuple[IntArray, FloatArray]] = (),
         **more: Any,
     ) -> None:
         """Add a row for each metric and recommender."""
         other, record = compared.reference(self.metrics), pooled.reference(self.metrics)
         bias, bias_se = mine.value - other.value, error_of_difference(mine, other)
-        n_models = len(self.models)
         row = {
             "split": number,
             "fold": None,
-            "model": self.models * len(self.metrics),
-            "metric": [one.label for one in self.metrics for _ in self.models],
+            "model": None,
+            "metric": None,
             "propensity": label,
             "estimator": kind.label,
             "target": compared.target,
@@ -211,16 +210,16 @@ class Collected:
             "factor_beyond_noise": np.full(bias.size, np.nan),
             **more,
         }
-        for place, one in enumerate(weights):
-            if one is not None:
-                part = slice(place * n_models, (place + 1) * n_models)
-                row["factor"][part], row["factor_beyond_noise"][part] = factors(
-                    compared.contributions(self.metrics)[:, part],
-                    one,
-                    *(column[part] for column in (other.value, bias, bias_se)),
-                    confidence_level=self.confidence_level,
-                    n_tests=bias.size,
-                )
+        for places, one in weights:
+            part = np.arange(bias.size).reshape(len(self.metrics), -1)[places].ravel()
+            contributions = compared.contributions(self.metrics)
+            row["factor"][part], row["factor_beyond_noise"][part] = factors(
+                contributions if part.size == bias.size else contributions[:, part],
+                one,
+                *(column[part] for column in (other.value, bias, bias_se)),
+                confidence_level=self.confidence_level,
+                n_tests=bias.size,
+            )
         self.rows.append(row)
 
     def _add_criteria(self, label: str, groups: Sequence[tuple[Estimator, Estimates, Compared]]) -> None:
@@ -242,13 +241,22 @@ class Collected:
 
     def _frame(self) -> pd.DataFrame:
         """Return the rows of all estimators."""
-        size = len(self.models) * len(self.metrics)
+        n_models, n_metrics = len(self.models), len(self.metrics)
+        size = n_models * n_metrics
 
         def column(name: str) -> Any:
+            if name == "model":
+                return labelled(self.models, np.tile(np.arange(n_models), n_metrics * len(self.rows)))
+            if name == "metric":
+                place = np.repeat(np.arange(n_metrics), n_models)
+                return labelled([one.label for one in self.metrics], np.tile(place, len(self.rows)))
             parts = [row[name] for row in self.rows]
             if isinstance(parts[0], np.ndarray):
                 return np.concatenate(parts)
-            return [one for part in parts for one in (part if isinstance(part, list) else [part] * size)]
+            if isinstance(parts[0], str):
+                names = {one: place for place, one in enumerate(dict.fromkeys(parts))}
+                return labelled(list(names), np.repeat([names[one] for one in parts], size))
+            return [one for part in parts for one in [part] * size]
 
         return pd.DataFrame({name: column(name) for name in self.rows[0]}).astype({"fold": "Int64"})
 
@@ -282,6 +290,11 @@ class Collected:
             notes=tuple(self.notes.values()),
             confidence_level=self.confidence_level,
         )
+
+
+def labelled(labels: list[str], place: IntArray) -> Any:
+    """Return a column of labels; only as many as there are different ones become text of the frame."""
+    return pd.Index(labels).take(place).array
 
 
 def _noise(error: FloatArray) -> FloatArray:

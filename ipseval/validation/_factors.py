@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import ndtri
 
-from ipseval._types import FloatArray
-from ipseval.estimators import Estimator, Sample
+from ipseval._types import FloatArray, IntArray
+from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference import required_factor
 from ipseval.metrics import Metric
 
 
-def factor_weights(kind: Estimator, metric: Metric, sample: Sample) -> FloatArray | None:
-    """Return the weight of each contribution, (n_pos,), where one normaliser serves all; otherwise None."""
-    form = kind.linear_form(metric, sample.ranked, is_probability=sample.is_probability)
-    if form is None or form.per_user or form.is_sum or not form.weighted:
-        return None
-    return form.base * sample.weights
+def factor_weights(
+    kind: Estimator, metrics: Sequence[Metric], sample: Sample
+) -> list[tuple[IntArray, FloatArray]]:
+    """Return places of metrics and the weight of each of their contributions, (n_pos,), form by form.
+
+    Metrics without one normaliser for all positives are in none.
+    """
+    places: dict[LinearForm, list[int]] = {}
+    for place, metric in enumerate(metrics):
+        form = kind.linear_form(metric, sample.ranked, is_probability=sample.is_probability)
+        if form is not None and form.weighted and not (form.per_user or form.is_sum):
+            places.setdefault(form, []).append(place)
+    return [(np.array(of), form.base * sample.weights) for form, of in places.items()]
 
 
 def factors(

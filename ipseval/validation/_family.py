@@ -50,15 +50,21 @@ def family_test(value: FloatArray, covariance: FloatArray, *, confidence_level: 
     if not usable.any():
         return FamilyTest(error, z, p_value, float("nan"))
     correlation = covariance[np.ix_(usable, usable)] / np.outer(error[usable], error[usable])
-    # Draws of max |Z|, Z ~ N(0, correlation).
-    size, vectors = np.linalg.eigh(correlation)
-    largest = np.abs(_draws(size.size) @ (vectors * np.sqrt(np.maximum(size, 0))).T).max(axis=1)
+    largest = _largest(correlation.tobytes(), len(correlation))
     single = float(ndtri((1 + confidence_level) / 2))
     widest = float(ndtri(1 - (1 - confidence_level) / (2 * usable.sum())))
     critical = float(np.clip(np.quantile(largest, confidence_level), single, widest))
-    beyond = largest.size - np.searchsorted(np.sort(largest), np.abs(z[usable]))
+    beyond = largest.size - np.searchsorted(largest, np.abs(z[usable]))
     p_value[usable] = (beyond + 1) / (largest.size + 1)
     return FamilyTest(error, z, p_value, critical)
+
+
+@lru_cache(maxsize=64)  # many families are single numbers, or are tested again at another level
+def _largest(correlation: bytes, size: int) -> FloatArray:
+    """Return draws of max |Z|, Z ~ N(0, correlation), ascending."""
+    values, vectors = np.linalg.eigh(np.frombuffer(correlation).reshape(size, size))
+    found = np.abs(_draws(size) @ (vectors * np.sqrt(np.maximum(values, 0))).T).max(axis=1)
+    return readonly(np.sort(found))
 
 
 @lru_cache(maxsize=16)

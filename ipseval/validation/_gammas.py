@@ -95,15 +95,24 @@ class _Found:
             for one in self.parts
         ]
 
-    def largest(self, gamma: float, columns: IntArray) -> float:
-        """Return the largest |z| of some differences; infinite where there is none."""
-        if gamma not in self.differences:
-            value, share = self._at(gamma)
-            error = np.sqrt(np.einsum("uk,uk->k", share, share))
-            z = np.divide(np.abs(value), error, out=np.full(value.size, -1.0), where=error > 0)
-            self.differences[gamma] = z
-        z = self.differences[gamma][columns]
-        return float(z.max()) if (z >= 0).any() else float("inf")
+    @cached_property
+    def references(self) -> tuple[FloatArray, FloatArray]:
+        """Σ over splits of the references, (K,), and of what each user adds to their errors, (n_users, K)."""
+        share = np.zeros((self.users.size, self.parts[0].contributions.shape[1]))
+        for one, (_, place) in zip(self.parts, self.places, strict=True):
+            share[place] += one.reference.share
+        return np.sum([one.reference.value for one in self.parts], axis=0), share
+
+    def largest(self, gammas: Sequence[float], columns: IntArray) -> dict[float, float]:
+        """Return γ -> the largest |z| of some differences; infinite where there is none."""
+        for gamma in gammas:
+            if gamma not in self.differences:
+                value, share = self._at(gamma)
+                error = np.sqrt(np.einsum("uk,uk->k", share, share))
+                z = np.divide(np.abs(value), error, out=np.full(value.size, -1.0), where=error > 0)
+                self.differences[gamma] = z
+        found = np.array([self.differences[gamma] for gamma in gammas])[:, columns].max(axis=1)
+        return dict(zip(gammas, np.where(found >= 0, found, np.inf).tolist(), strict=True))
 
     def test(self, gamma: float, columns: IntArray, confidence_level: float) -> FamilyTest:
         """Return the joint test of some differences."""
@@ -116,13 +125,11 @@ class _Found:
 
     def _at(self, gamma: float) -> tuple[FloatArray, FloatArray]:
         """Return R(γ) − reference, (K,), and what each user adds to its error, (n_users, K), over splits."""
-        value = np.zeros(self.parts[0].contributions.shape[1])
-        share = np.zeros((self.users.size, value.size))
-        for one, (own, other) in zip(self.parts, self.places, strict=True):
+        value, share = (-one for one in self.references)
+        for one, (own, _) in zip(self.parts, self.places, strict=True):
             found = one.at(gamma)
-            value += found.value - one.reference.value
+            value += found.value
             share[own] += found.share
-            share[other] -= one.reference.share
         return value / len(self.parts), share / len(self.parts)
 
 
@@ -130,10 +137,10 @@ def _search(
     found: _Found, columns: IntArray, confidence_level: float
 ) -> tuple[float, float, float, float, float, bool]:
     """Return the best γ, its largest |z| and p, and the range of tried γ that are not rejected."""
-    largest = {gamma: found.largest(gamma, columns) for gamma in GRID.tolist()}
+    largest = found.largest(GRID.tolist(), columns)
     best = min(largest, key=largest.__getitem__)
     fine = np.clip(np.round(best + FINE, 10), GRID[0], GRID[-1])
-    largest |= {gamma: found.largest(gamma, columns) for gamma in fine.tolist()}
+    largest |= found.largest(fine.tolist(), columns)
     best = min(largest, key=largest.__getitem__)
     # Between the quantile of one |Z| and that of Bonferroni the correlations decide; else they need not
     # be simulated.
