@@ -22,7 +22,7 @@ from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 from ipseval.validation._balance import Balance, SplitBalance
 from ipseval.validation._calibration import resolve_propensity
-from ipseval.validation._criteria import criteria, resampled
+from ipseval.validation._criteria import Ordered, resampled
 from ipseval.validation._estimates import Estimates, common_form, error_of_difference
 from ipseval.validation._factors import factor_weights, factors
 from ipseval.validation._gammas import Gammas
@@ -57,7 +57,7 @@ class Collected:
         # Users of this split, and how often each is drawn. Its estimates by identity (they are held, so no
         # identity returns): their resamples, and how baselines meet their references.
         self.users, self.drawn = exposed, weights
-        self.resampled: dict[int, tuple[Estimates, FloatArray]] = {}
+        self.resampled: dict[int, tuple[Estimates, Ordered]] = {}
         self.met: dict[int, FloatArray] = {}
         self.notes: dict[tuple[str, type[Warning]], str] = {}
         self.counts: list[tuple[int, int]] = []
@@ -78,7 +78,7 @@ class Collected:
         self.met.clear()
         sides = choose(ranks, split.test), choose(ranks, truth.positives)
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
-        compared = {target: Compared.of(target, *sides, exposed, self.ties) for target in targets}
+        compared = Compared.of(targets, *sides, exposed, self.ties)
         # Users without positives of either kind add nothing to any estimate.
         self.users = union(*(one.users for one in compared["pooled"].first))
         self.drawn = self.weights[:, np.searchsorted(self.exposed, self.users)]
@@ -133,7 +133,7 @@ class Collected:
         return fitted
 
     def _add_propensity(
-        self, number: int, label: str, weighted: Mapping[Target, tuple[Compared, dict[str, Sample]]]
+        self, number: int, label: str, weighted: Mapping[Target, tuple[Compared, Mapping[str, Sample]]]
     ) -> None:
         known = {target: self._known(target, samples) for target, (_, samples) in weighted.items()}
         groups = []
@@ -224,17 +224,18 @@ class Collected:
 
     def _add_criteria(self, label: str, groups: Sequence[tuple[Estimator, Estimates, Compared]]) -> None:
         """Add the criteria of each group of estimates, of its baselines, and their noise."""
-        sides = [(own, of.baseline(self.metrics), of.reference(self.metrics)) for _, own, of in groups]
-        # Baselines and references are the same for all propensities, and resampled once.
+        sides = [(of.baseline(self.metrics), of.reference(self.metrics)) for *_, of in groups]
+        # Baselines and references are the same for all propensities, and resampled and ordered once.
         new = {id(one): one for side in sides for one in side if id(one) not in self.resampled}
-        made = resampled(list(new.values()), self.users, self.drawn)
-        self.resampled |= dict(zip(new, zip(new.values(), made, strict=True), strict=True))
+        found = [*(own for _, own, _ in groups), *new.values()]
         shape = (self.drawn.shape[0], len(self.metrics), len(self.models))
-        for (kind, *_), side in zip(groups, sides, strict=True):
-            own, plain, target = (self.resampled[id(one)][1].reshape(shape) for one in side)
-            if id(side[1]) not in self.met:
-                self.met[id(side[1])] = criteria(plain, target)
-            met, met_plain, noise = criteria(own, target), self.met[id(side[1])], _noise(own - target)
+        made = [Ordered.of(one.reshape(shape)) for one in resampled(found, self.users, self.drawn)]
+        self.resampled |= dict(zip(new, zip(new.values(), made[len(groups) :], strict=True), strict=True))
+        for (kind, *_), own, side in zip(groups, made, sides, strict=False):
+            plain, target = (self.resampled[id(one)][1] for one in side)
+            if id(side[0]) not in self.met:
+                self.met[id(side[0])] = plain.met(target)
+            met, met_plain, noise = own.met(target), self.met[id(side[0])], _noise(own.values - target.values)
             for place, metric in enumerate(self.metrics):
                 part = (met[:, place], met_plain[:, place], float(noise[place]))
                 self.total.setdefault((metric.label, label, kind.label), []).append(part)
@@ -299,6 +300,6 @@ def labelled(labels: list[str], place: IntArray) -> Any:
 
 def _noise(error: FloatArray) -> FloatArray:
     """Return the mean of E|N(0, σ)| = σ√(2/π) over models, σ from the resamples; NaN without them."""
-    if error.shape[0] < 3:
-        return np.full(error.shape[1], np.nan)
-    return np.asarray(np.mean(np.sqrt(2 / np.pi) * error[1:].std(axis=0, ddof=1), axis=-1))
+    if error.shape[1] < 3:
+        return np.full(error.shape[2], np.nan)
+    return np.asarray(np.mean(np.sqrt(2 / np.pi) * error[:, 1:].std(axis=1, ddof=1), axis=0))

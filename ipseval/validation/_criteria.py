@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from ipseval._types import FloatArray, IntArray
 from ipseval.validation._estimates import Estimates
 
 # A difference below this share of the values themselves is rounding: those recommenders are tied.
 ROUNDING = 1e-12
+# −1, 0, 1 or NaN; sums over pairs of up to 5,000 recommenders are exact.
+Signs = npt.NDArray[np.float32]
 CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
 
 
@@ -32,55 +37,83 @@ def criteria(estimate: FloatArray, reference: FloatArray) -> FloatArray:
     >>> criteria(np.array([[0.1, 0.4, 0.3]]), np.array([[0.1, 0.2, 0.4]])).round(3)
     array([[0.1  , 0.333, 0.5  , 1.   , 0.   , 0.2  ]])
     """
-    # Recommenders along the first axis: sums over them are then sums of long rows.
-    own, true = (np.ascontiguousarray(np.moveaxis(one, -1, 0)) for one in (estimate, reference))
-    first, second = _signs(own), _signs(true)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tau = _product(first, second) / np.sqrt(_product(first, first) * _product(second, second))
-        ranks = _ranks(first, own.shape[0]), _ranks(second, own.shape[0])
-        spearman = _product(*ranks) / np.sqrt(_product(ranks[0], ranks[0]) * _product(ranks[1], ranks[1]))
-    chosen, best = _best(own), _best(true)
-    found, there = (np.take_along_axis(true, one[None], 0)[0] for one in (chosen, best))
-    return np.stack(
-        [
-            np.abs(own - true).mean(0),
-            tau,
-            spearman,
-            (first * second < 0).sum(0).astype(np.float64),
-            (chosen == best).astype(np.float64),
-            there - found,
-        ],
-        axis=-1,
-    )
+    return Ordered.of(estimate).met(Ordered.of(reference))
 
 
-def _product(one: FloatArray, other: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("p...,p...->...", one, other))
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """Values of recommenders with what is known of their order, so that it is found out once.
+
+    Attributes
+    ----------
+    values : (R, …) float array
+        Recommenders along the first axis: sums over them are then sums of long rows.
+    """
+
+    values: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Ordered:
+        """Return values (…, R) in their order."""
+        return cls(np.ascontiguousarray(np.moveaxis(values, -1, 0)))
+
+    @cached_property
+    def best(self) -> IntArray:
+        """The place of the best recommender, (…,): the first of those that are tied."""
+        largest = self.values.max(0)
+        return np.asarray((self.values >= largest - ROUNDING * np.abs(largest)).argmax(0))
+
+    @cached_property
+    def signs(self) -> Signs:
+        """The sign of the difference of each pair of recommenders, (R(R − 1)/2, …)."""
+        first, second = np.triu_indices(len(self.values), 1)
+        size = self.values[first]
+        difference = size - self.values[second]
+        np.abs(size, out=size)
+        size *= ROUNDING
+        # Without a branch, which numbers without order would mislead: NaN stays NaN.
+        above, below = difference > size, difference < -size
+        found = np.subtract(above, below, dtype=np.float32)
+        found[np.isnan(difference)] = np.nan
+        return found
+
+    @cached_property
+    def ranks(self) -> FloatArray:
+        """Centred average ranks, doubled, (R, …): how many are below minus how many are above."""
+        pairs = np.triu_indices(len(self.values), 1)
+        counted = np.zeros((len(self.values), pairs[0].size), dtype=np.float32)
+        for sign, models in zip((1, -1), pairs, strict=True):
+            counted[models, np.arange(pairs[0].size)] = sign
+        return np.asarray(np.tensordot(counted, self.signs, 1), dtype=np.float64)
+
+    @cached_property
+    def squares(self) -> tuple[FloatArray, FloatArray]:
+        """Σ over pairs of the squared signs, Σ over recommenders of the squared ranks, (…,) both."""
+        return _product(self.signs, self.signs), _product(self.ranks, self.ranks)
+
+    def met(self, true: Ordered) -> FloatArray:
+        """Return how these estimates meet their references: see `criteria`."""
+        along = _product(self.signs, true.signs)
+        pairs, ranks = (own * other for own, other in zip(self.squares, true.squares, strict=True))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            tau, spearman = along / np.sqrt(pairs), _product(self.ranks, true.ranks) / np.sqrt(ranks)
+        found, there = (np.take_along_axis(true.values, one.best[None], 0)[0] for one in (self, true))
+        return np.stack(
+            [
+                np.abs(self.values - true.values).mean(0),
+                tau,
+                spearman,
+                (self.signs * true.signs < 0).sum(0).astype(np.float64),
+                (self.best == true.best).astype(np.float64),
+                there - found,
+            ],
+            axis=-1,
+        )
 
 
-def _signs(values: FloatArray) -> FloatArray:
-    """Return the sign of the difference of each pair of recommenders, (R(R − 1)/2, …)."""
-    first, second = np.triu_indices(values.shape[0], 1)
-    difference = values[first]
-    limit = ROUNDING * np.abs(difference)
-    difference -= values[second]
-    difference[np.abs(difference) <= limit] = 0.0
-    return np.asarray(np.sign(difference))
-
-
-def _ranks(signs: FloatArray, n_models: int) -> FloatArray:
-    """Return centred average ranks, doubled, (R, …): how many are below minus how many are above."""
-    pairs = np.triu_indices(n_models, 1)
-    counted = np.zeros((n_models, signs.shape[0]))
-    for sign, models in zip((1, -1), pairs, strict=True):
-        counted[models, np.arange(signs.shape[0])] = sign
-    return np.tensordot(counted, signs, 1)
-
-
-def _best(values: FloatArray) -> IntArray:
-    """Return the place of the best recommender, (…,): the first of those that are tied."""
-    largest = values.max(0)
-    return np.asarray((values >= largest - ROUNDING * np.abs(largest)).argmax(0))
+def _product(one: Signs | FloatArray, other: Signs | FloatArray) -> FloatArray:
+    """Return Σ over the first axis of products of whole numbers, (…,): exact."""
+    return np.asarray(np.einsum("p...,p...->...", one, other), dtype=np.float64)
 
 
 def resampled(found: Sequence[Estimates], users: IntArray, weights: FloatArray) -> list[FloatArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -71,25 +71,34 @@ class Compared:
     held_out: Ranks
     random: Ranks
     ties: TieChoice
+    # Where positives are some (or all: None) of another comparison's, whose contributions are theirs too.
+    _within: Mapping[Side, tuple[Compared, BoolArray | None]] = field(default_factory=dict, repr=False)
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
-        cls, target: Target, held_out: Ranks, random: Ranks, exposed: BoolArray, ties: TieChoice
-    ) -> Compared:
-        """Return the comparison over the users with random exposure, (n_users,)."""
-        one, other = next(iter(held_out.values())), next(iter(random.values()))
-        users = exposed
-        if target == "user":
-            users = np.zeros(exposed.size, dtype=bool)
-            users[np.intersect1d(one.users, other.users)] = True
-            users &= exposed
-        found = cls(target, _of(held_out, users), _of(random, users), ties)
-        if not found.n_users:
-            raise InputError(
-                "no user has both held-out and random-exposure positives: nothing can be compared."
-            )
-        return found
+        cls,
+        targets: Iterable[Target],
+        held_out: Ranks,
+        random: Ranks,
+        exposed: BoolArray,
+        ties: TieChoice,
+    ) -> dict[Target, Compared]:
+        """Return the comparisons over the users with random exposure, (n_users,)."""
+        pooled = cls("pooled", _of(held_out, exposed), _of(random, exposed), ties)
+        made: dict[Target, Compared] = {}
+        for target in targets:
+            found = pooled
+            if target == "user":
+                users = np.zeros(exposed.size, dtype=bool)
+                users[np.intersect1d(*(one.users for one in pooled.first))] = True
+                found = replace(pooled.only(users), target=target)
+            if not found.n_users:
+                raise InputError(
+                    "no user has both held-out and random-exposure positives: nothing can be compared."
+                )
+            made[target] = found
+        return made
 
     @property
     def plain(self) -> Estimator:
@@ -108,7 +117,13 @@ class Compared:
 
     def only(self, users: BoolArray) -> Compared:
         """Return the comparison over some of the users, (n_users,)."""
-        return replace(self, held_out=_of(self.held_out, users), random=_of(self.random, users))
+        held_out, random = (users[one.user] for one in self.first)
+        return replace(
+            self,
+            held_out={name: one.select(held_out) for name, one in self.held_out.items()},
+            random={name: one.select(random) for name, one in self.random.items()},
+            _within={"held_out": (self, held_out), "random": (self, random)},
+        )
 
     def reference(self, metrics: Sequence[Metric]) -> Estimates:
         """Return the plain averages over random positives."""
@@ -128,20 +143,21 @@ class Compared:
         """Return the estimates from weighted held-out positives."""
         return estimates(samples, metrics, kind, self.contributions(metrics))
 
-    def weighted(self, propensity: Propensity) -> tuple[Compared, dict[str, Sample]]:
+    def weighted(self, propensity: Propensity) -> tuple[Compared, Mapping[str, Sample]]:
         """Return the weighted held-out positives, and the comparison without those that have no propensity.
 
         A user who has none left leaves both sides of an average over users.
         """
         first = weighted_sample(self.first[0], propensity, None, self.ties)
+        if first.propensity is not None and not first.n_without_propensity:
+            return self, _Weighted(self._samples("held_out"), first.propensity, first.is_probability)
         values = propensity.at(self.first[0].user, self.first[0].item)
-        samples = {
-            name: one.under(values, propensity.is_probability)
-            for name, one in self._samples("held_out").items()
-        }
-        if not first.n_without_propensity:
-            return self, samples
-        left = replace(self, held_out={name: one.ranked for name, one in samples.items()})
+        samples = _Weighted(self._samples("held_out"), values, first.is_probability)
+        left = replace(
+            self,
+            held_out={name: one.ranked for name, one in samples.items()},
+            _within={"random": (self, None)},
+        )
         if self.target == "user":
             users = np.zeros(first.ranked.n_population, dtype=bool)
             users[first.ranked.users] = True
@@ -156,7 +172,15 @@ class Compared:
         return self._once(side, make)
 
     def _contributions(self, side: Side, metrics: tuple[Metric, ...]) -> FloatArray:
-        return self._once(("c", side, metrics), lambda: contributions_of(self._samples(side), metrics))
+        def make() -> FloatArray:
+            if side in self._within:
+                whole, rows = self._within[side]
+                found = whole._contributions(side, metrics)
+                if not np.isnan(found[:1]).any():  # a part may have contributions where the whole has none
+                    return found if rows is None else found[rows]
+            return contributions_of(self._samples(side), metrics)
+
+        return self._once(("c", side, metrics), make)
 
     def _averages(self, side: Side, metrics: tuple[Metric, ...]) -> Estimates:
         def make() -> Estimates:
@@ -169,6 +193,27 @@ class Compared:
             self._kept[key] = make()
         made: T = self._kept[key]
         return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighted(Mapping[str, Sample]):
+    """Samples under one propensity, made when they are asked for: most estimates read the first alone."""
+
+    plain: Mapping[str, Sample]
+    propensity: FloatArray
+    is_probability: bool
+    _made: dict[str, Sample] = field(default_factory=dict, init=False, repr=False)
+
+    def __getitem__(self, name: str) -> Sample:
+        if name not in self._made:
+            self._made[name] = self.plain[name].under(self.propensity, self.is_probability)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
 
 
 def choose(ranks: Mapping[str, RankedPositives], positives: Interactions) -> Ranks:
