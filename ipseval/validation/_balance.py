@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._types import FloatArray, IntArray, TieChoice
-from ipseval.estimators import Estimator, Sample, weighted_sample
+from ipseval.estimators import Estimator, Sample, Target, UserSums, weighted_sample
 from ipseval.metrics import AdditiveMetric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
@@ -47,6 +47,9 @@ class SplitBalance:
 
     pooled: Compared
     log_popularity: FloatArray
+    _made: dict[tuple[int, Target], tuple[RankedPositives, UserSums]] = field(
+        default_factory=dict, repr=False
+    )
 
     @cached_property
     def ranks(self) -> FloatArray:
@@ -78,17 +81,30 @@ class SplitBalance:
             user[keep], item[keep], first[keep], self.ranks[keep], n_users=n_users, offset=offset
         )
 
+    @cached_property
+    def mean(self) -> _ItemMean:
+        """The mean of log popularity; it reads no rank: lists of any length do."""
+        return _ItemMean(1, of_item=self.log_popularity)
+
+    def _reference(self, compared: Compared) -> UserSums:
+        """Return the mean of log popularity over random positives, made once for the same ones."""
+        random = compared.first[1]
+        key = (id(random), compared.target)
+        if key not in self._made:  # the positives are held, so that no identity returns
+            made = compared.plain.sums(weighted_sample(random, None, None, "default"), self.mean)
+            self._made[key] = random, made
+        return self._made[key][1]
+
     def popularity(self, kind: Estimator, sample: Sample, compared: Compared) -> tuple[float, FloatArray]:
         """Return the standardised difference of log popularity, and its influence (n_users,).
 
         (mean by the estimator over held-out positives − plain mean over the random positives of the same
         users) / SD over random positives.
         """
-        mean = _ItemMean(1, of_item=self.log_popularity)  # it reads no rank: lists of any length do
         random = compared.first[1]
         spread = float(np.std(self.log_popularity[random.item]))
-        reference = compared.plain.sums(weighted_sample(random, None, None, "default"), mean)
-        own = kind.sums(sample, mean)
+        reference = self._reference(compared)
+        own = kind.sums(sample, self.mean)
         influence = np.zeros(random.n_population)
         for sums, sign in ((own, 1.0), (reference, -1.0)):
             influence[sums.users] += sign * sums.influence() / sums.n_users

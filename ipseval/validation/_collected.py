@@ -15,7 +15,7 @@ from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, Sample, Target
-from ipseval.inference import diagnostics_by_estimator, weight_diagnostics
+from ipseval.inference import diagnostics_by_estimator, effective_sample_size
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives
@@ -81,7 +81,7 @@ class Collected:
         compared = Compared.of(targets, *sides, exposed, self.ties)
         # Users without positives of either kind add nothing to any estimate.
         self.users = union(*(one.users for one in compared["pooled"].first))
-        self.drawn = self.weights[:, np.searchsorted(self.exposed, self.users)]
+        self.drawn = np.ascontiguousarray(self.weights[:, np.searchsorted(self.exposed, self.users)])
         self.counts.append((truth.n_dropped, compared["user"].n_users if "user" in compared else 0))
         for one in compared.values():
             self._add_random_sample(number, one, compared["pooled"], fold)
@@ -156,13 +156,14 @@ class Collected:
     def _known(self, target: Target, samples: Mapping[str, Sample]) -> dict[str, dict[str, Any]]:
         """Return estimator -> what its rows say of the weights."""
         first = samples[self.models[0]]
-        worth = weight_diagnostics(first, weighted=True)
+        max_share = 1 / float((first.weights / first.weights.max()).sum())
+        ess = effective_sample_size(first.weights)
         kinds = [kind for kind in self.estimators if kind.target == target]
         return {
             name: {
                 "n_without_propensity": first.n_without_propensity,
-                "ess": worth.ess,
-                "max_weight_share": worth.max_weight_share,
+                "ess": ess,
+                "max_weight_share": max_share,
                 "flag": one.flag,
             }
             for name, one in diagnostics_by_estimator(first, kinds).items()

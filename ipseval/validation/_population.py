@@ -91,7 +91,8 @@ class Compared:
             found = pooled
             if target == "user":
                 users = np.zeros(exposed.size, dtype=bool)
-                users[np.intersect1d(*(one.users for one in pooled.first))] = True
+                one, other = pooled.first
+                users[np.intersect1d(one.users, other.users)] = True
                 found = replace(pooled.only(users), target=target)
             if not found.n_users:
                 raise InputError(
