@@ -179,13 +179,11 @@ class Curves:
     def _sums_by_level(self, group: LinearGroup) -> FloatArray:
         """Return Σ b c of every column and Σ b, by level of n*, (n_levels, n_columns + 1), added up once."""
         if group not in self._by_level:
-            terms = (
-                np.column_stack([group.contributions, np.ones(self.level.size)]) * group.form.base[:, None]
-            )
-            by_level = np.empty((self.chain.level.size, terms.shape[1]))
-            for column in range(terms.shape[1]):
-                by_level[:, column] = np.bincount(self.level, terms[:, column], self.chain.level.size)
-            self._by_level[group] = by_level
+            base, shape = group.form.base, (self.chain.level.size, self.level.size)
+            # One pass over the rows of contributions: a pass for each column would read all of them as often.
+            of_level = sparse.csc_array((base, self.level, np.arange(base.size + 1)), shape=shape)
+            total = np.bincount(self.level, base, shape[0])
+            self._by_level[group] = np.column_stack([of_level @ group.contributions, total])
         return self._by_level[group]
 
     def _per_user(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
