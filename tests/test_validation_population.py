@@ -13,11 +13,14 @@ from ipseval import baselines
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.propensity import KnownPropensity, PowerLawPropensity
+from ipseval.metrics import metric
+from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
+from ipseval.ranking import RankedPositives
 from ipseval.simulation import World
 from ipseval.simulation._truth import truth as ideal
 from ipseval.splits import Split, split_random
 from ipseval.validation import Validation, validate
+from ipseval.validation._population import Compared
 
 MODELS = {
     "popularity": baselines.popularity,
@@ -199,3 +202,48 @@ def test_a_propensity_cannot_take_the_name_of_the_random_sample():
     study = World(n_users=50, n_items=20, mean_relevant=4, rng=0).study(1)
     with pytest.raises(InputError, match="'random-sample' names the plain average"):
         validate(MODELS, study, propensities={"random-sample": EQUAL["equal"]})
+
+
+def tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
+    """Ranks of 40 positives of 8 users by two recommenders, with ties."""
+    pair = np.sort(rng.permutation(8 * 50)[:40])
+    n = np.full(40, 50)
+    return {
+        name: RankedPositives(
+            pair // 50,
+            pair % 50,
+            rng.integers(0, 12, 40),
+            rng.integers(0, 3, 40),
+            n,
+            user_ids=np.arange(8),
+            item_ids=np.arange(50),
+        )
+        for name in ("a", "b")
+    }
+
+
+def test_contributions_of_some_users_are_those_computed_for_them_alone():
+    rng = np.random.default_rng(0)
+    held_out, random = tied_positives(rng), tied_positives(rng)
+    metrics = (metric("recall@5"), metric("mean_dcg"), metric("ndcg@5"))  # ndcg has none
+    linear = metrics[:2]
+    whole = Compared("pooled", held_out, random, "default")
+    users = np.arange(8) % 3 > 0
+    some = whole.only(users)
+    alone = Compared(
+        "pooled",
+        *({name: one.select(users[one.user]) for name, one in side.items()} for side in (held_out, random)),
+        "default",
+    )
+    for chosen in (linear, metrics):
+        np.testing.assert_array_equal(some.contributions(chosen), alone.contributions(chosen))
+    assert np.isnan(some.contributions(metrics)).all(axis=0).tolist() == [False] * 4 + [True] * 2
+    np.testing.assert_array_equal(some.reference(linear).value, alone.reference(linear).value)
+    # Without some of the held-out positives ranks are others; the random ones stay.
+    item = np.full(50, 0.5)
+    item[held_out["a"].item[0]] = np.nan
+    left, samples = whole.weighted(Propensity(item, True, "test", 50))
+    assert list(samples) == ["a", "b"]
+    fewer = Compared("pooled", {name: one.ranked for name, one in samples.items()}, random, "default")
+    np.testing.assert_array_equal(left.contributions(linear), fewer.contributions(linear))
+    np.testing.assert_array_equal(left.reference(linear).value, whole.reference(linear).value)
