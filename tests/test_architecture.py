@@ -117,7 +117,7 @@ THIRD_PARTY = {
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
     "ranking._compiled": {"numba"},
-    "ranking._kernels_torch": {"torch"},
+    **dict.fromkeys(("ranking._kernels_torch", "ranking._device_torch"), {"torch"}),
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
@@ -165,7 +165,7 @@ OPTIONAL = [
 ]
 # Files made of numba, torch or matplotlib code, and the plugin that pytest loads: they may import it at the
 # top, as they are themselves imported only where it is used.
-KERNELS = {"ranking._compiled", "ranking._kernels_torch", "plots", "pytest_plugin"}
+KERNELS = {"ranking._compiled", "ranking._kernels_torch", "ranking._device_torch", "plots", "pytest_plugin"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

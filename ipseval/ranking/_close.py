@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class Part:
 
     level: int
     rows: IntArray  # (b,) of the block
+    user: Any  # (b, d) or (b, d + 1) their factors for the products of the level
     positive: IntArray  # (n_pos,) of the block
     row: IntArray  # (n_pos,) place of the positive's user in `rows`
     item: IntArray  # (n_pos,)
@@ -34,8 +36,8 @@ class Part:
     counter: Counter
 
     @classmethod
-    def of(cls, level: int, block: Block, rows: IntArray) -> Part:
-        """Return the part of the users `rows`, ascending."""
+    def of(cls, level: int, block: Block, rows: IntArray, counter: Counter) -> Self:
+        """Return the part of the users `rows`, ascending; `counter` takes up their bounds."""
         size, excluded_size = np.diff(block.start), np.diff(block.excluded_start)
         chosen = np.zeros(size.size, dtype=bool)
         chosen[rows] = True
@@ -47,13 +49,14 @@ class Part:
         if level == 1:
             bound = block.fine[rows][row]
             lo, hi = np.nextafter(lo - bound, -np.inf), np.nextafter(hi + bound, np.inf)
-        counter = Counter()
         counter.arrange(np.append(0, np.cumsum(size[rows])), lo, hi)
+        user = block.user[rows].astype(np.float64) if level else block.fast_user[rows]
         excluded_row = np.repeat(np.arange(rows.size), excluded_size[rows])
         excluded = block.excluded[np.repeat(chosen, excluded_size)]
-        return cls(level, rows, positive, row, block.item[positive], lo, hi, excluded_row, excluded, counter)
+        item = block.item[positive]
+        return cls(level, rows, user, positive, row, item, lo, hi, excluded_row, excluded, counter)
 
-    def near(self, scores: AnyArray, some: IntArray) -> tuple[IntArray, IntArray]:
+    def near(self, scores: Any, some: IntArray) -> tuple[IntArray, IntArray]:
         """Return (positive of the block, column) of the scores within the bounds of positives `some`."""
         found, row = [], self.row[some]
         lo, hi = self.lo[some, None], self.hi[some, None]
@@ -88,12 +91,13 @@ class Part:
         return n_equal
 
 
-def wide_scores(user: AnyArray, catalogue: Catalogue, first: int, out: FloatArray, *, in_order: bool) -> None:
+def wide_scores(
+    user: FloatArray, catalogue: Catalogue, first: int, out: FloatArray, *, in_order: bool
+) -> None:
     """Write scores in double precision of users and consecutive items from `first` on to `out`.
 
     `in_order`: the exact scores, Σ_k u_k v_k added in order, then the bias; otherwise in any order.
     """
-    user = user.astype(np.float64)
     for begin in range(0, out.shape[1], COLUMNS):
         scores = out[:, begin : begin + COLUMNS]
         items = slice(first + begin, first + begin + scores.shape[1])

@@ -41,8 +41,9 @@ class Counter:
     partitions and sorts with vector instructions.)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, n_slots: int | None = None) -> None:
         self._mask = np.zeros((0, 0), dtype=bool)
+        self._n_slots = SLOTS if n_slots is None else n_slots
 
     def arrange(self, start: IntArray, lo: AnyArray, hi: AnyArray) -> None:
         """Take up thresholds: row r has those from `start[r]` to `start[r + 1]`."""
@@ -50,10 +51,10 @@ class Counter:
         size = np.diff(start)
         row = np.repeat(np.arange(size.size), size)
         slot = np.arange(lo.size) - start[row]
-        few = size <= SLOTS
-        slot[~few[row]] = SLOTS
+        few = size <= self._n_slots
+        slot[~few[row]] = self._n_slots
         order = np.argsort(slot, kind="stable")
-        groups = np.split(order, np.cumsum(np.bincount(slot, minlength=SLOTS + 1)))[:SLOTS]
+        groups = np.split(order, np.cumsum(np.bincount(slot, minlength=self._n_slots + 1)))[: self._n_slots]
         self._slots = [Slot.of(size.size, row[group], group, lo, hi) for group in groups if group.size]
         self._many = np.flatnonzero(~few)
         if self._many.size:

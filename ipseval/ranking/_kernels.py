@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ipseval._compute import one_blas_thread
@@ -55,7 +57,10 @@ class Worker:
     """
 
     def __init__(self, shape: Shape) -> None:
-        self._scores = np.empty(max(-(-shape.n_users * shape.row_bytes // 8), shape.n_items))
+        self._room = max(
+            -(-shape.n_users * shape.row_bytes // 8), shape.n_items
+        )  # scores in double precision
+        self._scores = np.empty(self._room)
         self._best, self._top_k, self._narrow = Kept(shape), shape.top_k, shape.dtype
         self._levels = (0, 1, 2) if shape.dtype == np.float32 else (0, 2)
         self._level, self._n_blocks, self._twins = np.zeros(0, dtype=np.int64), 0, False
@@ -111,24 +116,21 @@ class Worker:
             np.isin(part.rows, rows).all() for part in before
         ):
             return before
-        step = rows.size if level == 0 else self._scores.size // width
+        step = rows.size if level == 0 else self._room // width
         pieces = [rows[first : first + step] for first in range(0, rows.size, step)]
-        self._parts[level] = [Part.of(level, self._block, some) for some in pieces]
+        self._parts[level] = [self._part(level, some) for some in pieces]
         return self._parts[level]
+
+    def _part(self, level: int, rows: IntArray) -> Part:
+        """Return the part of the users `rows`."""
+        return Part.of(level, self._block, rows, Counter())
 
     def _count_part(self, part: Part, catalogue: Catalogue, tile: Tile) -> tuple[int, int, IntArray]:
         """Add the counts of some users; return what `count` does, and the users to be counted otherwise."""
-        block, first, width = self._block, tile.first, tile.fast_item.shape[0]
-        memory = self._scores if part.level else self._scores.view(self._narrow)
-        scores = memory[: part.rows.size * width].reshape(part.rows.size, width)
-        if part.level == 0:
-            np.matmul(block.fast_user[part.rows], tile.fast_item.T, out=scores)
-            scores[:, tile.infinite] = tile.bias
-        else:
-            wide_scores(block.user[part.rows], catalogue, first, scores, in_order=part.level == 2)
+        block, first, width = self._block, tile.first, int(tile.fast_item.shape[0])
         here = np.flatnonzero((part.excluded >= first) & (part.excluded < first + width))
         hidden_row, hidden = part.excluded_row[here], part.excluded[here]
-        scores[hidden_row, hidden - first] = np.nan
+        scores = self._scores_of(part, catalogue, tile, (hidden_row, hidden - first))
         if part.level == 0:
             self._best.add(scores, first)
         above, reach = part.counter.count(scores, np.bincount(hidden_row, minlength=part.rows.size))
@@ -147,21 +149,34 @@ class Worker:
         some = np.flatnonzero(stays & (close > 0))
         for begin in range(0, some.size, SETTLED):
             positive, other = part.near(scores, some[begin : begin + SETTLED])
-            self._decide(positive, other + first, catalogue, count_twins=False)
+            self._decide(positive, other + first, catalogue)
         return int((found < 0).sum()), int(close.sum()), part.rows[more]
 
-    def _decide(
-        self, positive: IntArray, other: IntArray, catalogue: Catalogue, *, count_twins: bool = True
-    ) -> None:
-        """Add to the counts what exact scores say of items `other`, each close to its `positive`."""
+    def _scores_of(
+        self, part: Part, catalogue: Catalogue, tile: Tile, hidden: tuple[IntArray, IntArray]
+    ) -> Any:
+        """Return the scores of a part and a tile as its level has them, NaN in the places `hidden`."""
+        shape = part.rows.size, tile.fast_item.shape[0]
+        memory = self._scores if part.level else self._scores.view(self._narrow)
+        scores = memory[: shape[0] * shape[1]].reshape(shape)
+        if part.level == 0:
+            np.matmul(part.user, tile.fast_item.T, out=scores)
+            scores[:, tile.infinite] = tile.bias
+        else:
+            wide_scores(part.user, catalogue, tile.first, scores, in_order=part.level == 2)
+        scores[hidden] = np.nan
+        return scores
+
+    def _decide(self, positive: IntArray, other: IntArray, catalogue: Catalogue) -> None:
+        """Add to the counts what exact scores say of items `other`, each close to its `positive`.
+
+        Those whose factors are equal to the positive's are counted already.
+        """
         block, row, item = self._block, self._row, self._block.item
         rest = other != item[positive]
         if catalogue.twin.size:
             own = np.where(item[positive] >= 0, catalogue.twin[item[positive]], -1)
-            twins = rest & (own >= 0) & (catalogue.twin[other] == own)
-            if count_twins:
-                block.n_tied[:] += np.bincount(positive[twins], minlength=row.size)
-            rest &= ~twins
+            rest &= (own < 0) | (catalogue.twin[other] != own)
         positive, other = positive[rest], other[rest]
         score = self._exact(catalogue, row[positive], other)
         block.n_above[:] += np.bincount(positive[score > block.exact[positive]], minlength=row.size)

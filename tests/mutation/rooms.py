@@ -77,6 +77,7 @@ ROOMS = {
             "_close_numba.py",
             "_compiled.py",
             "_kernels_numba.py",
+            "_device_torch.py",
             "_kernels_torch.py",
         ),
     ),

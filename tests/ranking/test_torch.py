@@ -10,6 +10,7 @@ from tests.ranking.worlds import random_world, rows
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'ipseval[gpu]'")
 kernels = pytest.importorskip("ipseval.ranking._kernels_torch")
+device = pytest.importorskip("ipseval.ranking._device_torch")
 
 
 @pytest.fixture
@@ -87,6 +88,6 @@ def test_the_memory_of_all_workers_stays_within_the_limit(world, model, monkeypa
 def test_users_with_many_positives_are_searched_for(world, model, monkeypatch):
     want = rows(ranked(model, world, engine="numpy"))
     for slots in (0, 30, 50, 1000):
-        monkeypatch.setattr(kernels, "SLOTS", slots)
-        monkeypatch.setattr(kernels, "SORT_ROWS", 7)
+        monkeypatch.setattr(device, "SLOTS", slots)
+        monkeypatch.setattr(device, "SORT_ROWS", 7)
         assert rows(ranked(model, world, engine="torch")) == want
