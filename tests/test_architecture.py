@@ -117,7 +117,7 @@ THIRD_PARTY = {
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
     "ranking._compiled": {"numba"},
-    **dict.fromkeys(("ranking._kernels_torch", "ranking._device_torch"), {"torch"}),
+    **{f"ranking.{name}": {"torch"} for name in ("_kernels_torch", "_device_torch")},
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
