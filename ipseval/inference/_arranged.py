@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 
 from ipseval._types import FloatArray, IntArray
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bootstrap import Key
+from ipseval.inference._influences import alike
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 
-# Entries of one block: 512 kB, which stay in cache.
-BLOCK_ENTRIES = 65_536
 Other = tuple[str, Metric, Estimator]
 
 
@@ -64,7 +63,7 @@ class ArrangedGroup:
         return replace(self, models=names, forms=forms, worth=self.worth[:, models])
 
     def curves(
-        self, level: IntArray, weights: FloatArray, *, falls: bool, errors: bool
+        self, level: IntArray, weights: FloatArray, *, falls: bool, errors: bool, share: int = 1
     ) -> tuple[FloatArray, ...]:
         """Return R and, if asked for, its squared errors, (n_gamma, n_keys) each.
 
@@ -74,12 +73,14 @@ class ArrangedGroup:
         weights : (n_levels, n_gamma) float array
         falls : bool
             Whether weights fall with the level.
+        share : int
+            One of so many users is taken.
         """
         n, n_gamma = self.worth.shape[1], weights.shape[1]
         ranked = next(iter(self.forms.values())).ranked
         sums = [_Sums.empty(n, n_gamma) for _ in self.forms]
         centre = np.zeros(0)
-        for users, rows in alike(ranked, n_gamma, n + 2):
+        for users, rows in alike(ranked, n_gamma, n + 2, share):
             count = rows.shape[1]
             rows = np.take_along_axis(rows, np.argsort(level[rows], axis=1), axis=1)
             parts = np.ones((users.size, n + 2, count))
@@ -156,18 +157,3 @@ def arranged_groups(
         discount = next(iter(found.values()))[1]
         made.append(ArrangedGroup(tuple(found), metric.label, of_metric, worth, discount))
     return made, rest
-
-
-def alike(ranked: RankedPositives, n_gamma: int, n_columns: int = 1) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield users with equally many positives, and their rows (n_users, n_positives).
-
-    A block holds weights, γ × positives, and γ × columns of each of its users.
-    """
-    order = np.argsort(ranked.counts, kind="stable")
-    edges = np.flatnonzero(np.diff(ranked.counts[order], prepend=0, append=0))
-    for first, last in pairwise(edges.tolist()):
-        count = int(ranked.counts[order[first]])
-        size = max(1, BLOCK_ENTRIES // (n_gamma * max(count, n_columns)))
-        for start in range(first, last, size):
-            users = order[start : min(start + size, last)]
-            yield users, ranked.starts[users][:, None] + np.arange(count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
@@ -12,16 +12,18 @@ from scipy import sparse
 from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, LinearForm, Sample, independent_sums
-from ipseval.inference._arranged import ArrangedGroup, alike, arranged_groups
+from ipseval.estimators import Estimator, Sample, independent_sums
+from ipseval.inference._arranged import ArrangedGroup, arranged_groups
 from ipseval.inference._bootstrap import Key
+from ipseval.inference._influences import Units, alike, influences
 from ipseval.inference._linear import LinearGroup, groups
 from ipseval.inference._nodes import over_grid
 from ipseval.metrics import Metric
 from ipseval.propensity import GammaChain, Propensity
-from ipseval.ranking import RankedPositives
 
 Values = dict[Key, FloatArray]
+# A pilot tells how smooth curves are: so many users, or one of four where there are few.
+PILOT_USERS, PILOT_SHARE = 256, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class Curves:
         arranged, others = arranged_groups(samples, others)
         sample = next(iter(samples.values()))
         level = chain.place[sample.ranked.item]
-        return cls(samples, chain, level, _joined(linear), arranged, others, propensity.is_probability)
+        return cls(samples, chain, level, linear, arranged, others, propensity.is_probability)
 
     @property
     def slower(self) -> list[Key]:
@@ -105,45 +107,91 @@ class Curves:
         for ordered in self.arranged:
             slope = np.full((len(ordered.keys), gamma.size), np.nan if ordered.weighted else 0.0)
             slopes.update(zip(ordered.keys, slope, strict=True))
+            part = partial(self._arranged, ordered, errors=errors)
             parts = [
-                self._over(partial(self._arranged, ordered, errors=errors), one, ordered.weighted, (1, 2))
+                self._over(part, one, ordered.weighted, slopes=False)
                 for one in np.split(gamma, [turn])
                 if one.size
             ]
             for kept, *rows in zip((values, found), *parts, strict=False):
                 kept.update(zip(ordered.keys, np.vstack(rows).T, strict=True))
-        for group in self.linear:
-            made = self._over(partial(self._linear, group, errors=errors), gamma, group.form.weighted)
+        for bundle in _bundles(self.linear):
+            part = partial(self._linear, bundle, errors=errors)
+            made = self._over(part, gamma, bundle[0].form.weighted, slopes=True)
+            keys = [key for group in bundle for key in group.keys]
             for kept, one in zip((values, slopes, found), made, strict=False):
-                kept.update(zip(group.keys, one.T, strict=True))
+                kept.update(zip(keys, one.T, strict=True))
         return values, slopes, {key: np.sqrt(np.maximum(one, 0)) for key, one in found.items()}
 
     def _over(
-        self,
-        part: Callable[[FloatArray], tuple[FloatArray, ...]],
-        gamma: FloatArray,
-        weighted: bool,
-        powers: tuple[int, ...] = (1, 1, 2),
+        self, part: Callable[..., tuple[FloatArray, ...]], gamma: FloatArray, weighted: bool, *, slopes: bool
     ) -> tuple[FloatArray, ...]:
+        """Return what a part gives at each γ; the slopes of a series are those of its terms."""
         # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
         with one_blas_thread():
             if not weighted:  # the same at all γ
-                return tuple(np.repeat(one, gamma.size, axis=0) for one in part(gamma[:1]))
-            return over_grid(part, gamma, powers) if self.chain.is_smooth else part(gamma)
+                return tuple(np.repeat(one, gamma.size, axis=0) for one in part(gamma[:1], slopes=slopes))
+            found = over_grid(part, gamma, slopes=slopes) if self.chain.is_smooth else None
+            return part(gamma, slopes=slopes) if found is None else found
 
-    def _arranged(self, group: ArrangedGroup, gamma: FloatArray, *, errors: bool) -> tuple[FloatArray, ...]:
+    def _arranged(
+        self,
+        group: ArrangedGroup,
+        gamma: FloatArray,
+        pilot: bool = False,
+        *,
+        errors: bool,
+        slopes: bool = False,
+    ) -> tuple[FloatArray, ...]:
         weights = np.ascontiguousarray(self._weights(gamma, group.weighted)[0].T)
-        return group.curves(self.level, weights, falls=bool(gamma[0] >= -1), errors=errors)
+        falls = bool(gamma.min() >= -1)
+        return group.curves(self.level, weights, falls=falls, errors=errors, share=self._share(pilot))
 
-    def _linear(self, group: LinearGroup, gamma: FloatArray, *, errors: bool) -> tuple[FloatArray, ...]:
-        """Return R, dR/dγ and, if asked for, squared errors, (n_gamma, n_columns) each."""
-        ratio, slope = (self._per_user if group.form.per_user else self._global)(group, gamma)
-        if not errors:
-            return ratio, slope
-        n = _Units.of(group.form.ranked).n
-        if n < 2:
-            return ratio, slope, np.full(ratio.shape, np.nan)
-        return ratio, slope, self._squared_influence(group, gamma, ratio) / (n * (n - 1.0))
+    def _linear(
+        self,
+        bundle: Sequence[LinearGroup],
+        gamma: FloatArray,
+        pilot: bool = False,
+        *,
+        errors: bool,
+        slopes: bool = False,
+    ) -> tuple[FloatArray, ...]:
+        """Return R and, if asked for, dR/dγ and squared errors, (n_gamma, n_columns) each."""
+        units, share = self._units, self._share(pilot)
+        tables = self._weights(gamma, bundle[0].form.weighted)
+        # R per user comes with the errors, where nothing needs it before.
+        later = errors and not slopes and not units.clustered
+        known = [
+            None if later and one.form.per_user else self._one(one, *tables, slopes=slopes, share=share)
+            for one in bundle
+        ]
+        parts = [[one[kind] for one in known if one is not None] for kind in range(1 + slopes)]
+        if errors:
+            by_level = np.ascontiguousarray(tables[0].T)
+            ratios = [None if one is None else one[0] for one in known]
+            made = influences(bundle, ratios, self.level, by_level, units, share=share)
+            n = units.n
+            scale = 1 / (n * (n - 1.0)) if n > 1 else np.nan
+            parts[0] = [one for one, _ in made]
+            parts.append([scale * one for _, one in made])
+        return tuple(np.hstack(one) for one in parts)
+
+    def _one(
+        self, group: LinearGroup, weights: FloatArray, log_slopes: FloatArray, *, slopes: bool, share: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return R and dR/dγ, (n_gamma, n_columns), the latter right if asked for."""
+        if group.form.per_user:
+            return self._per_user(group, weights, log_slopes, slopes=slopes, share=share)
+        return self._global(group, weights, log_slopes)
+
+    @cached_property
+    def _units(self) -> Units:
+        return Units.of(next(iter(self.samples.values())).ranked)
+
+    def _share(self, pilot: bool) -> int:
+        """Return one of how many users tells how smooth curves are, or 1 for all."""
+        n = self._units.place.size
+        return max(PILOT_SHARE, n // PILOT_USERS) if pilot else 1
 
     def only(self, *keys: Key) -> Curves:
         """Return the curves of a few estimates."""
@@ -165,10 +213,11 @@ class Curves:
         found = [self.chain.at(float(one)) for one in gamma]
         return 1 / np.array([p for p, _ in found]), np.array([slope for _, slope in found])
 
-    def _global(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _global(
+        self, group: LinearGroup, weights: FloatArray, log_slopes: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return R and dR/dγ, (n_gamma, n_columns), from sums by level of n*."""
         form, by_level = group.form, self._sums_by_level(group)
-        weights, log_slopes = self._weights(gamma, form.weighted)
         sums = weights @ by_level
         slopes = -(weights * log_slopes) @ by_level
         ratio = sums[:, :-1] / sums[:, -1:]
@@ -186,59 +235,30 @@ class Curves:
             self._by_level[group] = np.column_stack([of_level @ group.contributions, total])
         return self._by_level[group]
 
-    def _per_user(self, group: LinearGroup, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return R and dR/dγ, (n_gamma, n_columns), from blocks of users."""
-        form, n_columns = group.form, group.contributions.shape[1]
-        tables = self._weights(gamma, form.weighted)
-        by_level, slope_by_level = (np.ascontiguousarray(one.T) for one in tables)
-        ratio = np.zeros((gamma.size, n_columns))
+    def _per_user(
+        self, group: LinearGroup, weights: FloatArray, log_slopes: FloatArray, *, slopes: bool, share: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return R and, if asked for, dR/dγ, (n_gamma, n_columns), from blocks of users."""
+        form, (n_gamma, n_columns) = group.form, (weights.shape[0], group.contributions.shape[1])
+        by_level, slope_by_level = (np.ascontiguousarray(one.T) for one in (weights, log_slopes))
+        ratio = np.zeros((n_gamma, n_columns))
         slope = np.zeros_like(ratio)
-        for _, rows in alike(form.ranked, gamma.size):
+        n = 0
+        for users, rows in alike(form.ranked, n_gamma, share=share):
+            n += users.size
+            factor = rows.shape[1] if form.is_sum else 1
             level = self.level[rows]
             v = by_level[level]  # (n_users, n_positives, n_gamma)
-            v /= v.sum(axis=1)[:, None]
+            v *= factor / np.matmul(np.ones((1, rows.shape[1])), v)
             c = group.contributions[rows].reshape(-1, n_columns)
-            if form.weighted:
+            ratio += v.reshape(-1, n_gamma).T @ c
+            if slopes and form.weighted:
                 log_slope = slope_by_level[level]
-                mean_slope = np.einsum("upg,upg->ug", v, log_slope)
-            ratio += v.reshape(-1, gamma.size).T @ c
-            if form.weighted:
+                mean_slope = np.einsum("upg,upg->ug", v, log_slope) / factor
                 log_slope -= mean_slope[:, None]
                 log_slope *= v
-                slope -= log_slope.reshape(-1, gamma.size).T @ c
-        return ratio / form.ranked.users.size, slope / form.ranked.users.size
-
-    def _squared_influence(self, group: LinearGroup, gamma: FloatArray, estimates: FloatArray) -> FloatArray:
-        """Return Σψ² over the independent units, (n_gamma, n_columns)."""
-        form, n_columns = group.form, estimates.shape[1]
-        units = _Units.of(form.ranked)
-        added = np.zeros((n_columns, gamma.size, units.n)) if units.clustered else None
-        by_level = np.ascontiguousarray(self._weights(gamma, form.weighted)[0].T)
-        mean_volume = 1.0 if form.volume is None else float(form.volume.mean())
-        ratio = estimates / mean_volume
-        base = np.bincount(self.level, form.base, self.chain.level.size)
-        scale = mean_volume * form.ranked.users.size / (base @ by_level)
-        squares = np.zeros_like(estimates)
-        for users, rows in alike(form.ranked, gamma.size, n_columns):
-            w = by_level[self.level[rows]]  # (n_users, n_positives, n_gamma)
-            if form.per_user:
-                w /= w.sum(axis=1)[:, None]
-            else:
-                w *= form.base[rows][:, :, None] * scale
-            psi = np.matmul(w.transpose(0, 2, 1), group.contributions[rows])
-            if form.per_user:
-                psi -= ratio
-            else:
-                psi -= w.sum(axis=1)[:, :, None] * ratio
-            if form.volume is not None:
-                psi += ratio * (rows.shape[1] - mean_volume)
-            if added is None:
-                flat = psi.reshape(users.size, -1)
-                squares += np.einsum("uk,uk->k", flat, flat).reshape(squares.shape)
-            else:
-                for column in range(n_columns):
-                    added[column] += units.added(psi[:, :, column].T, users)
-        return squares if added is None else np.einsum("cgu,cgu->gc", added, added)
+                slope -= log_slope.reshape(-1, n_gamma).T @ c
+        return ratio / n, slope / n
 
     def _computed_anew(self, gamma: FloatArray, *, errors: bool) -> tuple[Values, Values, Values]:
         """Return what is not linear at each γ, no derivatives, and squared errors if asked for."""
@@ -265,41 +285,12 @@ class Curves:
         return [(one, made[one[0]]) for one in self.others]
 
 
-def _joined(found: list[LinearGroup]) -> list[LinearGroup]:
-    """Return groups of users' means as one for all metrics: a sum is the mean of |S*_u| times c."""
-    made = [one for one in found if not one.form.per_user]
-    means: dict[LinearForm, list[LinearGroup]] = {}
-    for one in found:
-        if one.form.per_user:
-            means.setdefault(replace(one.form, is_sum=False), []).append(one)
-    for form, parts in means.items():
-        keys = tuple(key for one in parts for key in one.keys)
-        values = [
-            one.contributions * one.form.factor[form.ranked.segment, None]
-            if one.form.is_sum
-            else one.contributions
-            for one in parts
-        ]
-        made.append(LinearGroup(form, keys, values[0] if len(values) == 1 else np.hstack(values)))
-    return made
-
-
-@dataclass(frozen=True, eq=False)
-class _Units:
-    """The independent units with positives: users, or those to whom queries belong."""
-
-    n: int
-    clustered: bool
-    place: IntArray
-
-    @classmethod
-    def of(cls, ranked: RankedPositives) -> _Units:
-        units, place = np.unique(ranked.unit(ranked.users), return_inverse=True)
-        return cls(units.size, ranked.cluster is not None, place)
-
-    def added(self, psi: FloatArray, users: IntArray) -> FloatArray:
-        """Return what influences (n_gamma, n_queries) of some queries add to those of units, (n_gamma, n)."""
-        place = self.place[users]
-        shape = (self.n, place.size)
-        belongs = sparse.csr_array((np.ones(place.size), (place, np.arange(place.size))), shape=shape)
-        return np.asarray(belongs @ psi.T).T * (self.n / self.place.size)
+def _bundles(groups: Sequence[LinearGroup]) -> list[list[LinearGroup]]:
+    """Return the groups by their weights; one by one where squares are kept by unit, which takes memory."""
+    found: dict[object, list[LinearGroup]] = {}
+    for one in groups:
+        form = one.form
+        own = None if form.own is None else form.own.tobytes()
+        name = one if form.ranked.cluster is not None else (form.weighted, own)
+        found.setdefault(name, []).append(one)
+    return list(found.values())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
+from numpy.polynomial.chebyshev import chebder, chebvander
 from scipy.fft import dct
 
 from ipseval._types import FloatArray
 
-# Each set of nodes holds the one before: cos(πj/(n − 1)).
-N_NODES = (33, 65)
+# Shorter grids cost little; more nodes are used for none.
+SHORTEST, MOST_NODES = 66, 97
 # The last coefficients of a function that is resolved are rounding of the largest.
 N_LAST, RESOLVED = 6, 2e-13
 
@@ -19,22 +19,29 @@ Curves = tuple[FloatArray, ...]
 
 
 def over_grid(
-    curves: Callable[[FloatArray], Curves], grid: FloatArray, powers: tuple[int, ...] = (1, 1, 2)
-) -> Curves:
-    """Return what `curves` gives at each point of an ascending grid, arrays (n_grid, k).
+    curves: Callable[[FloatArray, bool], Curves],
+    grid: FloatArray,
+    powers: tuple[int, ...] = (1, 2),
+    *,
+    slopes: bool = False,
+) -> Curves | None:
+    """Return functions at each point of an ascending grid, (n_grid, k) arrays; None: ask for each point.
 
     A function that is analytic around the range of the grid is a Chebyshev series whose coefficients fall
-    geometrically. Where those of all functions have fallen to rounding with at most half as many nodes as the
-    grid has points, the series is summed at the grid, and differs from `curves` by rounding alone; elsewhere
-    `curves` is called with the grid itself. Functions with kinks must not be passed.
+    geometrically. Where those of all functions fall to rounding with at most half as many nodes as the grid
+    has points, the series is summed at the grid, and differs from the functions by rounding alone. How many
+    nodes that takes is read off a pilot, and checked. Functions with kinks must not be passed.
 
     Parameters
     ----------
     curves : function
-        Points (n,) -> one or more arrays (n, k) of k functions each: values, derivatives, squared errors.
+        Points (n,), pilot -> one or more arrays (n, k) of k functions each: values, squared errors. With
+        pilot=True they may be those of a few users, which have the same kind of series.
     grid : (n_grid,) float array
     powers : tuple of int
         The unit of each array as a power of that of the first, below whose rounding it is nothing.
+    slopes : bool
+        Whether the derivatives of the first array come behind it, from its series.
 
     References
     ----------
@@ -45,35 +52,37 @@ def over_grid(
     --------
     >>> grid = np.linspace(0, 3, 200)
     >>> sizes = []
-    >>> (found,) = over_grid(lambda at: (sizes.append(at.size) or np.exp(at)[:, None],), grid)
-    >>> sizes, bool(np.abs(found[:, 0] / np.exp(grid) - 1).max() < 1e-13)
-    ([33], True)
+    >>> found = over_grid(lambda at, pilot: (sizes.append(at.size) or np.exp(at)[:, None],), grid)
+    >>> sizes, bool(np.abs(found[0][:, 0] / np.exp(grid) - 1).max() < 1e-13)
+    ([97, 22], True)
     """
-    if 2 * N_NODES[0] > grid.size:
-        return curves(grid)
+    if grid.size < SHORTEST:
+        return None
+    most = min(MOST_NODES, grid.size // 2)
     centre, half = (grid[0] + grid[-1]) / 2, (grid[-1] - grid[0]) / 2
-    found: Curves = ()
-    for n in N_NODES:
-        if 2 * n > grid.size:
-            break
-        x = np.cos(np.pi * np.arange(n) / (n - 1))
-        if not found:
-            found = curves(centre + half * x)
-        else:
-            new = curves(centre + half * x[1::2])
-            found = tuple(_between(*pair) for pair in zip(found, new, strict=True))
-        series = [_coefficients(one) for one in found]
+
+    def series(n: int, pilot: bool) -> tuple[list[FloatArray], int]:
+        found = curves(centre + half * np.cos(np.pi * np.arange(n) / (n - 1)), pilot)
+        made, units = [_coefficients(one) for one in found], list(powers[: len(found)])
         rounding = RESOLVED * np.abs(found[0]).max(axis=0)
-        if all(_is_resolved(one, rounding**power) for one, power in zip(series, powers, strict=False)):
-            sums = chebvander((grid - centre) / half, n - 1)
-            return tuple(np.tensordot(sums, one, 1) for one in series)
-    return curves(grid)
+        if slopes:
+            made.insert(1, np.asarray(chebder(made[0])))
+            units.insert(1, 1)
+        sizes = (_resolved(one, rounding**unit) for one, unit in zip(made, units, strict=True))
+        return made, max(sizes) + N_LAST
 
-
-def _between(old: FloatArray, new: FloatArray) -> FloatArray:
-    joined = np.empty((old.shape[0] + new.shape[0], *old.shape[1:]))
-    joined[::2], joined[1::2] = old, new
-    return joined
+    n = series(most, True)[1]
+    for size in dict.fromkeys((n, most)):
+        if size > most:
+            return None
+        made, needed = series(size, False)
+        if needed <= size:
+            sums = chebvander((grid - centre) / half, size - 1)
+            values = [sums[:, : one.shape[0]] @ one for one in made]
+            if slopes:
+                values[1] /= half
+            return tuple(values)
+    return None
 
 
 def _coefficients(values: FloatArray) -> FloatArray:
@@ -82,7 +91,8 @@ def _coefficients(values: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
-def _is_resolved(series: FloatArray, rounding: FloatArray) -> bool:
+def _resolved(series: FloatArray, rounding: FloatArray) -> int:
+    """Return from which term on all functions have nothing but rounding."""
     size = np.abs(series)
-    last = size[-N_LAST:].max(axis=0)
-    return bool((last <= np.maximum(RESOLVED * size.max(axis=0), rounding)).all())
+    counts = ~(size <= np.maximum(RESOLVED * size.max(axis=0), rounding)).all(axis=1)
+    return int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 0

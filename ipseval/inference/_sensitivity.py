@@ -192,15 +192,16 @@ def sensitivity(
     curves = Curves.of(samples, metrics, estimators, propensity)
     values, slopes, errors = curves.with_errors(grid) if standard_errors else (*curves.values(grid), {})
     keys = keys_of(samples, metrics, estimators)
+    names = pd.DataFrame(keys, columns=list(COLUMNS[:3]))
+    frame = names.loc[names.index.repeat(grid.size)].reset_index(drop=True)
     unknown = np.full(grid.size, np.nan)
-    parts = []
-    for key in keys:
-        error = errors.get(key, unknown)
-        low, high = normal_interval(values[key], error, confidence_level=confidence_level)
-        columns = (*key, grid, values[key], error, low, high, slopes[key])
-        parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
+    estimate, error, slope = (
+        np.concatenate([one.get(key, unknown) for key in keys]) for one in (values, errors, slopes)
+    )
+    low, high = normal_interval(estimate, error, confidence_level=confidence_level)
+    columns = (np.tile(grid, len(keys)), estimate, error, low, high, slope)
     return Sensitivity(
-        pd.concat(parts, ignore_index=True),
+        frame.assign(**dict(zip(COLUMNS[3:], columns, strict=True))),
         grid,
         None if propensity is None else propensity.gamma,
         curves,

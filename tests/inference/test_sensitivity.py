@@ -85,19 +85,62 @@ def test_a_long_grid_with_a_floor_equals_its_points_one_by_one():
     np.testing.assert_allclose(both["std_error"], both["std_error_short"], rtol=1e-11)
 
 
-def test_series_are_used_where_they_are_resolved_only():
+def counted(function, pilot=None):
+    """The function as curves over a grid, and the numbers of points that it was asked for."""
+    asked = []
+
+    def curves(at, is_pilot):
+        asked.append(at.size)
+        return ((pilot if pilot is not None and is_pilot else function)(at)[:, None],)
+
+    return curves, asked
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers"),
+    [
+        (np.exp, [97, 19]),
+        (lambda x: 1 / (1 + 4 * x**2), [97, 67]),
+        (np.abs, [97]),
+        (lambda x: 1 / (1 + 1e3 * x**2), [97]),
+    ],
+    ids=["smooth", "pole", "kink", "near pole"],
+)
+def test_series_are_used_where_they_are_resolved_only(function, numbers):
     grid = np.linspace(-1, 1, 200)
-    functions = {"smooth": np.exp, "kink": np.abs, "near pole": lambda x: 1 / (1 + 1000 * x**2)}
-    calls = {}
-    for name, function in functions.items():
-        asked = calls.setdefault(name, [])
+    curves, asked = counted(function)
+    found = over_grid(curves, grid)
+    assert asked == numbers
+    assert (found is None) == (len(asked) == 1)
+    if found is not None:
+        np.testing.assert_allclose(found[0][:, 0], function(grid), rtol=1e-13)
 
-        def curves(at, function=function, asked=asked):
-            asked.append(at.size)
-            return (function(at)[:, None],)
 
-        np.testing.assert_allclose(over_grid(curves, grid)[0][:, 0], function(grid), rtol=1e-13)
-    assert calls == {"smooth": [33], "kink": [33, 32, 200], "near pole": [33, 32, 200]}
+@pytest.mark.parametrize(
+    ("function", "numbers"), [(lambda x: np.exp(3 * x), [97, 19, 97]), (np.abs, [97, 19, 97])]
+)
+def test_a_pilot_that_is_smoother_than_the_whole_misleads_nobody(function, numbers):
+    grid = np.linspace(-1, 1, 200)
+    curves, asked = counted(function, pilot=np.exp)
+    found = over_grid(curves, grid)
+    assert asked == numbers
+    assert (found is None) == (function is np.abs)
+    if found is not None:
+        np.testing.assert_allclose(found[0][:, 0], function(grid), rtol=1e-12)
+
+
+def test_short_grids_are_left_alone():
+    curves, asked = counted(np.exp)
+    assert over_grid(curves, np.linspace(-1, 1, 65)) is None
+    assert asked == []
+
+
+def test_slopes_of_series_are_derivatives_in_the_unit_of_the_grid():
+    grid = np.linspace(-1, 3, 200)
+    curves, _ = counted(np.sin)
+    value, slope = over_grid(curves, grid, slopes=True)
+    np.testing.assert_allclose(value[:, 0], np.sin(grid), atol=1e-14)
+    np.testing.assert_allclose(slope[:, 0], np.cos(grid), atol=2e-12)
 
 
 def test_equal_users_have_no_error_at_any_gamma():
@@ -118,7 +161,7 @@ def test_equal_users_have_no_error_at_any_gamma():
 def test_small_blocks_give_the_same_numbers(monkeypatch):
     evaluation = evaluated(metrics=("recall@10", "dcg@10", "ndcg@10"))
     whole = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
-    monkeypatch.setattr("ipseval.inference._arranged.BLOCK_ENTRIES", 90)
+    monkeypatch.setattr("ipseval.inference._influences.BLOCK_ENTRIES", 90)
     blocked = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
     np.testing.assert_allclose(blocked["estimate"], whole["estimate"], rtol=1e-12)
     np.testing.assert_allclose(blocked["std_error"], whole["std_error"], rtol=1e-10)

@@ -1,0 +1,98 @@
+"""Squared influences of several estimators in one pass, beside sums that are written out user by user."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ipseval.estimators import LinearForm
+from ipseval.inference._influences import Units, influences
+from ipseval.inference._linear import LinearGroup
+from tests.inference.worlds import random_ranks
+
+FORMS = {
+    "per user": {"per_user": True},
+    "sum per user": {"per_user": True, "is_sum": True},
+    "equal users": {"per_user": False, "users_equal": True},
+    "pooled": {"per_user": False},
+    "sum": {"per_user": False, "is_sum": True},
+}
+
+
+def written_out(form, contributions, weights):
+    """R and Σψ² of one γ, with ψ = N̄/D̄ · dV + V̄ (dN − R dD)/D̄ of units, as in a ratio of three means."""
+    ranked = form.ranked
+    n_queries, unit = ranked.users.size, ranked.unit(ranked.users)
+    numerators, denominators, volumes = [], [], []
+    for query in ranked.users:
+        mine = ranked.user == query
+        own = 1.0 if form.own is None else form.own[mine]
+        w, c, count = own * weights[mine], contributions[mine], mine.sum()
+        if form.per_user:
+            numerators.append((count if form.is_sum else 1) * (w @ c) / w.sum())
+            denominators.append(1.0)
+        else:
+            base = 1 / count if form.users_equal else 1.0
+            numerators.append(base * (w @ c))
+            denominators.append(base * w.sum())
+        volumes.append(float(count) if form.is_sum and not form.per_user else 1.0)
+    numerator, denominator = np.array(numerators), np.array(denominators)[:, None]
+    volume = np.array(volumes)[:, None]
+    ratio = numerator.mean(axis=0) / denominator.mean()
+    psi = volume.mean() * (numerator - ratio * denominator) / denominator.mean()
+    psi += ratio * (volume - volume.mean())
+    added = np.array([psi[unit == one].sum(axis=0) for one in np.unique(unit)])
+    added *= len(added) / n_queries
+    return ratio * volume.mean(), (added**2).sum(axis=0)
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("block", [50, 10**6])
+def test_influences_equal_those_written_out(own, clustered, block, monkeypatch):
+    monkeypatch.setattr("ipseval.inference._influences.BLOCK_ENTRIES", block)
+    ranks, popularity = random_ranks(3, models=1)
+    (ranked,) = ranks.values()
+    rng = np.random.default_rng(0)
+    if clustered:
+        owners = rng.integers(25, size=ranked.n_population)
+        ranked = replace(ranked, cluster=owners, cluster_ids=np.arange(25))
+    levels, level_of = np.unique(popularity, return_inverse=True)
+    level = level_of[ranked.item]
+    weights = levels[:, None] ** -np.array([0.0, 0.4, 1.3])
+    weight_of_own = None
+    if own:  # one user has none
+        weight_of_own = rng.random(len(ranked)) * (ranked.user != ranked.users[4])
+    groups = []
+    contributions = {is_sum: rng.random((len(ranked), 2)) for is_sum in (False, True)}
+    for name, options in FORMS.items():
+        if own and options["per_user"]:
+            continue
+        form = LinearForm(ranked, weighted=True, own=weight_of_own, **options)
+        values = contributions[options.get("is_sum", False)]
+        groups.append(LinearGroup(form, (("m", name, "e"),) * 2, values))
+    expected = [
+        [written_out(one.form, one.contributions, weights[level, at]) for at in range(3)] for one in groups
+    ]
+    known = [np.array([ratio for ratio, _ in one]) for one in expected]
+    if not clustered:  # found in the pass
+        known = [None if group.form.per_user else ratio for group, ratio in zip(groups, known, strict=True)]
+    found = influences(groups, known, level, weights, Units.of(ranked))
+    for (ratio, squares), one in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ratio, np.array([r for r, _ in one]), rtol=1e-13)
+        np.testing.assert_allclose(squares, np.array([s for _, s in one]), rtol=1e-12)
+
+
+def test_a_pilot_is_one_of_so_many_users():
+    ranks, _ = random_ranks(3, models=1)
+    (ranked,) = ranks.values()
+    level = np.zeros(len(ranked), dtype=np.int64)
+    values = np.random.default_rng(0).random((len(ranked), 1))
+    group = LinearGroup(LinearForm(ranked, True, True), (("m", "c", "e"),), values)
+    ((ratio, squares),) = influences([group], [None], level, np.ones((1, 1)), Units.of(ranked), share=7)
+    order = np.argsort(ranked.counts, kind="stable")[::7]
+    means = np.array([values[ranked.user == user].mean() for user in ranked.users[order]])
+    assert ratio == pytest.approx(means.mean(), rel=1e-13)
+    assert squares == pytest.approx(((means - means.mean()) ** 2).sum(), rel=1e-12)
