@@ -26,6 +26,7 @@ from ipseval.ranking._close_numba import (
     find_close,
 )
 from ipseval.ranking._compiled import Function, borrowing, compiled, dot
+from ipseval.ranking._reach_numba import count_all, count_one, count_two
 
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together
@@ -50,43 +51,6 @@ def placed(fast_item: AnyArray) -> AnyArray:
 def _compile_fused(function: Function) -> Function:
     """Compile so that a product and the sum that it enters may be rounded once (FMA)."""
     return compiled(function, fastmath={"contract"})
-
-
-@borrowing
-def _count_two(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any, Any, Any]:
-    """Count for positives j and j + 1 at once: every score that is loaded serves four comparisons."""
-    above_0, reach_0, above_1, reach_1 = _i32(0), _i32(0), _i32(0), _i32(0)
-    lo_0, hi_0, lo_1, hi_1 = lo[j], hi[j], lo[j + 1], hi[j + 1]
-    for i in range(scores.size):
-        x = scores[i]
-        above_0 = _i32(above_0 + _i32(x > hi_0))
-        reach_0 = _i32(reach_0 + _i32(x >= lo_0))
-        above_1 = _i32(above_1 + _i32(x > hi_1))
-        reach_1 = _i32(reach_1 + _i32(x >= lo_1))
-    return above_0, reach_0, above_1, reach_1
-
-
-@borrowing
-def _count_one(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any]:
-    above, reach = _i32(0), _i32(0)
-    lo_j, hi_j = lo[j], hi[j]
-    for i in range(scores.size):
-        x = scores[i]
-        above = _i32(above + _i32(x > hi_j))
-        reach = _i32(reach + _i32(x >= lo_j))
-    return above, reach
-
-
-@borrowing
-def _count_all(
-    scores: AnyArray, lo: AnyArray, hi: AnyArray, begin: int, end: int, above: IntArray, reach: IntArray
-) -> None:
-    """Count for positives `begin` to `end`, in one call: to make it is not free."""
-    for j in range(begin, end, 2):
-        if j + 1 < end:
-            above[j], reach[j], above[j + 1], reach[j + 1] = _count_two(scores, lo, hi, j)
-        else:
-            above[j], reach[j] = _count_one(scores, lo, hi, j)
 
 
 @compiled
@@ -165,7 +129,8 @@ def _count_users(
     n_above, n_tied, twin, n_twins = block.n_above, block.n_tied, items.twin, tile.n_twins
     wait, rows, seen, begins = close.wait, close.rows, close.seen, close.excluded
     now_above, now_equal, now_near = close.above, close.equal, close.near
-    n_users, n_lost, n_close, n_left = start.size - 1, 0, 0, 0
+    keeps = top.item.shape[1] > 0
+    n_users, n_lost, n_close, n_left, kept = start.size - 1, 0, 0, 0, products[ROWS]
     for g in range(0, n_users, ROWS):
         last, waiting = min(g + ROWS, n_users), True
         for r in range(g, last):
@@ -185,9 +150,11 @@ def _count_users(
                 scores[tile.infinite[i]] = tile.bias[i]
             k = _hide(scores, first, excluded, k, excluded_start[r + 1])
             pointer[r] = k
-            keep_best(scores, first, top, r)
+            if keeps:  # a call that does nothing takes as long as two comparisons of a row
+                keep_best(scores, first, top, r)
             found = 0
-            _count_all(scores, lo, hi, start[r], start[r + 1], now_above, now_near)
+            some = (start[r], start[r + 1], kept, n_above, first)
+            count_all(scores, lo, hi, *some, now_above, now_near)
             for q in range(start[r], start[r + 1]):
                 own = 1 if first <= item[q] < first + width else 0
                 near = now_near[q] - now_above[q] - own
@@ -277,7 +244,7 @@ class Worker:
         depth = _whole(shape.depth)
         self._user = np.zeros((_whole(shape.n_users), depth), shape.dtype)
         self._columns = _aligned(depth, shape)
-        self._scores = _aligned(ROWS, shape)
+        self._scores = _aligned(ROWS + 1, shape)  # and the few of a user that are counted
         self._shape, self._exact = shape, Exact.empty(shape, depth)
         self._wide = np.zeros((0, 0))
         self._top = Top.empty(shape)
@@ -341,7 +308,7 @@ def block_users(shape: Shape) -> int:
 def block_bytes(shape: Shape) -> tuple[int, int]:
     """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
     row = _whole(shape.depth) * shape.dtype.itemsize
-    fixed = row * (shape.n_items + ROWS) + (ROWS + 1) * shape.row_bytes
+    fixed = row * (shape.n_items + ROWS) + (ROWS + 2) * shape.row_bytes
     fixed += 8 * shape.n_items * (ROWS + _whole(shape.depth))  # exact scores
     return fixed, 2 * row + PER_USER + shape.room_bytes
 
@@ -380,11 +347,11 @@ def count_stored(
             n_nan += nan
             for j in range(start[r], start[r + 1], 2):
                 if j + 1 < start[r + 1]:
-                    above_0, reach_0, above_1, reach_1 = _count_two(scores, score, score, j)
+                    above_0, reach_0, above_1, reach_1 = count_two(scores, score, score, j)
                     n_above[j + 1] += above_1
                     n_reach[j + 1] += reach_1
                 else:
-                    above_0, reach_0 = _count_one(scores, score, score, j)
+                    above_0, reach_0 = count_one(scores, score, score, j)
                 n_above[j] += above_0
                 n_reach[j] += reach_0
         for k in range(excluded_start[r], excluded_start[r + 1]):

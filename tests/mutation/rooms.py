@@ -79,6 +79,7 @@ ROOMS = {
             "_kernels_numba.py",
             "_device_torch.py",
             "_kernels_torch.py",
+            "_reach_numba.py",
         ),
     ),
     "testing": Room(

@@ -1,0 +1,109 @@
+"""Scores beyond thresholds, counted by Numba: the lowest threshold first, on every processor alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipseval import ComputeOptions, rank_positives
+from tests.ranking.worlds import needs_numba, random_world, rows
+
+pytestmark = needs_numba
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def counted(scores, lo, hi, before, n_before):
+    from ipseval.ranking._reach_numba import GROUP, count_all
+
+    above, reach = np.full((2, lo.size), -1)
+    kept = np.full(scores.size + GROUP, 7, dtype=scores.dtype)
+    count_all(scores, lo, hi, 0, lo.size, kept, before, n_before, above, reach)
+    return above.tolist(), reach.tolist()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.integers(0, 150),
+    n=st.integers(1, 12),
+    dtype=st.sampled_from((np.float32, np.float64)),
+    low=st.booleans(),
+)
+def test_scores_above_and_reaching_each_threshold_are_counted(seed, size, n, dtype, low):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-5, 6, size=size).astype(dtype)
+    scores[rng.random(size) < 0.2] = rng.choice([np.nan, np.inf, -np.inf])
+    lo = rng.integers(-6, 7, size=n).astype(dtype)
+    hi = lo + rng.integers(0, 3, size=n).astype(dtype)
+    lo[rng.random(n) < 0.1] = -np.inf
+    # `low`: the lowest threshold lies below most of the scores seen so far.
+    above, reach = counted(scores, lo, hi, np.full(n, 9), 9 if low else 18)
+    assert above == [sum(x > bound for x in scores.tolist()) for bound in hi.tolist()]
+    assert reach == [sum(x >= bound for x in scores.tolist()) for bound in lo.tolist()]
+
+
+def test_scores_beside_those_that_are_counted_are_neither_read_nor_written():
+    from ipseval.ranking._reach_numba import GROUP, count_all
+
+    around = np.full(200, 9.0, dtype=np.float32)
+    scores, kept = around[70 : 70 + 37], np.full(37 + GROUP + 8, 9.0, dtype=np.float32)
+    scores[:] = np.arange(37)
+    above, reach, bound = np.zeros(4, np.int64), np.zeros(4, np.int64), np.arange(4, dtype=np.float32)
+    count_all(scores, bound, bound, 0, 4, kept[: 37 + GROUP], np.zeros(4, np.int64), 0, above, reach)
+    assert above.tolist() == [36, 35, 34, 33]
+    assert reach.tolist() == [37, 36, 35, 34]
+    assert (kept[37 + GROUP :] == 9).all()
+
+
+SAME = """
+import json, sys
+from tests.ranking.test_reach import ranks_of_a_world
+from ipseval.ranking._reach_numba import REGISTER
+print(json.dumps([REGISTER, ranks_of_a_world()]))
+"""
+
+
+def ranks_of_a_world():
+    """Return ranks by Numba in single and double precision, of users with many positives in two tiles."""
+    rng = np.random.default_rng(3)
+    world = random_world(rng, 30, 1100)
+    user, item = rng.normal(size=(world.n_users, 7)), rng.normal(size=(1100, 7))
+    found = []
+    for scale in (1.0, 1e20):  # products of 1e40 leave the range of single precision
+        compute = ComputeOptions(engine="numba", n_threads=1)
+        found.append(rows(rank_positives((user * scale, item * scale), world.split, compute=compute)))
+    return [[list(map(int, one)) for one in ranks] for ranks in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("without", "register"), [(("+avx512",), 32), (("+avx512", "+avx2"), 0)], ids=["AVX2", "neither"]
+)
+def test_other_registers_count_alike(without, register, tmp_path):
+    from numba.core.registry import cpu_target
+
+    from ipseval.ranking._reach_numba import REGISTER
+
+    if register >= REGISTER:
+        pytest.skip("this processor has no wider registers")
+    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+    fewer = [f"-{one[1:]}" if one.startswith(without) else one for one in features]
+    environment = {
+        **os.environ,
+        "NUMBA_CPU_NAME": "x86-64",
+        "NUMBA_CPU_FEATURES": ",".join(fewer),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SAME], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [register, ranks_of_a_world()]
