@@ -92,6 +92,28 @@ def test_dask_gives_the_numbers_of_the_local_path(frames, expected, cluster):
     assert_same(ours, expected)
 
 
+@needs_dask
+def test_dask_gives_the_same_bits_whatever_the_number_of_workers_and_text_ids_too(frames, expected, cluster):
+    import dask
+    from distributed import Client, LocalCluster
+
+    texts = {name: frame.assign(user=frame["user"].map("u{}".format)) for name, frame in frames.items()}
+    found = []
+    for given in (dask_frames(frames), dask_frames(texts)):
+        models = {"first": given["first"], "second": given["second"]}
+        two = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
+        with (
+            LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as three,
+            Client(three, set_as_default=True),
+        ):
+            assert_no_bit_changed(two, evaluate_dask(models, given["train"], given["test"], **OPTIONS))
+        with dask.config.set({"scheduler": "threads", "dataframe.shuffle.method": "tasks"}):
+            assert_no_bit_changed(two, evaluate_dask(models, given["train"], given["test"], **OPTIONS))
+        found.append(two)
+    assert_same(found[0], expected)
+    assert_same(found[1], local(texts, {name: texts[name] for name in ("first", "second")}, **OPTIONS))
+
+
 @pytest.fixture(scope="module")
 def grouped(frames):
     """Options with groups of users and items, and the local result."""
@@ -272,6 +294,28 @@ def test_spark_gives_the_numbers_of_the_local_path(frames, expected, spark):
     }
     ours = evaluate_spark(models, given["train"], given["test"], **OPTIONS)
     assert_same(ours, expected)
+
+
+@needs_spark
+def test_spark_merges_many_partitions_in_tasks_and_passes_their_errors_on(frames, expected, spark):
+    given = spark_frames(frames, spark)
+    models = {"first": given["first"], "second": given["second"]}
+    many = 70  # more than one task merges
+    assert_same(evaluate_spark(models, given["train"], given["test"], n_partitions=many, **OPTIONS), expected)
+    doubled = given["first"].union(given["first"])
+    with pytest.raises(InputError, match=r"first \(top-K lists\)"):
+        evaluate_spark({"first": doubled}, given["train"], given["test"], n_partitions=many, **OPTIONS)
+
+
+@needs_spark
+def test_spark_takes_text_ids_scores_and_ranks_of_any_number_type(frames, spark):
+    texts = {name: frame.assign(user=frame["user"].map("u{}".format)) for name, frame in frames.items()}
+    texts["second"]["rank"] = texts["second"]["rank"].astype(float)
+    texts["third"] = texts["first"].assign(score=-texts["first"]["rank"]).drop(columns="rank")
+    given = spark_frames(texts, spark)
+    names = ("first", "second", "third")
+    ours = evaluate_spark({name: given[name] for name in names}, given["train"], given["test"], **OPTIONS)
+    assert_same(ours, local(texts, {name: texts[name] for name in names}, **OPTIONS))
 
 
 @needs_spark

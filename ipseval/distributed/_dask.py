@@ -7,12 +7,14 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from ipseval._reduction import Reduction, merge_two
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
 from ipseval._types import Missing, TieChoice
+from ipseval.distributed._blocks import dealt, opened
 from ipseval.distributed._groups import UserRows
-from ipseval.distributed._ids import popularity_of, universe
+from ipseval.distributed._ids import add_rows, catalogue, count_rows
 from ipseval.distributed._partition import Seen, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, split_models
 from ipseval.distributed._progress import bar
@@ -20,6 +22,9 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
+
+FAN = 8  # counts that are added up at a time
+BLOCK = {"partition": "int64", "frame": "int64", "place": "int64", "rows": "object"}
 
 
 def evaluate_dask(
@@ -87,11 +92,8 @@ def evaluate_dask(
     """
     from dask.delayed import delayed
 
-    ids = universe(_distinct_items(train, test)) if items is None else np.asarray(items)
-    counts = train.groupby("item").size().compute()
     plan = make_plan(
-        ids,
-        popularity_of(ids, counts.index.to_numpy(), counts.to_numpy()),
+        *catalogue(_counted("item", train, *([test] if items is None else [])), items),
         users=users,
         propensity=propensity,
         metrics=metrics,
@@ -104,16 +106,14 @@ def evaluate_dask(
         n_relevant=n_relevant,
         on_low_ess=on_low_ess,
         by=by,
-        count=lambda: _user_rows(train, test),
+        count=lambda: UserRows.of(_counted("user", train, test)),
     )
-    lists, factors = split_models(models, plan.users, len(ids))
+    lists, factors = split_models(models, plan.users, len(plan.items))
     frames = {"train": train[["user", "item"]], "test": test[["user", "item"]], **_named(lists)}
-    parts = _partitions(frames, partitioned, n_partitions or test.npartitions)
+    parts = _side_by_side(frames) if partitioned else _shuffled(frames, n_partitions or test.npartitions)
     shared = delayed((plan, factors, list(models)))
     reduce = delayed(_reduce, pure=True)
-    reduced = [
-        reduce({name: parts[name][number] for name in frames}, shared) for number in range(len(parts["test"]))
-    ]
+    reduced = [reduce(part, list(frames), shared) for part in parts]
     merge, merged = delayed(merge_two, pure=True), reduced
     while len(merged) > 1:
         merged = [merge(one, other) for one, other in zip_longest(merged[::2], merged[1::2])]
@@ -124,36 +124,70 @@ def _named(lists: dict[str, Any]) -> dict[str, Any]:
     return {f"model {name}": frame for name, frame in lists.items()}
 
 
-def _distinct_items(train: Any, test: Any) -> Any:
-    import dask.dataframe as dd
+def _counted(column: str, *frames: Any) -> pd.DataFrame:
+    """Return the ids in a column of one or two frames, each once, and how many rows of each have it."""
+    from dask.delayed import delayed
 
-    both: Any = dd.concat  # untyped
-    return both([train["item"], test["item"]]).unique().compute()
+    count, add = delayed(count_rows, pure=True), delayed(add_rows, pure=True)
+    found = [
+        count(part, column, number)
+        for number, frame in enumerate(frames)
+        for part in frame[[column]].to_delayed()
+    ]
+    while len(found) > 1:
+        found = [add(found[start : start + FAN]) for start in range(0, len(found), FAN)]
+    counts: pd.DataFrame = found[0].compute()
+    return counts
 
 
-def _user_rows(train: Any, test: Any) -> UserRows:
-    counts = train.groupby("user").size().compute()
-    tested = test["user"].unique().compute()
-    return UserRows(counts.index.to_numpy(), counts.to_numpy(), np.asarray(tested))
-
-
-def _partitions(frames: dict[str, Any], partitioned: bool, n_partitions: int) -> dict[str, list[Any]]:
-    """Return the partitions of each frame, those of one number holding the same users."""
-    if not partitioned:
-        kinds = {name: str(frame["user"].dtype) for name, frame in frames.items()}
-        if len(set(kinds.values())) > 1:
-            raise InputError(f"the user ids have different types in different frames: {kinds}; convert them.")
-        frames = {name: frame.shuffle(on="user", npartitions=n_partitions) for name, frame in frames.items()}
+def _side_by_side(frames: dict[str, Any]) -> list[Any]:
+    """Return the partitions of frames, those of one number holding the same users."""
     sizes = {name: frame.npartitions for name, frame in frames.items()}
     if len(set(sizes.values())) > 1:
         raise InputError(f"partitioned=True needs the same number of partitions in every frame; got {sizes}.")
-    return {name: frame.to_delayed() for name, frame in frames.items()}
+    return [list(parts) for parts in zip(*(frame.to_delayed() for frame in frames.values()), strict=True)]
 
 
-def _reduce(parts: dict[str, Any], shared: tuple[Any, Any, list[str]]) -> Reduction | None:
+def _shuffled(frames: dict[str, Any], n_partitions: int) -> list[Any]:
+    """Return the blocks of each partition of users: all frames go through one shuffle, packed."""
+    import dask.dataframe as dd
+    from dask import config
+    from dask.delayed import delayed
+
+    kinds = {name: str(frame["user"].dtype) for name, frame in frames.items()}
+    if len(set(kinds.values())) > 1:
+        raise InputError(f"the user ids have different types in different frames: {kinds}; convert them.")
+    pack = delayed(_packed, pure=True)
+    blocks = [
+        pack(part, frame._meta["user"].dtype, (number, place), n_partitions)
+        for number, frame in enumerate(frames.values())
+        for place, part in enumerate(frame.to_delayed())
+    ]
+    meta = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in BLOCK.items()})
+    whole: Any = dd.from_delayed  # untyped
+    with config.set({"dataframe.convert-string": False}):  # blocks are no text
+        dealt_out = whole(blocks, meta=meta, verify_meta=False)
+        # Divisions say where each block goes, whatever Dask's own hash of a user is.
+        dealt_out = dealt_out.set_index("partition", divisions=tuple(range(n_partitions + 1)))
+        return list(dealt_out.to_delayed())
+
+
+def _packed(rows: pd.DataFrame, kind: Any, source: tuple[int, int], n_partitions: int) -> pd.DataFrame:
+    """Return the blocks of a partition of a frame, one row each."""
+    user = rows["user"] if rows["user"].dtype == kind else rows["user"].astype(kind)
+    target = (pd.util.hash_array(user.to_numpy()) % np.uint64(n_partitions)).astype(np.int64)
+    found = [(number, *source, block) for number, _, block in dealt(rows, target, n_partitions)]
+    return pd.DataFrame(found, columns=list(BLOCK)).astype(BLOCK)
+
+
+def _reduce(parts: Any, frames: list[str], shared: tuple[Any, Any, list[str]]) -> Reduction | None:
     plan, factors, names = shared
-    models = {name: factors[name] if name in factors else parts[f"model {name}"] for name in names}
-    return reduce_partition(parts["train"], parts["test"], models, plan)
+    if isinstance(parts, pd.DataFrame):
+        ordered = parts.sort_values(["frame", "place"])
+        parts = [opened(ordered["rows"][ordered["frame"] == number]) for number in range(len(frames))]
+    rows = dict(zip(frames, parts, strict=True))
+    models = {name: factors[name] if name in factors else rows[f"model {name}"] for name in names}
+    return reduce_partition(rows["train"], rows["test"], models, plan)
 
 
 def _computed(parts: list[Any], merged: Any, progress: bool | None) -> Any:

@@ -30,6 +30,12 @@ class UserRows:
     n_rows: IntArray
     tested: AnyArray
 
+    @classmethod
+    def of(cls, counts: pd.DataFrame) -> UserRows:
+        """Return them from counts of rows by user, `trained` and `tested`."""
+        trained, tested = (counts.index[counts[name] > 0].to_numpy() for name in ("trained", "tested"))
+        return cls(trained, counts.loc[counts["trained"] > 0, "trained"].to_numpy(), tested)
+
 
 @dataclass(frozen=True, eq=False)
 class Grouped:

@@ -68,6 +68,11 @@ class Plan:
     seen: Seen = "exclude"
     grouped: Grouped = field(default_factory=Grouped)
 
+    @property
+    def tells_users(self) -> bool:
+        """Whether it matters who the users of a partition are, so that their ids go to the caller."""
+        return self.per_user or (self.users is not None and self.grouped.reads_users)
+
     @cached_property
     def catalogue(self) -> Catalogue:
         """The code of each item, made once in a worker."""
@@ -119,7 +124,8 @@ def reduce_users(
     whole = Reduction.of(ranks, plan.request).by(plan.grouped.among(users), plan.request)
     part = whole.as_part(per_user=plan.per_user)
     merged = some(Count(MERGED, len(test) - len(logs[1]), len(test), RESULT))
-    return replace(part, counted=part.counted + merged)
+    ids = part.user_ids if plan.tells_users else part.user_ids[:0]
+    return replace(part, counted=part.counted + merged, user_ids=ids)
 
 
 def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
@@ -130,7 +136,7 @@ def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
     """
     if plan.users is None:
         return np.zeros(0, dtype=np.int64)
-    if plan.per_user or plan.grouped.reads_users:
+    if plan.tells_users:
         return plan.users[pd.Index(seen).get_indexer(pd.Index(plan.users)) < 0]
     return plan.users[n_seen:]
 

@@ -242,11 +242,16 @@ def distinct(parts: list[AnyArray]) -> AnyArray:
 def as_rows(frame: pd.DataFrame | Arrays, catalogue: Catalogue) -> Rows:
     """Return the rows of a frame, or the entries of lists that are arrays of items, best first."""
     if isinstance(frame, pd.DataFrame) and "items" in frame.columns:
-        arrays: Any = frame["items"].to_numpy()
-        size = np.fromiter(map(len, arrays), dtype=np.int64, count=len(arrays))
-        item = np.concatenate(arrays.tolist()) if len(arrays) else np.zeros(0)
-        return Rows(Arrays(frame["user"].to_numpy(), size, item), catalogue)
+        return Rows(arrays_of(frame), catalogue)
     return Rows(frame, catalogue)
+
+
+def arrays_of(frame: pd.DataFrame) -> Arrays:
+    """Return lists that are rows of a frame: user, and items as an array, best first."""
+    lists: Any = frame["items"].to_numpy()
+    size = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+    item = np.concatenate(lists.tolist()) if len(lists) else np.zeros(0)
+    return Arrays(frame["user"].to_numpy(), size, item)
 
 
 def rank_sorted(lists: Pairs, split: Split, targets: Targets) -> RankedPositives | None:

@@ -1,19 +1,25 @@
-"""Evaluation on Spark: one shuffle by user, one reduction per partition, merged on the driver."""
+"""Evaluation on Spark: one shuffle by user, one reduction per partition, merged in a tree.
+
+Spark shuffles rows one by one. So they are packed before, straight from the files, and go through the shuffle
+as a few blocks of bytes.
+"""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ipseval._reduction import Reduction
+from ipseval._reduction import Reduction, merge_all
 from ipseval._requests import DEFAULT_METRICS, OnLowEss
-from ipseval._types import AnyArray, IntArray, Missing, TieChoice
+from ipseval._types import AnyArray, Missing, TieChoice
+from ipseval.distributed._blocks import ORDERS, dealt, opened
 from ipseval.distributed._groups import UserRows
-from ipseval.distributed._ids import popularity_of, universe
+from ipseval.distributed._ids import catalogue
 from ipseval.distributed._partition import Plan, Seen, reduce_partition
 from ipseval.distributed._plan import finish, make_plan, split_models
 from ipseval.distributed._progress import spark_tasks
@@ -25,7 +31,10 @@ from ipseval.metrics import Metric
 
 TRAIN, TEST, FIRST_MODEL = 0, 1, 2
 ANSWER = "number int, failed boolean, payload binary"
-VALUES = {"rank", "score"}  # columns of numbers that order lists
+BLOCK = "number int, source int, place long, rows binary"
+ROWS = 4_000_000  # entries of lists that a worker packs at a time, about
+ASTRAY = "Spark does not send users where `hash` says; cast the user ids to whole numbers or plain text."
+MERGED = 64  # partitions that one task merges, where there are more; a power of 2: pairs stay the same
 
 
 def evaluate_spark(
@@ -66,9 +75,10 @@ def evaluate_spark(
         A bar of Spark's tasks after two seconds. Default: only on a terminal.
     """
     from pyspark import cloudpickle
+    from pyspark.sql import functions
 
     plan = make_plan(
-        *_catalogue(train, test, items),
+        *catalogue(_counted("item", train, *([test] if items is None else [])), items),
         users=users,
         propensity=propensity,
         metrics=metrics,
@@ -81,48 +91,42 @@ def evaluate_spark(
         n_relevant=n_relevant,
         on_low_ess=on_low_ess,
         by=by,
-        count=lambda: _user_rows(train, test),
+        count=lambda: UserRows.of(_counted("user", train, test)),
     )
     lists, factors = split_models(models, plan.users, len(plan.items))
     session = train.sparkSession
-    kinds = {number: _kind(frame) for number, frame in enumerate(lists.values(), FIRST_MODEL)}
+    size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))
     # A caller's own metric may hold functions, which plain pickle refuses.
-    packed = cloudpickle.dumps((plan, factors, list(models), list(lists), kinds))
-    shared = session.sparkContext.broadcast(packed)
-    rows = _dealt([train, test, *lists.values()], n_partitions)
-
-    def work(batches: Iterator[Any]) -> Iterator[Any]:
-        # Spark may hand over nothing: then there is no user to count either.
-        parts = [batch for batch in batches if batch.num_rows]
-        if parts:
-            yield _answer(parts, pickle.loads(shared.value))  # nosec B301
+    told = cloudpickle.dumps((plan, factors, list(models), list(lists)))
+    shared = session.sparkContext.broadcast(told)
+    blocks = _blocks([train, test, *lists.values()], size)
 
     try:
         with spark_tasks(session.sparkContext, progress):
-            answers = rows.mapInArrow(work, ANSWER).toPandas()
+            answers = blocks.mapInArrow(partial(_work, shared=shared), ANSWER)
+            while size > MERGED:
+                size = -(-size // MERGED)
+                together = answers.repartition(size, functions.expr(f"number div {MERGED}"))
+                answers = together.mapInArrow(_merged, ANSWER)
+            found = answers.toPandas()
     finally:
         shared.unpersist()
-    return finish(_parts(answers), {**lists, **factors}, plan)
+    return finish(_parts(found, size), {**lists, **factors}, plan)
 
 
-def _catalogue(train: Any, test: Any, items: Any | None) -> tuple[AnyArray, IntArray]:
-    """Return the ids of all items, and the training rows of each."""
-    both = train.select("item").union(test.select("item")).distinct()
-    ids = universe(both.toPandas()["item"].to_numpy()) if items is None else np.asarray(items)
-    return ids, popularity_of(ids, *_rows_by(train, "item"))
-
-
-def _user_rows(train: Any, test: Any) -> UserRows:
-    tested = test.select("user").distinct().toPandas()
-    return UserRows(*_rows_by(train, "user"), tested["user"].to_numpy())
-
-
-def _rows_by(frame: Any, column: str) -> tuple[AnyArray, IntArray]:
-    """Return the ids in a column, and how many rows each has."""
+def _counted(column: str, *frames: Any) -> pd.DataFrame:
+    """Return the ids in a column of one or two frames, each once, and how many rows of each have it."""
     from pyspark.sql import functions
 
-    counts = frame.groupBy(column).agg(functions.count("*").alias("n")).toPandas()
-    return counts[column].to_numpy(), counts["n"].to_numpy()
+    names = ("trained", "tested")
+    marked = [
+        frame.select(column, *(functions.lit(int(one == number)).alias(names[one]) for one in range(2)))
+        for number, frame in enumerate(frames)
+    ]
+    both = marked[0] if len(marked) == 1 else marked[0].unionByName(marked[1])
+    sums = both.groupBy(column).agg(*(functions.sum(name).alias(name) for name in names))
+    counts: pd.DataFrame = sums.toPandas().dropna().set_index(column)
+    return counts
 
 
 def _kind(frame: Any) -> str:
@@ -133,102 +137,153 @@ def _kind(frame: Any) -> str:
     raise InputError(f"lists need columns user, item and rank or score, or user, items; got {frame.columns}.")
 
 
-def _dealt(frames: list[Any], n_partitions: int | None) -> Any:
-    """Return all rows of a user in one partition."""
-    size = n_partitions or int(frames[0].sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    return _tagged(frames).repartition(size, "user")
+def _blocks(frames: list[Any], n_partitions: int) -> Any:
+    """Return the rows of all frames as blocks, those of a user in one partition.
 
-
-def _tagged(frames: list[Any]) -> Any:
-    """Return all frames as one, with the number of the frame in the column source, and items as arrays.
-
-    Each row has an array, as Spark fills up a vector of arrays from its first null at every row it adds: with
-    nulls in train and test that took more than half of all time.
+    A block goes where Spark sends one of its users: `hash` of the user says so before.
     """
+    packed = [_packed(frame, source, n_partitions, frames[0]) for source, frame in enumerate(frames)]
+    first, *others = packed
+    for one in others:
+        first = first.unionByName(one)
+    return first.repartition(n_partitions, "user")
+
+
+def _packed(frame: Any, source: int, n_partitions: int, train: Any) -> Any:
+    """Return the rows of a frame as blocks, with one of the users of each."""
     from pyspark.sql import functions
 
-    types = dict(frames[0].dtypes)
-    kinds = [None if source < FIRST_MODEL else _kind(frame) for source, frame in enumerate(frames)]
-    tagged = []
-    for source, (frame, kind) in enumerate(zip(frames, kinds, strict=True)):
-        if dict(frame.dtypes)["user"] != types["user"]:
-            raise InputError(
-                f"user ids are {types['user']} in train and {dict(frame.dtypes)['user']} in another frame."
-            )
-        items = functions.col("items") if kind == "items" else functions.array("item")
-        items = functions.coalesce(items, functions.array()).cast(f"array<{types['item']}>")
-        columns = [functions.lit(source).cast("byte").alias("source"), "user", items.alias("items")]
-        if set(kinds) & VALUES:
-            value = functions.col(kind) if kind in VALUES else functions.lit(None)
-            columns.append(value.cast("double").alias("value"))
-        tagged.append(frame.select(*columns))
-    first, *others = tagged
-    for frame in others:
-        first = first.unionByName(frame)
-    return first
+    types, own = dict(train.dtypes), dict(frame.dtypes)
+    if own["user"] != types["user"]:
+        raise InputError(f"user ids are {types['user']} in train and {own['user']} in another frame.")
+    kind = None if source < FIRST_MODEL else _kind(frame)
+    number = functions.expr(f"pmod(hash(user), {n_partitions})").alias("number")
+    item = functions.col("item" if kind != "items" else "items")
+    if kind == "items":
+        columns = [functions.coalesce(item, functions.array()).cast(f"array<{types['item']}>").alias("items")]
+    else:
+        columns = [item.cast(types["item"]).alias("item")]
+    if kind in ORDERS:
+        whole = own[kind] in ("tinyint", "smallint", "int", "bigint")
+        columns.append(functions.col(kind) if whole else functions.col(kind).cast("double").alias(kind))
+
+    pack = partial(_pack, source=source, n_partitions=n_partitions)
+    return frame.select("user", *columns, number).mapInArrow(pack, f"user {types['user']}, {BLOCK}")
 
 
-def _answer(batches: list[Any], shared: tuple[Plan, Any, list[str], list[str], dict[int, str]]) -> Any:
-    """Return the pickled moments of one partition, or its error, which Spark would bury in a traceback."""
-    import pyarrow
+def _pack(batches: Iterator[Any], source: int, n_partitions: int) -> Iterator[Any]:
+    """Yield the blocks of the rows of one task, some batches at a time."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    number = context.partitionId() if context is not None else 0
+    place = (context.partitionId() if context is not None else 0) << 32
+    held: list[Any] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += len(batch.column("items").values) if "items" in batch.schema.names else batch.num_rows
+        if size >= ROWS:
+            yield _block(held, source, place, n_partitions)
+            held, size, place = [], 0, place + 1
+    if size:
+        yield _block(held, source, place, n_partitions)
+
+
+def _block(batches: list[Any], source: int, place: int, n_partitions: int) -> Any:
+    import pyarrow
+    from pyarrow import compute
+
+    table = pyarrow.Table.from_batches(batches).combine_chunks()
+
+    def column(name: str) -> AnyArray:
+        return np.asarray(table[name].to_pandas().to_numpy())
+
+    if "items" in table.column_names:
+        size = compute.list_value_length(table["items"]).to_numpy().astype(np.int64)
+        items = compute.list_flatten(table["items"]).to_pandas().to_numpy()
+        rows: pd.DataFrame | Arrays = Arrays(column("user"), size, items)
+    else:
+        names = [name for name in table.column_names if name != "number"]
+        rows = pd.DataFrame({name: column(name) for name in names}, copy=False)
+    numbers, users, packed = zip(*dealt(rows, column("number"), n_partitions), strict=True)
+    fields = {
+        "user": table["user"].take(pyarrow.array(users)).combine_chunks(),
+        "number": pyarrow.array(numbers, pyarrow.int32()),
+        "source": pyarrow.array([source] * len(numbers), pyarrow.int32()),
+        "place": pyarrow.array([place] * len(numbers), pyarrow.int64()),
+        "rows": pyarrow.array(packed, pyarrow.binary()),
+    }
+    return pyarrow.RecordBatch.from_pydict(fields)
+
+
+def _work(batches: Iterator[Any], shared: Any) -> Iterator[Any]:
+    # Spark may hand over nothing: then there is no user to count either.
+    parts = [batch for batch in batches if batch.num_rows]
+    if parts:
+        yield _answer(parts, pickle.loads(shared.value))  # nosec B301
+
+
+def _answer(batches: list[Any], shared: tuple[Plan, Any, list[str], list[str]]) -> Any:
+    """Return the pickled moments of one partition, or its error, which Spark would bury in a traceback."""
+    import pyarrow
+
+    blocks = pyarrow.Table.from_batches(batches).sort_by([("source", "ascending"), ("place", "ascending")])
+    numbers = blocks["number"].unique().to_pylist()
     try:
-        payload, failed = pickle.dumps(_reduce(pyarrow.Table.from_batches(batches), *shared)), False
+        if len(numbers) > 1:
+            raise InputError(ASTRAY)
+        payload, failed = pickle.dumps(_reduce(blocks, *shared)), False
     except IpsevalError as error:
         payload, failed = pickle.dumps((type(error).__name__, str(error))), True
+    return _record(numbers[0], failed, payload)
+
+
+def _record(number: int, failed: bool, payload: bytes) -> Any:
+    import pyarrow
+
     return pyarrow.RecordBatch.from_arrays(
         [pyarrow.array([number], pyarrow.int32()), pyarrow.array([failed]), pyarrow.array([payload])],
         names=["number", "failed", "payload"],
     )
 
 
-def _reduce(
-    rows: Any, plan: Plan, factors: Any, names: list[str], lists: list[str], kinds: dict[int, str]
-) -> Any:
+def _reduce(blocks: Any, plan: Plan, factors: Any, names: list[str], lists: list[str]) -> Any:
     from pyarrow import compute
 
-    def part(number: int) -> Any:
-        return rows.filter(compute.equal(rows["source"], number))
+    def part(source: int) -> Any:
+        return opened(blocks.filter(compute.equal(blocks["source"], source))["rows"].to_pylist())
 
     models = dict(factors)
-    for number, name in enumerate(lists, FIRST_MODEL):
-        models[name] = _lists(part(number), kinds[number])
-    train, test = (_pairs(part(number)) for number in (TRAIN, TEST))
-    return reduce_partition(train, test, {name: models[name] for name in names}, plan)
+    for source, name in enumerate(lists, FIRST_MODEL):
+        models[name] = part(source)
+    return reduce_partition(part(TRAIN), part(TEST), {name: models[name] for name in names}, plan)
 
 
-def _pairs(rows: Any) -> pd.DataFrame:
-    """Return user and item of rows with one item each, from Arrow: no entry becomes a Python object."""
-    from pyarrow import compute
-
-    return pd.DataFrame(
-        {"user": rows["user"].to_pandas(), "item": compute.list_flatten(rows["items"]).to_pandas()}
-    )
-
-
-def _lists(rows: Any, kind: str) -> pd.DataFrame | Arrays:
-    """Return lists as they came: as arrays, or one row for each entry."""
-    from pyarrow import compute
-
-    if kind == "items":
-        size = compute.list_value_length(rows["items"]).to_numpy().astype(np.int64)
-        items = compute.list_flatten(rows["items"]).to_pandas().to_numpy()
-        return Arrays(rows["user"].to_pandas().to_numpy(), size, items)
-    value = rows["value"].to_pandas()
-    if kind == "rank" and (value == np.floor(value)).all():  # Spark has made doubles of whole numbers
-        value = value.astype(np.int64)
-    return _pairs(rows).assign(**{kind: value})
+def _merged(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the answers of `MERGED` partitions each as one, and errors as they came."""
+    groups: dict[int, list[Reduction | None]] = {}
+    for batch in batches:
+        for answer in batch.to_pylist():
+            if answer["failed"]:
+                yield _record(**answer)
+            else:
+                group, place = divmod(answer["number"], MERGED)
+                groups.setdefault(group, [None] * MERGED)[place] = pickle.loads(answer["payload"])  # nosec B301
+    for group, parts in groups.items():
+        yield _record(group, False, pickle.dumps(merge_all(parts)))
 
 
-def _parts(answers: pd.DataFrame) -> list[Reduction | None]:
+def _parts(answers: pd.DataFrame, size: int) -> list[Reduction | None]:
+    """Return the reductions that came, in the order of their partitions; None where there is no user."""
     if not len(answers):
         raise InputError("train and test have no rows.")
-    answers = answers.sort_values("number", ignore_index=True)
-    for payload in answers.loc[answers["failed"], "payload"]:
+    for payload in answers.loc[answers["failed"]].sort_values("number")["payload"]:
         name, text = pickle.loads(payload)  # nosec B301
         raise InputError(f"{text} ({name} in a partition)")
-    # The payloads are what our own workers pickled in this job.
-    return [pickle.loads(payload) for payload in answers["payload"]]  # nosec B301
+    if not answers["number"].is_unique:
+        raise InputError(ASTRAY)
+    parts: list[Reduction | None] = [None] * size
+    for number, payload in zip(answers["number"], answers["payload"], strict=True):
+        # The payloads are what our own workers pickled in this job.
+        parts[number] = pickle.loads(payload)  # nosec B301
+    return parts
