@@ -8,6 +8,7 @@ import numpy as np
 
 from ipseval._types import FloatArray
 from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._linear import stacks
 from ipseval.inference._refit import replicate
@@ -25,7 +26,8 @@ def drifts(
 
     With a_j half the difference of the estimates with weights one standard error up and down axis j of the
     fit, user u moves the estimate by Σ_j z_uj a_j, (n_users,). So it holds for every estimator, and takes two
-    estimates for each axis. Estimators without weights have none.
+    estimates for each axis. Estimators without weights have none. A difference that rounding makes is 0: what
+    is the same for every positive does not move with the weights.
     """
     weighted = [one for one in estimators if one.weighted]
     if not weighted:
@@ -42,5 +44,7 @@ def drifts(
             now = {name: one.under(values, one.is_probability) for name, one in samples.items()}
             ends.append(replicate(now, metrics, weighted, parts, ones))
         for key, up in ends[0].items():
-            moved.setdefault(key, []).append((up - ends[1][key]) / 2)
+            down = ends[1][key]
+            same = abs(up - down) <= ROUNDING * max(abs(up), abs(down))
+            moved.setdefault(key, []).append(0.0 if same else (up - down) / 2)
     return {key: np.asarray(error.users @ np.array(one)) for key, one in moved.items()}

@@ -77,6 +77,15 @@ def test_only_weighted_estimates_drift_and_say_that_their_error_holds_it(fitted)
     assert notes["snips-global"].str.contains(FITTED).all()
 
 
+def test_what_is_the_same_for_every_positive_has_no_error_by_fitted_weights(fitted):
+    world, propensity = fitted
+    options = {"metrics": ["recall@300", "hit@300"], "estimators": ["snips", "snips-global", "snips-pooled"]}
+    assert world.split.n_items <= 300  # every positive is among the first 300: c = 1
+    found = evaluated(world, propensity, **options).frame
+    assert (found["estimate"] == 1).all() and (found["std_error"] == 0).all()
+    assert found["note"].str.contains(FITTED).all()
+
+
 def test_intervals_of_all_methods_and_differences_hold_it(fitted):
     world, propensity = fitted
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
