@@ -41,6 +41,28 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}"
 
 
+def article(noun: str) -> str:
+    """Return the noun with "a" or "an" before it.
+
+    Examples
+    --------
+    >>> article("user"), article("item"), article("ndarray")
+    ('a user', 'an item', 'an ndarray')
+    """
+    return f"an {noun}" if noun.lower().startswith(("a", "e", "i", "o", "nd")) else f"a {noun}"
+
+
+def kind_of(value: object) -> str:
+    """Return the type of a value in words.
+
+    Examples
+    --------
+    >>> kind_of(3), kind_of([]), kind_of(None)
+    ('an int', 'a list', 'None')
+    """
+    return "None" if value is None else article(type(value).__name__)
+
+
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `UnknownNameError` unless `value` is one of `choices`."""
     known = tuple(choices)

@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_finite, examples
+from ipseval._checks import check_finite, counted, examples
 from ipseval._coded import Ids, of_text
 from ipseval._types import AnyArray, BoolArray
 from ipseval.errors import InputError
@@ -61,7 +61,9 @@ def _table(frame: Any, names: list[str]) -> Any:
         table = table.collect()
     missing = [name for name in names if name not in table.columns]
     if missing:
-        raise InputError(f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12)}.")
+        raise InputError(
+            f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12) or 'none'}."
+        )
     return table
 
 
@@ -76,7 +78,9 @@ def _complete(column: Any, name: str) -> AnyArray:
 def _refuse_missing(missing: BoolArray, name: str) -> None:
     n_missing = int(missing.sum())
     if n_missing:
-        raise InputError(f"column {name!r} has {n_missing} missing entries of {missing.size}; remove them.")
+        raise InputError(
+            f"column {name!r} has {counted(n_missing, 'missing entry')} of {missing.size}; remove them."
+        )
 
 
 def _in_utc(column: Any) -> Any:

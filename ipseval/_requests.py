@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int, examples, warn_user
+from ipseval._checks import check_choice, check_fraction, check_positive_int, examples, kind_of, warn_user
 from ipseval._keys import among
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
@@ -134,8 +134,8 @@ def requested_estimators(
     weighted = [one.label for one in chosen if one.weighted]
     if weighted and propensity is None:
         raise PropensityError(
-            f"{', '.join(weighted)} need a propensity; pass propensity=PowerLawPropensity(gamma=…) or "
-            "another model, or ask for aoa only."
+            f"{', '.join(weighted)} {'needs' if len(weighted) == 1 else 'need'} a propensity; pass "
+            "propensity=PowerLawPropensity(gamma=…) or another model, or ask for aoa only."
         )
     return chosen
 
@@ -186,9 +186,8 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
 def check_models(models: Any, what: str, value: str) -> None:
     """Raise `InputError` unless `models` is a mapping from names, at least one."""
     if not isinstance(models, Mapping) or not models:
-        raise InputError(
-            f'{what} must be a non-empty mapping {{"name": {value}}}; got {type(models).__name__}.'
-        )
+        came = "an empty one" if isinstance(models, Mapping) else kind_of(models)
+        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got {came}.')
     others = [name for name in models if not isinstance(name, str)]
     if others:
         raise InputError(

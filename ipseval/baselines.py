@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 from scipy.sparse.linalg import svds
 
 from ipseval._border import guard
-from ipseval._checks import as_generator, check_positive_int, check_real
+from ipseval._checks import as_generator, check_positive_int, check_real, counted
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions, check_interactions
@@ -222,8 +222,13 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     """
     train, matrix = _matrix(train)
     smaller = min(matrix.shape)
+    if smaller < 2:
+        raise InputError(
+            "pure SVD needs at least two users and two items; the log has "
+            f"{counted(matrix.shape[0], 'user')} and {counted(matrix.shape[1], 'item')}. Leave it out."
+        )
     if n_factors is None:
-        n_factors = max(1, min(50, smaller - 1))
+        n_factors = min(50, smaller - 1)
     check_positive_int("n_factors", n_factors)
     if n_factors >= smaller:
         raise InputError(

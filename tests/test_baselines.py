@@ -224,6 +224,10 @@ def test_every_baseline_is_a_scorer_that_can_be_ranked(name):
             lambda: ease(log_of(np.ones((3, 3))), regularization=1e-12, dtype="float32"),
             "not positive definite in float32",
         ),
+        (
+            lambda: pure_svd(Interactions.from_frame(pd.DataFrame({"user": [0, 0], "item": [1, 2]}))),
+            "needs at least two users and two items; the log has 1 user and 2 items",
+        ),
         (lambda: pure_svd(SMALL, n_factors=3), r"less than min\(n_users, n_items\) = 3; got 3"),
         (lambda: pure_svd(SMALL, n_factors=0), "n_factors must be an integer >= 1; got 0"),
     ],

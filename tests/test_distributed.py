@@ -234,7 +234,7 @@ def test_merged_moments_are_those_of_all_users_at_once(seed, sizes):
             InputError,
             "cannot be computed in part",
         ),
-        ({"estimators": ("snips",)}, PropensityError, "snips need a propensity"),
+        ({"estimators": ("snips",)}, PropensityError, "snips needs a propensity"),
         (
             {"propensity": KnownPropensity(item=np.ones(25))},
             PropensityError,

@@ -75,7 +75,7 @@ BAD = {
     "missing positions": (
         changed("pos", [1, 2, np.nan, 1, 2, 3]),
         InputError,
-        "1 missing entries of 6",
+        "1 missing entry of 6",
     ),
     "positions from 0": (
         changed("pos", [0, 1, 2, 0, 1, 2]),

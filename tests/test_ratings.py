@@ -161,7 +161,7 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
         ({"metrics": []}, ipseval.InputError, "metrics is empty"),
         ({"estimators": ["plain"], "propensity": "known"}, ipseval.UnknownNameError, "aoa"),
         ({"estimators": []}, ipseval.InputError, "estimators is empty"),
-        ({"estimators": ["ips"]}, ipseval.PropensityError, "ips need a propensity"),
+        ({"estimators": ["ips"]}, ipseval.PropensityError, "ips needs a propensity"),
         ({"estimators": ["ips"], "propensity": "scale-free"}, ipseval.PropensityError, "up to a factor"),
         ({"n_pairs": 1, "propensity": "known"}, ipseval.InputError, "for 1 users"),
     ],

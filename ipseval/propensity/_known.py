@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_bool
+from ipseval._checks import as_float_vector, check_bool, kind_of
 from ipseval._ids import by_label
 from ipseval._types import AnyArray, FloatArray
 from ipseval.errors import InputError, PropensityError
@@ -139,7 +139,7 @@ def _columns(table: Any, names: tuple[str, ...]) -> Any:
     have = [] if frame is None else list(frame.columns)
     missing = [name for name in names if name not in have]
     if missing:
-        came = f"columns {', '.join(map(str, have))}" if have else f"a {type(table).__name__}"
+        came = f"columns {', '.join(map(str, have))}" if have else kind_of(table)
         raise PropensityError(
             f"the propensity frame lacks column {missing[0]!r}; expected {', '.join(names)}, got {came}."
         )

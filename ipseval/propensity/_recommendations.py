@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import as_generator, check_positive_int
+from ipseval._checks import as_generator, check_positive_int, kind_of
 from ipseval._keys import distinct
 from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
 from ipseval.errors import InputError
@@ -172,7 +172,7 @@ def _block_function(model: Any, train: Interactions) -> Callable[[IntArray], Any
             )
         return lambda users: users_f[users] @ items_f.T + bias
     raise InputError(
-        f"recommendations is a {type(model).__name__}; expected lists (an integer array, or a frame with "
+        f"recommendations is {kind_of(model)}; expected lists (an integer array, or a frame with "
         "user, item and rank) or a scorer (a float array, a pair of factor matrices, a callable). A trained "
         "model of another library becomes a scorer by ipseval.adapters.adapt(model, split)."
     )

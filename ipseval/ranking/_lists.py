@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._checks import counted as number
 from ipseval._checks import examples
 from ipseval._columns import frame_columns
 from ipseval._counts import Count, some
@@ -82,7 +83,8 @@ def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
             problems.append(
                 Problem(
                     f"{int(strange.sum()):,} of {user.size:,} entries have {what} unknown to the split "
-                    f"({others.size:,} {what}: {examples(others)}; the split has {examples(known)})",
+                    f"({number(others.size, what[:-1])}: {examples(others)}; the split has "
+                    f"{examples(known)})",
                     "Pass {unknown=drop} to leave them out"
                     + ("" if what == "users" else ", {unknown=candidate} to let them compete"),
                 )

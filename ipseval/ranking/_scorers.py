@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples, number_type, refuse_masked
+from ipseval._checks import examples, kind_of, number_type, refuse_masked
 from ipseval._ids import as_ids, places
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
@@ -19,6 +19,12 @@ from ipseval.splits import Split
 ADAPT = (
     "Trained models of the libraries in ipseval.adapters, and lists of theirs, are found by their type; "
     "of another library pass the factors, or a function users -> scores."
+)
+
+# Of a frame whose labels are none of the ids.
+LISTS = (
+    "A frame of scores has user ids as index and item ids as columns; one of top-K lists has columns user, "
+    "item and rank or score, and Lists(frame, user=…, item=…, rank=…) takes other names. "
 )
 
 
@@ -92,7 +98,7 @@ class CallableScorer:
         except Exception as error:  # a caller's function may raise anything; it is passed on
             if not isroutine(self.function):  # an object that can be called: a module of torch, say
                 error.add_note(
-                    f"{self.name} is a {type(self.function).__name__} and was called with an array of user "
+                    f"{self.name} is {kind_of(self.function)} and was called with an array of user "
                     f"codes. {ADAPT}"
                 )
             raise
@@ -125,7 +131,7 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
     if callable(model):
         return CallableScorer(model, split.n_items, name)
     raise InputError(
-        f"{name} is a {type(model).__name__}; expected an (n_users, n_items) array, DataFrame or sparse "
+        f"{name} is {kind_of(model)}; expected an (n_users, n_items) array, DataFrame or sparse "
         "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
         f"a top-K frame, or RankedPositives. {ADAPT}"
     )
@@ -188,7 +194,8 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
         if missing.any():
             raise InputError(
                 f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
-                f"({examples(ids[missing])}; its labels start with {examples(labels)}). {ADAPT}"
+                f"({examples(ids[missing])}; its labels start with {examples(labels)}). "
+                f"{LISTS if missing.all() else ''}{ADAPT}"
             )
     chosen = frame.iloc[where[0], where[1]]
     values: AnyArray = _numeric(chosen.to_numpy(number_type(chosen)), name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples, refuse_masked
+from ipseval._checks import examples, kind_of, refuse_masked
 from ipseval._counts import Count, some
 from ipseval._ids import as_ids, to_id_array
 from ipseval._types import AnyArray, BoolArray, IntArray
@@ -81,7 +81,7 @@ def _of_mapping(source: Mapping[Any, Any]) -> dict[str, Any]:
             kind, pairs = "score", list(entries.items())
         elif isinstance(entries, (str, bytes)) or not isinstance(entries, (Sequence, np.ndarray)):
             raise InputError(
-                f"the list of {user!r:.60} is a {type(entries).__name__}; expected {{item: score}}, "
+                f"the list of {user!r:.60} is {kind_of(entries)}; expected {{item: score}}, "
                 "[item, …] or [(item, score), …]."
             )
         elif len(entries) and isinstance(entries[0], tuple):

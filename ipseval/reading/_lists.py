@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, check_type, examples
+from ipseval._checks import article, check_choice, check_type, examples
+from ipseval._checks import counted as counts
 from ipseval._coded import Ids
 from ipseval._counts import Count, counts_frame
 from ipseval.errors import InputError, Problem, ProblemsError
@@ -109,7 +110,7 @@ class Lists:
 
     def __repr__(self) -> str:
         entries = self.entries
-        size = f"{entries.user.size:,} entries of {np.unique(entries.user).size:,} users"
+        size = f"{counts(entries.user.size, 'entry')} of {counts(np.unique(entries.user).size, 'user')}"
         options = {name: getattr(self, name) for name in ("seen", "unknown")}
         chosen = "".join(f"; {name}={value!r}" for name, value in options.items() if value != "raise")
         return f"Lists({size}, by {RANK if entries.by_rank else SCORE}{chosen})"
@@ -138,7 +139,7 @@ class Lists:
         for role, rows in lacking.items():
             if rows.any() and self.missing == "drop":
                 counted.append(
-                    Count(f"entries without a {role}, left out", int((rows & keep).sum()), keep.size)
+                    Count(f"entries without {article(role)}, left out", int((rows & keep).sum()), keep.size)
                 )
                 keep &= ~rows
             elif rows.any():
@@ -195,8 +196,8 @@ class Lists:
             ids = wrong if entries.user_ids is None else entries.user_ids[wrong]
             problems.append(
                 Problem(
-                    f"the ranks of {wrong.size:,} users are not 1, 2, 3, … without gap or repetition (e.g. "
-                    f"user {examples(ids)})",
+                    f"the ranks of {counts(wrong.size, 'user')} are not 1, 2, 3, … without gap or "
+                    f"repetition (e.g. user {examples(ids)})",
                     "Pass {gaps=renumber} to take them as an order",
                 )
             )

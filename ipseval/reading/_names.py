@@ -98,10 +98,10 @@ def choose(
             columns[role] = name
         else:
             near = difflib.get_close_matches(str(name), [str(one) for one in have], n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
             problems.append(
                 Problem(
-                    f"column {name!r} is not there; the columns are {examples(have, 12)}{hint}",
+                    f"column {name!r} is not there{hint}; {_all(have)}",
                     f"Name the {role} column by {{{role}}}",
                 )
             )
@@ -126,7 +126,7 @@ def choose(
         elif role in needed:
             problems.append(
                 Problem(
-                    f"no column has a usual name of {role}s; the columns are {examples(have, 12)}",
+                    f"no column has a usual name of {role}s; {_all(have)}",
                     f"Name it by {{{role}=…}}",
                 )
             )
@@ -144,3 +144,7 @@ def choose(
     ordered = {role: columns[role] for role in roles if role in columns}
     left = tuple(name for name in have if name not in ordered.values())
     return Chosen(ordered, tuple(problems), left)
+
+
+def _all(have: Sequence[str]) -> str:
+    return f"the columns are {examples(have, 12)}" if have else "there are no columns"

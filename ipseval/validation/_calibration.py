@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._checks import kind_of
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
@@ -86,7 +87,7 @@ def resolve_propensity(
     if callable(rule):
         return _by_fold(name, rule, split, exposure, models, fold)
     raise InputError(
-        f"propensity {name!r} is a {type(rule).__name__}; expected a Propensity, a model with fit(train), or "
+        f"propensity {name!r} is {kind_of(rule)}; expected a Propensity, a model with fit(train), or "
         "a function Calibration -> Propensity."
     )
 
@@ -119,8 +120,7 @@ def _by_fold(
         part = rule(Calibration(split.train, *seen, dict(models), made))
         if not isinstance(part, Propensity):
             raise InputError(
-                f"the function of propensity {name!r} returned a {type(part).__name__}; expected a "
-                "Propensity."
+                f"the function of propensity {name!r} returned {kind_of(part)}; expected a Propensity."
             )
         parts.append(part)
         values[own] = _on_common_scale(part, test.user[own], test.item[own])

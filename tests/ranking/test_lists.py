@@ -87,8 +87,8 @@ def without(row: int) -> pd.DataFrame:
             "als .top-K lists.: 1 of 7 entries repeat an item of their list",
         ),
         (LISTS.assign(item=list("zbdafeg")), "1 of 7 entries have items unknown to the split"),
-        (without(0), r"the ranks of 1 users are not 1, 2, 3, … without gap .* user 1"),
-        (LISTS.assign(rank=[1, 1, 2, 1, 1, 2, 3]), "the ranks of 1 users are not 1, 2, 3"),
+        (without(0), r"the ranks of 1 user are not 1, 2, 3, … without gap .* user 1"),
+        (LISTS.assign(rank=[1, 1, 2, 1, 1, 2, 3]), "the ranks of 1 user are not 1, 2, 3"),
         (LISTS.assign(rank=LISTS["rank"] - 1), "the ranks of 3 users are not 1, 2, 3"),
         (
             LISTS.drop(columns="rank").assign(score=[1, 2, np.nan, 1, 1, 1, 1]),

@@ -75,9 +75,13 @@ def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():
         (pd.DataFrame(SCORES, columns=[0, 1, 2, 2]), "m: the column labels repeat; each id may occur once."),
         (pd.DataFrame(SCORES, index=[0, 7, 8]), "m lacks 2 of 3 row ids of the split (1, 2; its labels start "
          "with 0, 7, 8)."),
+        (pd.DataFrame({"uid": [0], "sku": [1]}, index=[9]), "m lacks 3 of 3 row ids of the split (0, 1, 2; "
+         "its labels start with 9). A frame of scores has user ids as index and item ids as columns; one of "
+         "top-K lists has columns user, item and rank or score"),
+        (None, "m is None; expected an (n_users, n_items) array"),
         (pd.DataFrame(SCORES, columns=[0, 1, 2, 9]), "m lacks 1 of 4 column ids of the split (3; its labels "
          "start with 0, 1, 2, …)."),
-        (3, "m is a int; expected an (n_users, n_items) array"),
+        (3, "m is an int; expected an (n_users, n_items) array"),
     ],
 )  # fmt: skip
 def test_what_is_no_model_is_said_with_its_shape(model, message):

@@ -104,7 +104,10 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         of(log().rename(columns={"user": "who", "item": "what"})),
         ["usual name of users", "usual name of items"],
     ),
-    "a name that is not there": (of(log(), user="usr"), ["column 'usr' is not there.*did you mean 'user'"]),
+    "a name that is not there": (
+        of(log(), user="usr"),
+        [r"'usr' is not there \(did you mean 'user'\?\); the"],
+    ),
     "three names that are not there": (
         of(log(), user="u", item="i", timestamp="t"),
         ["column 'u' is not there", "column 'i' is not there", "column 't' is not there"],
@@ -327,7 +330,7 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ),
         [
             "1 of 7 entries have no user",
-            "the ranks of 1 users are not 1, 2, 3",
+            "the ranks of 1 user are not 1, 2, 3",
             "1 of 7 entries repeat an item of their list",
             "1 of 7 entries have users unknown",
             "1 of 7 entries have items unknown",
