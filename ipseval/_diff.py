@@ -136,7 +136,8 @@ class EvaluationDiff(Reported):
         frame = self.frame
         if (frame["difference"] == 0).all():
             return ("Nothing changed: every estimate is the same.",)
-        clear = frame[(frame["p_adjusted"] < LEVEL) & (frame["note"] == "")]
+        noted = frame["note"] != ""
+        clear = frame[(frame["p_adjusted"] < LEVEL) & ~noted]
         lines = []
         for word, rows in (
             ("higher", clear[clear["difference"] > 0]),
@@ -148,7 +149,9 @@ class EvaluationDiff(Reported):
                 )
                 lines.append(f"{count} beyond chance: {listed(_named(rows))}.")
         if not lines:
-            lines = ["No estimate changed beyond chance."]
+            lines = [f"No {'reliable ' if noted.any() else ''}estimate changed beyond chance."]
+        if noted.any():
+            lines.append("Nothing is concluded from those that are unreliable.")
         return (" ".join(lines), f"Holm's correction is over all {len(frame):,} differences, p < {LEVEL:g}.")
 
     def _warnings(self) -> list[str]:
@@ -159,7 +162,8 @@ class EvaluationDiff(Reported):
             lines.append("The users are not the same, so standard errors are those of independent samples.")
         noted = self.frame[self.frame["note"] != ""]
         if len(noted):
-            lines.append(f"Unreliable: {listed(_named(noted))}. {noted['note'].iloc[0]}.")
+            why = noted["note"].iloc[0]
+            lines.append(f"Unreliable: {listed(_named(noted))}. {why[:1].upper()}{why[1:]}.")
         for which, names in (("new", self.only_new), ("old", self.only_old)):
             if names:
                 lines.append(f"Only in the {which} evaluation: {listed(names)}.")
