@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ipseval._checks import counted
 from ipseval._types import RngLike
 from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.inference._bootstrap import Bootstrap, IntervalMethod, Key, bootstrap
@@ -94,6 +96,10 @@ def _interval(
     n_undefined = result.n_undefined(key)
     if n_undefined:
         notes.append(f"undefined in {n_undefined:,} of {result.replicates.shape[0]:,} resamples, left out")
+    n, least = result.replicates.shape[0], math.ceil(2 / (1 - level) - 1e-9) - 1
+    if n < least:  # the ends lie beyond the lowest and the highest of so few
+        needs = f"a {level * 100:.4g} % interval, which needs at least {least:,}"
+        notes.append(f"{counted(n, 'resample')}: too few for {needs}")
     if np.isnan(low):
         notes.append(f"no {method} interval: resamples lie on one side of the estimate")
     return Interval(error, low, high, "; ".join(notes))

@@ -55,6 +55,19 @@ def test_the_same_rng_gives_the_same_intervals():
     assert first.equals(second)
 
 
+@pytest.mark.parametrize(("level", "least"), [(0.95, 39), (0.9, 19), (0.99, 199)])
+def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, least):
+    # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).
+    assert (least - 1) / (least + 1) >= level - 1e-12 > (least - 2) / least
+    few, enough = (
+        evaluated(interval="percentile", n_resamples=n, rng=0, confidence_level=level).frame["note"]
+        for n in (least - 1, least)
+    )
+    said = f"{least - 1} resamples: too few for a {level * 100:.0f} % interval, which needs at least {least}"
+    assert few.str.contains(said).all()
+    assert not enough.str.contains("too few").any()
+
+
 def test_an_unknown_interval_is_named():
     with pytest.raises(UnknownNameError, match="percentile"):
         evaluated(interval="percentil")
