@@ -19,7 +19,7 @@ from ipseval._drawn import Drawn, drawn_of
 from ipseval._explained import explained_tables
 from ipseval._frame import Key, tidy_frame
 from ipseval._page import PageData, page_parts
-from ipseval._provenance import data_hash, headline, json_text, short_headline, versions
+from ipseval._provenance import data_hash, headline, json_text, rows_read, short_headline, versions
 from ipseval._shown import Shown
 from ipseval._tables import evaluation_tables, with_correction
 from ipseval._types import AnyArray, RngLike
@@ -230,7 +230,10 @@ class Evaluation(Segmented, Shown):
                 self.diagnostics,
                 self._differences,
                 flags=self._flags,
-                summary=headline(len(self.models), self.extent, self.provenance, self.propensity),
+                summary=(
+                    *headline(len(self.models), self.extent, self.provenance, self.propensity),
+                    *rows_read(self.counted),
+                ),
                 verdict=[f"{one.metric}: {line}" for one in self.verdicts for line in verdict_lines([one])],
                 digits=digits,
                 cards=self._cards,

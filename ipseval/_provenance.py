@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import counted
+from ipseval._counts import Count
 from ipseval._types import AnyArray
 from ipseval._version import __version__
 from ipseval.errors import InputError
@@ -43,6 +44,13 @@ def headline(
         left_out = counted(extent.n_without_propensity, "positive")
         lines.append(f"left out:   {left_out} that {has} no propensity")
     return lines
+
+
+def rows_read(counts: Iterable[Count]) -> list[str]:
+    """Return a line for each source that was read: its rows, and which column was taken for what."""
+    start = "rows read from "
+    found = [one for one in counts if one.what.startswith(start)]
+    return [f"{one.subject + ':':<12}{one.count:,} rows from {one.what.removeprefix(start)}" for one in found]
 
 
 def short_headline(n_models: int, extent: Extent, options: Mapping[str, Any], level: float) -> list[str]:

@@ -214,9 +214,11 @@ def _weights(diagnostics: pd.DataFrame, verdicts: Sequence[Verdict], words: str 
 
 
 def _left_out(data: pd.DataFrame) -> list[str]:
-    """Return what was left out, merged or removed before the estimates; notes have the rest."""
+    """Return what was left out, merged or removed, or might have been, before the estimates."""
     lines = []
-    told = data["what"].str.contains("left out|merged|removed") & ~data["what"].str.startswith(IN_NOTES)
+    told = data["what"].str.contains("left out|merged|removed|no threshold") & ~data["what"].str.startswith(
+        IN_NOTES
+    )
     for row in data[told].to_dict("records"):
         of = "" if pd.isna(row["of"]) else f" of {row['of']:,}"
         subject = "" if row["subject"] == RESULT else f"{row['subject']}: "
@@ -225,20 +227,23 @@ def _left_out(data: pd.DataFrame) -> list[str]:
 
 
 def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
-    """Return what was left out or replaced, each once, with whom it concerns where that is not everyone."""
-    said: dict[str, dict[str, None]] = {}
+    """Return what was left out or replaced, each once; whom and what it concerns where that is not all."""
+    said: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     elsewhere = {
         text for row in diagnostics.to_dict("records") for text in _parts(row["flag"], row["cautions"])
     }
-    for model, note in zip(frame["model"], frame["note"], strict=True):
+    for model, metric, note in zip(frame["model"], frame["metric"], frame["note"], strict=True):
         for text in _parts(note):
             if text not in elsewhere and not text.startswith("suppressed"):
-                said.setdefault(text, {})[model] = None
-    everyone = set(frame["model"])
+                models, metrics = said.setdefault(text, ({}, {}))
+                models[model] = metrics[metric] = None
+    everyone, every = set(frame["model"]), set(frame["metric"])
     lines = []
-    for text, models in said.items():
-        who = "" if set(models) == everyone else f"{listed(list(models))}: "
-        lines.append(f"{who}{text}.")
+    for text, (models, metrics) in said.items():
+        who = "" if set(models) == everyone else listed(list(models))
+        by = "" if set(metrics) == every else f"by {listed(list(metrics))}"
+        whose = ", ".join(filter(None, (who, by if who else by.capitalize())))
+        lines.append(f"{whose}: {text}." if whose else f"{text[:1].upper()}{text[1:]}.")
     return lines
 
 

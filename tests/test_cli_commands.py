@@ -132,6 +132,16 @@ def test_a_command_succeeds(case: str, folder, capsys):
     assert capsys.readouterr().out
 
 
+def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, capsys):
+    arguments = ["evaluate", "odd.csv", "--user", "who", "--item", "what", "--explain", *FAST]
+    assert main(arguments) == 0
+    assert "rows from odd.csv: who → user, what → item" in capsys.readouterr().out
+    assert main(["evaluate", "log.csv", "--split", "temporal", *FAST]) == 0
+    captured = capsys.readouterr()
+    assert "Use --split global-time to keep the future out." in captured.err
+    assert "as there is no threshold" in " ".join(captured.out.split())
+
+
 FAILURE = {
     "evaluate": (["evaluate"], "give a LOG to split, or --train and --test"),
     "both": (["evaluate", "log.csv", "--train", "log.csv"], "give a LOG to split, or --train and --test"),

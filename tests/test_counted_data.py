@@ -83,6 +83,23 @@ def test_the_table_survives_a_file_and_stands_in_json_and_on_the_page(evaluation
     assert "no list, counted as misses" in page
 
 
+def test_what_holds_of_some_metrics_or_recommenders_alone_is_said_with_their_names(evaluation):
+    said = " ".join(repr(evaluation).split())
+    assert "1 positive without a propensity left out." in said  # of all
+    # Both candidates of user 0 are relevant: for it auc is undefined.
+    train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
+    test = pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
+    result = ipseval.evaluate(
+        {"a": np.eye(3)[:2]}, ipseval.Split.from_frames(train, test), metrics=["auc", "recall@1"]
+    )
+    said = " ".join(repr(result).split())
+    assert "By auc: 1 user left out: the metric is undefined for them. By auc: one user: no standard" in said
+    result = ipseval.evaluate({"a": np.eye(3)[:2]}, ipseval.Split.from_frames(train, test), metrics=["auc"])
+    assert "Data 1 user left out: the metric is undefined for them. One user: no" in " ".join(
+        repr(result).split()
+    )
+
+
 def test_ranks_keep_what_was_counted_in_parquet(tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ipseval[parquet]'")
     split = ipseval.Split.from_frames(LOG[:2], LOG[3:], items=range(4))

@@ -13,6 +13,7 @@ from ipseval.errors import IpsevalError, ProblemsError
 _PHRASES = {
     r" to Split\.from_frames": "",
     r"pass propensity=PowerLawPropensity\(gamma=…\) or another model": "give --gamma or --propensity",
+    "Use split_global_time or split_sliding to": "Use --split global-time to",
     r"correct with ipseval\.metric\(label, sampled='bv'\)": "take a metric such as recall(sampled=bv)@10",
 }
 # Arguments of `read` whose option has another name, as the option of that name means something else.

@@ -140,7 +140,7 @@ def estimate_of(
     if isinstance(sums, UserSums) and sums.drift is not None:
         said.append(FITTED)
     if np.isnan(sums.value()):
-        said.append("undefined: no user has a defined value")
+        said.append("undefined, as no user has a defined value")
     elif sums.n_users == 1:
         said.append("one user: no standard error")
     return Estimate(

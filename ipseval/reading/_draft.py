@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples
+from ipseval._checks import article, examples
 from ipseval._coded import Ids
 from ipseval._columns import to_numbers
 from ipseval._counts import Count, some
@@ -50,6 +50,7 @@ class Draft:
     keep: BoolArray
     problems: list[Problem]
     counted: list[Count] = field(default_factory=list)
+    has_threshold: bool = False
 
     @classmethod
     def of(
@@ -93,7 +94,7 @@ class Draft:
             if not rows.any():
                 continue
             if missing == "drop":
-                self._leave_out(rows, f"rows without {_article(role)}")
+                self._leave_out(rows, f"rows without {article(role)}")
             else:
                 self.problems.append(
                     Problem(
@@ -106,6 +107,7 @@ class Draft:
         """Leave out rows with a value below the threshold."""
         if threshold is None:
             return
+        self.has_threshold = True
         if "value" not in self.columns:
             what, way_out = "a threshold needs a column of values, and none was found", "Name it by {value}"
             if "clicked" in self.chosen.columns:
@@ -147,11 +149,11 @@ class Draft:
             return
         strange = (np.append(place, 0)[own.codes] < 0) & self.keep
         if strange.any() and unknown == "drop":
-            self._leave_out(strange, f"rows with {_article(role)} outside the universe")
+            self._leave_out(strange, f"rows with {article(role)} outside the universe")
         elif strange.any():
             self.problems.append(
                 Problem(
-                    f"{int(strange.sum()):,} of {strange.size:,} rows have {_article(role)} outside the "
+                    f"{int(strange.sum()):,} of {strange.size:,} rows have {article(role)} outside the "
                     f"given {known.size:,} ({rows_said(strange)}: {examples(own.ids[place < 0])}; the given "
                     f"ones start with {examples(known)})",
                     f"Add them to {{{role}s}}, or pass {{unknown=drop}} to leave the rows out",
@@ -205,6 +207,11 @@ class Draft:
         n_dropped = n_again if duplicates == "drop" else 0
         if again is not None and n_dropped:
             data = {role: one if role.endswith("_ids") else one[~again] for role, one in data.items()}
+        values = data.get("value")
+        if not self.has_threshold and values is not None and values.min() < values.max():
+            extent = f"from {values.min():g} to {values.max():g}"
+            what = f"rows with a value {extent}; low ones count as well, as there is no threshold"
+            self.counted.append(Count(what, values.size))
         return made(
             **{
                 name: data.get(name)
@@ -305,7 +312,3 @@ def _read_as(role: str, column: Any, words: str, units: Units) -> Numbers:
     if role == "timestamp":
         return times(column, words, units)
     return (truths if role in ("clicked", "shown") else numbers)(column, words, role)
-
-
-def _article(role: str) -> str:
-    return f"an {role}" if role[0] in "aeio" else f"a {role}"

@@ -82,7 +82,8 @@ def test_what_is_the_same_for_every_positive_has_no_error_by_fitted_weights(fitt
     options = {"metrics": ["recall@300", "hit@300"], "estimators": ["snips", "snips-global", "snips-pooled"]}
     assert world.split.n_items <= 300  # every positive is among the first 300: c = 1
     found = evaluated(world, propensity, **options).frame
-    assert (found["estimate"] == 1).all() and (found["std_error"] == 0).all()
+    assert (found["estimate"] == 1).all()
+    assert (found["std_error"] == 0).all()
     assert found["note"].str.contains(FITTED).all()
 
 

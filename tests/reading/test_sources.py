@@ -116,7 +116,9 @@ def test_every_source_gives_the_same_log(name, tmp_path):
     assert log.value.tolist() == [5, 4, 3.5, 1]
     said = log.data["what"][0]
     assert said.endswith("user_id → user, sku → item, ts → timestamp in dates, rating → value")
-    assert log.data["count"].tolist() == [4]
+    said = log.data["what"][1]
+    assert said == "rows with a value from 1 to 5; low ones count as well, as there is no threshold"
+    assert log.data["count"].tolist() == [4, 4]
 
 
 def test_queries_are_read_over_every_kind_of_connection(tmp_path):
@@ -222,6 +224,18 @@ def test_rows_below_a_threshold_leave_their_items_in_the_universe():
         2,
         4,
     ]
+
+
+def test_without_a_threshold_it_is_said_that_low_values_count():
+    frame = pd.DataFrame({"user": [1, 2, 3], "item": [1, 1, 2], "stars": [5.0, np.nan, 1.5]})
+    said = "rows with a value from 1.5 to 5; low ones count as well, as there is no threshold"
+    log = ipseval.read(frame, missing="drop")
+    assert log.data.set_index("what").loc[said, "count"] == 2
+    data = ipseval.evaluate({"any": np.eye(2)}, ipseval.Split.from_frames(None, log.to_frame())).data
+    assert not data["what"].str.contains("threshold").any()  # a frame is not read
+    for other in (frame.assign(stars=1.0), frame.drop(columns="stars")):
+        assert not ipseval.read(other).data["what"].str.contains("threshold").any()
+    assert not ipseval.read(frame[::2], threshold=2).data["what"].str.contains("no threshold").any()
 
 
 def test_rows_that_lack_something_are_left_out_one_reason_each():
