@@ -76,10 +76,13 @@ def evaluation_tables(
         Remark("Verdict", verdict_lines(verdicts)),
         Remark("Weights", (_weights(diagnostics, verdicts, weights),)),
     ]
-    notes = [*_left_out(data), *_notes(frame, diagnostics)]
-    if notes:
-        more = [f"And {len(notes) - MOST_NOTES} more in .data and .frame."] if len(notes) > MOST_NOTES else []
-        remarks.append(Remark("Data", (" ".join([*notes[:MOST_NOTES], *more]),)))
+    notes, left_out = _notes(frame, diagnostics), _left_out(data)
+    if notes or left_out:
+        # What is in the numbers goes before what never entered, where there is no room for all.
+        shown = [*left_out[: max(0, MOST_NOTES - len(notes))], *notes[:MOST_NOTES]]
+        n_more = len(notes) + len(left_out) - len(shown)
+        more = [f"And {n_more} more in .data and .frame."] if n_more else []
+        remarks.append(Remark("Data", (" ".join([*shown, *more]),)))
     remarks.append(Remark("Claim", tuple(_claims(frame, verdicts))))
     return Tables(
         summary=tuple(summary),

@@ -100,6 +100,24 @@ def test_what_holds_of_some_metrics_or_recommenders_alone_is_said_with_their_nam
     )
 
 
+def test_what_is_in_the_numbers_is_said_before_what_never_entered():
+    users = np.arange(6)
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": users, "item": users}), pd.DataFrame({"user": users, "item": (users + 1) % 6})
+    )
+    lists = {}
+    for n_users in (2, 3, 4, 5):
+        best = pd.DataFrame({"user": users[:n_users], "item": users[:n_users] + 1, "rank": 1})
+        strange = best.assign(item=99, rank=2)
+        lists[f"v{n_users}"] = ipseval.Lists(pd.concat([best, strange]), unknown="drop")
+    with pytest.warns(ipseval.DataWarning):
+        said = " ".join(repr(ipseval.evaluate(lists, split, metrics=["recall@1"])).split())
+    for n_users in (2, 3, 4, 5):
+        assert f"v{n_users}: {6 - n_users} of 6 users have no list and count as misses." in said
+    assert said.count("entries with items unknown to the split, left out.") == 2
+    assert "And 2 more in .data and .frame." in said
+
+
 def test_ranks_keep_what_was_counted_in_parquet(tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ipseval[parquet]'")
     split = ipseval.Split.from_frames(LOG[:2], LOG[3:], items=range(4))
