@@ -166,6 +166,8 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
     if not len(first):
         raise InputError("there is no positive to evaluate.")
     for name, ranked in ranks.items():
+        if ranked is first:
+            continue
         same = len(ranked) == len(first) and np.array_equal(ranked.user, first.user)
         same = same and np.array_equal(ranked.item, first.item)
         same = same and np.array_equal(ranked.unit(ranked.users), first.unit(first.users))

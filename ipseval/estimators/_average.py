@@ -100,9 +100,8 @@ class Average(Estimator):
         weights = sample.weights if self.weighted else np.ones(len(ranked))
         if self.mass == "total":
             return weights
-        if self.mass == "one" and self.weighted:
-            return np.asarray(weights / sample.user_weight[ranked.segment])
-        return np.asarray(weights / ranked.counts[ranked.segment])
+        below = sample.user_weight if self.mass == "one" and self.weighted else ranked.counts
+        return np.asarray(weights / np.repeat(below, ranked.counts))
 
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
         """Return the weights of `positive_weights`, times |S*_u| where a sum is averaged over users."""

@@ -86,10 +86,12 @@ class Sample:
 
     def with_equal_propensities(self) -> Sample:
         """Return the same positives with P = 1, all else the same."""
-        ones = np.ones(len(self.ranked))
-        return Sample(
+        ones = readonly(np.ones(len(self.ranked)))
+        made = Sample(
             self.ranked, ones, self.is_probability, self.n_relevant, self.n_relevant_kind, self.ties
         )
+        made.__dict__["weights"] = ones
+        return made
 
     def under(self, propensity: FloatArray, is_probability: bool) -> Sample:
         """Return the sample under another P, (n_pos,); a positive without one (NaN) leaves as a pair.
@@ -132,8 +134,9 @@ class Sample:
 
         def values(part: tuple[slice, RankedPositives]) -> list[FloatArray]:
             rows, ranked = part
+            weights = self.weights[rows] if any(weighted for _, weighted in chosen) else None
             return [
-                metric.user_values(ranked, self.weights[rows] if weighted else None, ties=self.ties)
+                metric.user_values(ranked, weights if weighted else None, ties=self.ties)
                 for metric, weighted in chosen
             ]
 

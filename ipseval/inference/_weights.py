@@ -168,7 +168,7 @@ class Weighed:
         """Return the sums of some weights > 0."""
         largest = float(weights.max())
         scaled = weights / largest
-        return cls(float(scaled.sum()), float((scaled**2).sum()), math.log(largest))
+        return cls(float(scaled.sum()), float(np.square(scaled, out=scaled).sum()), math.log(largest))
 
     @classmethod
     def of_logs(cls, logs: FloatArray) -> Weighed:
@@ -265,10 +265,10 @@ class WeightTotals:
     @classmethod
     def of(cls, sample: Sample, propensity: Propensity | None, *, weighted: bool) -> WeightTotals:
         """Return the sums over the positives of a sample, at least one."""
-        ranked = sample.ranked
-        weights: FloatArray = sample.weights if weighted else np.ones(len(ranked))
+        ranked, n = sample.ranked, float(len(sample.ranked))
+        weights = sample.weights if weighted else None
         per_item = np.bincount(ranked.item, weights, minlength=ranked.item_ids.size).astype(np.float64)
-        made = cls(Weighed.of(weights), per_item, weighted)
+        made = cls(Weighed(n, n, 0.0) if weights is None else Weighed.of(weights), per_item, weighted)
         if not weighted or propensity is None or propensity.unclipped is None:
             return made
         cut, whole = propensity.cut_weight(ranked.user, ranked.item)

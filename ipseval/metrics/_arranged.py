@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
+from ipseval._types import FloatArray, IntArray, TieChoice, TieRule, readonly
 from ipseval.metrics._additive import gains, over_ties
-from ipseval.metrics._base import Metric, cached
+from ipseval.metrics._base import Metric, cached, place_in_user
 from ipseval.ranking import RankedPositives
 
 
@@ -92,8 +92,8 @@ class ArrangedMetric(Metric):
 
     def _best_worth(self, ranked: RankedPositives, worth: FloatArray) -> FloatArray:
         """Return Σ worth·c of the best arrangement of each user's positives."""
-        position = np.arange(len(ranked)) - ranked.starts[ranked.segment] + 1.0
-        return ranked.sum_by_user(worth[descending(ranked, worth)] * self.at_rank(position, np.nan))
+        value = self.at_rank(np.arange(1.0, int(ranked.counts.max(initial=0)) + 1), np.nan)
+        return ranked.sum_by_user(largest_first(ranked, worth) * value[place_in_user(ranked)])
 
     def _best(self, counts: IntArray) -> FloatArray:
         """Return Σ_{j≤s} c(j) of each number s of relevant items."""
@@ -104,37 +104,23 @@ class ArrangedMetric(Metric):
         return np.concatenate([[0.0], np.cumsum(self.at_rank(np.arange(1.0, most + 1), np.nan))])
 
 
-def descending(ranked: RankedPositives, worth: FloatArray) -> IntArray:
-    """Return row numbers that sort the positives by user, then from the largest `worth` to the smallest."""
-    if worth.min(initial=np.inf) == worth.max(initial=-np.inf):  # all alike: in their order
-        return np.arange(worth.size)
-    found = ranked.derived.get("descending")
-    if found is None or found[0] is not worth:
-        # Weights of another γ often have the order of the last ones, and to see that is faster than to sort.
-        order = None if found is None else found[1]
-        if order is None or not _sorts(order, ranked.user, worth):
-            order = _by_user_and_worth(ranked, worth)
-        ranked.derived["descending"] = found = (worth, order)
-    made: IntArray = found[1]
-    return made
-
-
-def _sorts(order: IntArray, user: IntArray, worth: FloatArray) -> bool:
-    """Return whether an order by user is that of `_by_user_and_worth`, ties by place, for this `worth`."""
-    value = worth[order]
-    later = (value[1:] < value[:-1]) | ((value[1:] == value[:-1]) & (order[1:] > order[:-1]))
-    return bool((later | (user[1:] != user[:-1])).all())
-
-
-def _by_user_and_worth(ranked: RankedPositives, worth: FloatArray) -> IntArray:
-    """Return `np.lexsort((-worth, user))`: the same order, each user alone."""
-    order = np.empty(worth.size, dtype=np.int64)
-    if not worth.size:
-        return order
+def largest_first(ranked: RankedPositives, worth: FloatArray) -> FloatArray:
+    """Return `worth` (n_pos,) by user, and of each user from the largest to the smallest."""
+    if not worth.size or worth.min() == worth.max():  # as they are
+        return worth
+    fixed = not worth.flags.writeable
+    if fixed and ranked.derived.get("largest first", (None,))[0] is worth:
+        known: FloatArray = ranked.derived["largest first"][1]
+        return known
     by_count = np.argsort(ranked.counts, kind="stable")
     size, begin = np.unique(ranked.counts[by_count], return_index=True)
-    for width, users in zip(size, np.split(by_count, begin[1:]), strict=True):
-        first = ranked.starts[users, None]
-        rows = first + np.arange(width)
-        order[rows] = first + np.argsort(-worth[rows], axis=1, kind="stable")
-    return order
+    if size.size == 1:  # one table
+        made = np.sort(worth.reshape(-1, int(size[0])), axis=1)[:, ::-1].reshape(-1)
+    else:
+        made = np.empty_like(worth)
+        for width, users in zip(size, np.split(by_count, begin[1:]), strict=True):
+            rows = ranked.starts[users, None] + np.arange(width)
+            made[rows] = np.sort(worth[rows], axis=1)[:, ::-1]
+    if fixed:
+        ranked.derived["largest first"] = (worth, readonly(made))
+    return made

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ipseval._types import FloatArray, IntArray, TieRule
-from ipseval.metrics._arranged import descending
-from ipseval.metrics._base import Definition, Metric, buckets
+from ipseval.metrics._arranged import largest_first
+from ipseval.metrics._base import Definition, Metric, buckets, place_in_user
 from ipseval.metrics._tied_places import mean_reciprocal
 from ipseval.metrics._ties import Prefix, Table, before, by_bucket, harmonic, places, table
 from ipseval.ranking import RankedPositives
@@ -51,10 +51,9 @@ class AveragePrecision(Metric):
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
         if weights is None:
             return self._pairs(ranked, np.ones(len(ranked)), rule) / self._most(ranked.counts)
-        position = np.arange(len(ranked)) - ranked.starts[ranked.segment]
-        largest = weights[descending(ranked, weights)]
+        largest = largest_first(ranked, weights)
         if self.cutoff is not None:
-            largest = np.where(position < self.cutoff, largest, 0.0)
+            largest = np.where(place_in_user(ranked) < self.cutoff, largest, 0.0)
         mean = ranked.mean_by_user(weights)
         return (
             self._weighted(ranked, weights / mean[ranked.segment], rule) * mean / ranked.sum_by_user(largest)

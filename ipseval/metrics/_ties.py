@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._types import BoolArray, FloatArray, IntArray, TieRule
+from ipseval.metrics._base import place_in_user
 from ipseval.ranking import RankedPositives
 
 
@@ -77,8 +78,13 @@ def tie_group_sizes(ranked: RankedPositives) -> IntArray:
 
 def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
     """Return how many of its user's positives are above and tied with each positive, (n_pos,) both."""
-    order, size = ranked.by_rank, tie_group_sizes(ranked)
-    place = np.arange(order.size) - ranked.starts[ranked.segment]  # `segment` is the same before and after
+    order = ranked.by_rank
+    place = place_in_user(ranked)  # before and after that order the same
+    if ranked.max_rank is None and not ranked.has_ties:
+        above = np.empty_like(place)
+        above[order] = place
+        return above, np.zeros_like(place)
+    size = tie_group_sizes(ranked)
     tie_starts = (np.diff(ranked.n_above[order], prepend=-1) != 0) | (place == 0)
     above = np.empty_like(place)
     above[order] = place[np.maximum.accumulate(np.where(tie_starts, np.arange(order.size), 0))]

@@ -130,12 +130,12 @@ class RankedPositives:
         """Row at which each user's positives begin, (n_users_with_positives,)."""
         if not len(self):
             return np.zeros(0, dtype=np.int64)
-        return readonly(np.flatnonzero(np.diff(self.user, prepend=-1)))
+        return readonly(np.append(0, np.flatnonzero(self.user[1:] != self.user[:-1]) + 1))
 
     @cached_property
     def counts(self) -> IntArray:
         """Number of positives of each user that has any, |S*_u|."""
-        return readonly(np.diff(self.starts, append=len(self)))
+        return readonly(np.diff(np.append(self.starts, len(self))))
 
     @cached_property
     def users(self) -> IntArray:
@@ -221,16 +221,29 @@ class RankedPositives:
         """Return Σwv/Σw over each user's positives, (n_users_with_positives,); w = 1 without weights."""
         if weights is None:
             return self.sum_by_user(values) / self.counts
-        total = self.sum_by_user(weights)
-        return self.sum_by_user(values * weights) / total
+        return self.sum_by_user(values * weights) / self._total(weights)
+
+    def _total(self, weights: FloatArray) -> FloatArray:
+        """Return Σw over each user's positives, or what it was when the last weights were the same."""
+        if not isinstance(weights, np.ndarray) or weights.flags.writeable:  # they may be others by now
+            return self.sum_by_user(weights)
+        if self.derived.get("total", (None,))[0] is not weights:
+            self.derived["total"] = (weights, readonly(self.sum_by_user(weights)))
+        total: FloatArray = self.derived["total"][1]
+        return total
 
     def parts(self, n_positives: int) -> list[tuple[slice, RankedPositives]]:
         """Return whole users in parts of about `n_positives` positives, as views, with their rows here."""
         check_positive_int("n_positives", n_positives)
         cuts = self.starts[np.searchsorted(self.starts, np.arange(n_positives, len(self), n_positives)) - 1]
         edges = np.unique(np.concatenate([[0], cuts, [len(self)]]))
-        rows = [slice(int(first), int(last)) for first, last in pairwise(edges)]
-        return [(part, self._rows(part)) for part in rows]
+        users = np.searchsorted(self.starts, edges)
+        made = []
+        for (first, last), (a, b) in zip(pairwise(edges.tolist()), pairwise(users.tolist()), strict=True):
+            part = self._rows(slice(first, last))
+            part.__dict__["starts"] = readonly(self.starts[a:b] - first)  # known, not to be searched again
+            made.append((slice(first, last), part))
+        return made
 
     def select(self, keep: BoolArray) -> RankedPositives:
         """Return the chosen positives; their ranks stay as they are."""
