@@ -240,13 +240,17 @@ def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
             if text not in elsewhere and not text.startswith("suppressed"):
                 models, metrics = said.setdefault(text, ({}, {}))
                 models[model] = metrics[metric] = None
-    everyone, every = set(frame["model"]), set(frame["metric"])
+    everyone, every, labels = (set(frame[name]) for name in ("model", "metric", "estimator"))
     lines = []
     for text, (models, metrics) in said.items():
         who = "" if set(models) == everyone else listed(list(models))
         by = "" if set(metrics) == every else f"by {listed(list(metrics))}"
         whose = ", ".join(filter(None, (who, by if who else by.capitalize())))
-        lines.append(f"{whose}: {text}." if whose else f"{text[:1].upper()}{text[1:]}.")
+        if whose:
+            text = f"{whose}: {text}"
+        elif text.split()[0] not in labels:
+            text = text[:1].upper() + text[1:]
+        lines.append(f"{text}.")
     return lines
 
 

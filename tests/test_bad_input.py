@@ -205,7 +205,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.PowerLawPropensity(gamma=0, scale=-1),
         r"scale must be None, 'max' .* or a number > 0; got -1",
     ),
-    "floor of 0": (lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0), r"floor must be in \(0, 1\]"),
+    "floor of 0": (
+        lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0),
+        r"floor must be in \(0, 1\], as .*; got 0\.$",
+    ),
     "ips up to a factor": (
         lambda: run(propensity=ipseval.PowerLawPropensity(gamma=0).fit(SPLIT.train), estimators=["ips"]),
         r"up to a factor only.*scale='max'.*number.*random exposure.*snips",

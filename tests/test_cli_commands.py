@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -136,6 +137,10 @@ def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, 
     arguments = ["evaluate", "odd.csv", "--user", "who", "--item", "what", "--explain", *FAST]
     assert main(arguments) == 0
     assert "rows from odd.csv: who → user, what → item" in capsys.readouterr().out
+    assert main(["evaluate", "log.csv", "--candidates", "5", *FAST]) == 0
+    advice = re.search(r"take a metric such as (\S+)\.", capsys.readouterr().err)
+    assert main(["evaluate", "log.csv", "--candidates", "5", *FAST, "--metrics", advice[1]]) == 0
+    assert f"{advice[1]}  plain average" in capsys.readouterr().out
     assert main(["evaluate", "log.csv", "--split", "temporal", *FAST]) == 0
     captured = capsys.readouterr()
     assert "Use --split global-time to keep the future out." in captured.err

@@ -14,7 +14,7 @@ _PHRASES = {
     r" to Split\.from_frames": "",
     r"pass propensity=PowerLawPropensity\(gamma=…\) or another model": "give --gamma or --propensity",
     "Use split_global_time or split_sliding to": "Use --split global-time to",
-    r"correct with ipseval\.metric\(label, sampled='bv'\)": "take a metric such as recall(sampled=bv)@10",
+    r"correct with ipseval\.metric\(label, sampled='bv'\)": "take a metric such as recall@10~bv",
 }
 # Arguments of `read` whose option has another name, as the option of that name means something else.
 _RENAMED = {"propensity": "propensity-column", "missing": "incomplete"}

@@ -120,20 +120,17 @@ class WeightDiagnostics:
         return _reason(own, equal, self.n_positives, "positive")
 
     @property
-    def _size(self) -> str:
-        return _size(self.ess_own, self.ess_equal, self.n_positives)
-
-    @property
     def remark(self) -> str:
         """The effective sample size of the estimator's own weights, in words; empty for equal weights."""
-        return self._size if self.weighted else ""
+        return _size(self.ess_own, self.ess_equal, self.n_positives) if self.weighted else ""
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What else a reader should know about the weights, in words; empty for equal weights."""
         if not self.weighted:
             return ()
-        words = []
+        few = self.ess_own < LOW_ESS and not self.flag
+        words = ["few positives, with equal weights too"] if few else []
         if self.rare_share > HIGH_RARE_SHARE:
             words.append(
                 f"{self.rare_share:.0%} of the weight is on items with at most {RARE_POPULARITY} interactions"

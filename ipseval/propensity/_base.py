@@ -197,7 +197,9 @@ class Propensity:
             When `floor` is not positive and finite, or above 1 for a probability.
         """
         floor = check_real("floor", floor)
-        check_range(np.asarray([floor]), is_probability=self.is_probability, name="floor")
+        if floor <= 0 or (self.is_probability and floor > 1):
+            interval = "(0, 1], as propensities are" if self.is_probability else "(0, inf)"
+            raise PropensityError(f"floor must be in {interval}; got {floor:g}.")
         step = Step("clip", {"floor": floor})
         return self._then(step, f"clipped at {floor:g}", unclipped=self.unclipped or self)
 

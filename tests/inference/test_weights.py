@@ -67,6 +67,7 @@ def test_the_rare_share_is_nan_where_popularity_is_not_known():
 def test_cautions_are_said_in_words():
     one = dataclasses.replace(diagnostics_of([8, 2]), rare_share=0.52, pareto_k=0.81, clipped_share=0.25)
     assert one.cautions == (
+        "few positives, with equal weights too",
         "52% of the weight is on items with at most 2 interactions",
         "heavy-tailed weights of items (Pareto k = 0.81)",
         "clipping cut 25% of the weight",
@@ -78,8 +79,16 @@ def test_cautions_are_said_in_words():
 def test_cautions_begin_above_their_limits(limit, name):
     low = dict.fromkeys(("rare_share", "pareto_k", "clipped_share"), 0.0)
     for value, expected in ((limit - 0.01, 0), (limit, 0), (limit + 0.01, 1)):
-        one = dataclasses.replace(diagnostics_of([8, 2]), **(low | {name: value}))
+        one = dataclasses.replace(diagnostics_of([8, 2]), ess_own=50.0, **(low | {name: value}))
         assert len(one.cautions) == expected
+
+
+def test_few_positives_are_a_caution_unless_the_weights_are_flagged_for_it():
+    one = dataclasses.replace(diagnostics_of([8, 2]), rare_share=0.0)
+    for own, equal, said in ((50.0, 60.0, 0), (49.9, 60.0, 1), (24.0, 60.0, 0)):
+        found = dataclasses.replace(one, ess_own=own, ess_equal=equal, share_own=0.01, share_equal=0.01)
+        assert len(found.cautions) == said
+    assert "less than the 30 needed" in found.flag
 
 
 def steep(on_low_ess: str) -> ipseval.Evaluation:
