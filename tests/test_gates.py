@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from ipseval.cli import main
-from ipseval.errors import InputError
+from ipseval.errors import InputError, PositivityWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.ranking import RankedPositives
-from ipseval.testing import StoredResult, write_baseline
+from ipseval.testing import StoredResult, assert_not_worse, write_baseline
 from tests.test_testing import TRUTH, baseline, changed, evaluated, noisy
 
 __all__ = ["baseline"]  # a fixture
@@ -117,3 +117,15 @@ def test_an_unreliable_estimate_is_called_so_whether_it_passes_or_not(baseline, 
         assert printed.rstrip().endswith("paired; effective sample size 12")
         main([*compare, "ndcg@5"])
         assert "UNRELIABLE" not in capsys.readouterr().out
+
+
+def test_a_gate_that_passes_by_an_unreliable_estimate_warns(baseline):
+    changed(baseline, lambda content: content.update(flags=["effective sample size 12", ""]))
+    new = evaluated(noisy(TRUTH, 1, 1.0))
+    with pytest.warns(
+        PositivityWarning, match=r"not worse than .*\n  ok, UNRELIABLE: model.*sample size 12$"
+    ):
+        assert_not_worse(new, baseline, metric="recall@5")
+    assert_not_worse(new, baseline, metric="ndcg@5")  # warnings are errors here
+    with pytest.raises(AssertionError, match="WORSE, UNRELIABLE"):
+        assert_not_worse(evaluated(noisy(TRUTH, 1, 4.0)), baseline, metric="recall@5")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ipseval._checks import check_choice
+from ipseval._checks import check_choice, warn_user
 from ipseval._questions import estimator_label, metric_label
-from ipseval.errors import InputError, UnknownNameError
+from ipseval.errors import InputError, PositivityWarning, UnknownNameError
 from ipseval.estimators import resolve_estimator
 from ipseval.inference import normal_interval
 from ipseval.testing._result import Influence, Key, StoredResult, write_baseline
@@ -172,11 +172,21 @@ def assert_not_worse(
         When a recommender is worse; the text lists all comparisons.
     InputError
         When the results are not comparable: other data, options or metric definition.
+
+    Warns
+    -----
+    PositivityWarning
+        When estimates that pass are unreliable: that they are not worse says little then.
     """
     options: dict[str, Any] = {"metric": metric, "estimator": estimator, "models": models, "margin": margin}
     found = _checks(evaluation, baseline, update, **options, rule=rule, confidence_level=confidence_level)
     if not all(one.passed for one in found):
         raise AssertionError("\n".join([f"worse than {baseline}:", *(f"  {one}" for one in found)]))
+    flagged = [f"  {one}" for one in found if one.flag]
+    if flagged:
+        warn_user(
+            "\n".join([f"not worse than {baseline}, by unreliable estimates:", *flagged]), PositivityWarning
+        )
 
 
 def assert_metric(
