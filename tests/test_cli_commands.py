@@ -147,6 +147,33 @@ def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, 
     assert "as there is no threshold" in " ".join(captured.out.split())
 
 
+def test_what_is_printed_names_nothing_of_python(folder, capsys):
+    groups = ["--by", "popularity:2", "--metrics", "recall@5,ndcg@5", "--model", "popularity", "--gamma", "0"]
+    assert main(["evaluate", "log.csv", *groups, "--model", "random"]) == 0
+    grouped = capsys.readouterr().out
+    assert "By aoa: on the page of --out page.html." in grouped
+    assert "The other metrics: on the page of --out page.html." in grouped
+    lists = pd.read_csv("lists.csv")
+    many = []
+    for number in range(13):
+        lists[lists["user"] >= number].to_csv(f"v{number}.csv", index=False)
+        many += ["--model", f"v{number}=v{number}.csv"]
+    many += ["--seen", "drop", "--unknown", "drop", "--metrics", "recall@2"]
+    assert main(["evaluate", "log.csv", *many]) == 0
+    listed = capsys.readouterr().out
+    assert "and 1 more in --out all.csv" in listed
+    assert re.search(r"And\s+\d+\s+more\s+in --out page.html", listed)
+    for text in (grouped, listed):
+        assert not re.search(r"(?<!page)\.(explain|frame|data|differences|to_html|segments)\b", text)
+
+
+def test_without_a_command_the_commands_are_listed(capsys):
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "evaluate recommenders on your log" in captured.err
+
+
 FAILURE = {
     "evaluate": (["evaluate"], "give a LOG to split, or --train and --test"),
     "both": (["evaluate", "log.csv", "--train", "log.csv"], "give a LOG to split, or --train and --test"),

@@ -60,9 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parser = build_parser()
         _complete(parser)
-        options = parser.parse_args(
-            with_config(list(sys.argv[1:] if arguments is None else arguments), parser)
-        )
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        if not given:
+            parser.print_help(sys.stderr)
+            return 2
+        options = parser.parse_args(with_config(given, parser))
         with warnings.catch_warnings():
             warnings.showwarning = partial(show_warning, options)
             warnings.simplefilter("always", UserWarning)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,18 @@ TEXTS: dict[str, Callable[[Any], str]] = {
 }
 
 
+# What a printed result says of Python, and what to ask of the command line instead. Lines may be broken.
+IN_OPTIONS = {
+    r"More: \.explain\(\)": "More: --explain",
+    r": \.frame, \.differences\(\),\s+\.to_html\(\)\.": ": on the page of --out page.html.",
+    r": print\(evaluation\.segments\[.*\]\)\.": ": on the page of --out page.html.",
+    r"; the (\S+) intervals of `frame` hold for all groups at once": "",
+    r"(\bin) \.data\s+and\s+\.frame": r"\1 --out page.html",
+    r"(more in) \.frame": r"\1 --out all.csv",
+    r"; ask\s+for\s+\.tipping_points\(\)": "",
+}
+
+
 def check_out(options: argparse.Namespace) -> None:
     """Raise `InputError` unless every file of --out can be written, before anything is computed."""
     from ipseval._artefacts import writable
@@ -61,7 +74,9 @@ def deliver(result: Any, options: argparse.Namespace) -> None:
     if "-" in options.out or not (options.quiet and files):
         explained = options.format == "text" and getattr(options, "explain", False)
         text = TEXTS[options.format](result.explain() if explained else result)
-        say(text.replace("More: .explain()", "More: --explain").rstrip("\n"))
+        for phrase, words in IN_OPTIONS.items():
+            text = re.sub(phrase, words, text)
+        say(text.rstrip("\n"))
     for path in files:
         suffix = Path(path).suffix.lower()
         if suffix != ".npz":
