@@ -13,6 +13,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import ndtr
 from scipy.stats import chi2
 
+from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 
 LIMIT = 4.0  # tanh 4 = .9993: as good as 1
@@ -124,6 +125,7 @@ class TrueSpread:
         return float(ndtr(h) * ndtr(k) + ndtr(-h) * ndtr(-k) + correlated)
 
 
+@one_blas_thread()  # two or three parameters
 def _least(function: Callable[[Any], float], start: Any, bounds: Any) -> Any:
     return minimize(function, start, method="L-BFGS-B", bounds=bounds)
 

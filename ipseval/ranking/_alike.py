@@ -81,12 +81,9 @@ class Alike:
 
     def scores(self, factors: Factors, users: IntArray, kernels: ModuleType) -> FloatArray:
         """Return the score of the items of each class, (n_users, g)."""
-        n_users = users.size
-        score = np.empty(n_users * self.first.size)
-        items = np.tile(self.first, n_users)
-        users = np.repeat(users, self.first.size)
-        kernels.pair_scores(factors.user, factors.item, factors.bias, users, items, score)
-        return score.reshape(n_users, self.first.size)
+        n_users, n_classes = users.size, self.first.size
+        score = factors.scores(np.repeat(users, n_classes), np.tile(self.first, n_users), kernels)
+        return score.reshape(n_users, n_classes)
 
     def counts(
         self, factors: Factors, batch: Batch, exact: FloatArray, kernels: ModuleType

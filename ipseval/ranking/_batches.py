@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ipseval._keys import distinct
-from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
+from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.ranking._targets import Targets
 
 SPARE = 192  # items beyond k that may be kept for a user before those that cannot count are left out
@@ -28,6 +28,10 @@ class Batch:
     excluded_start: IntArray
     excluded: IntArray
     first_positive: int
+
+    def __post_init__(self) -> None:
+        # Read-only and writable arrays are different types to Numba: it compiles for one of them only.
+        freeze(self, "users", "start", "item", "excluded_start", "excluded")
 
     @property
     def row(self) -> IntArray:
@@ -72,8 +76,8 @@ class Batch:
         before = np.append(0, np.cumsum(stays))
         return replace(
             self,
-            item=readonly(place[self.item]),
-            excluded=readonly(excluded[stays]),
+            item=place[self.item],
+            excluded=excluded[stays],
             excluded_start=before[self.excluded_start],
         )
 
@@ -86,21 +90,12 @@ class Batch:
         wanted = np.zeros(size.size, dtype=bool)
         wanted[users] = True
         excluded = targets.excluded if wanted.all() else targets.excluded[np.repeat(wanted, size)]
-        return cls(
-            readonly(users),
-            np.append(first, targets.user.size),
-            readonly(targets.item),
-            np.concatenate([[0], np.cumsum(size[users])]),
-            readonly(excluded),
-            0,
-        )
+        start, excluded_start = np.append(first, targets.user.size), np.append(0, np.cumsum(size[users]))
+        return cls(users, start, targets.item, excluded_start, excluded, 0)
 
 
 def frozen(array: AnyArray, dtype: np.dtype | None = None) -> AnyArray:
-    """Return a read-only C-contiguous array; a copy is made only where layout or type must change.
-
-    Read-only and writable arrays are different types to Numba: with one of them there is one compilation.
-    """
+    """Return a read-only C-contiguous array; a copy is made only where layout or type must change."""
     return readonly(np.ascontiguousarray(array, dtype=dtype))
 
 

@@ -174,10 +174,37 @@ def _collect(top: Top, n_users: int, row: IntArray, item: IntArray, product: Any
     return found
 
 
-@compiled
 def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]:
     """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
-    n_above, n_tied = np.zeros(row.size, dtype=np.int64), np.zeros(row.size, dtype=np.int64)
+    ranks: tuple[IntArray, IntArray] = _ranks_in_rows(row, score, _orders(row, -score))
+    return ranks
+
+
+def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolArray:
+    """Return which entries have another of the same row at most `slack[row]` away; rows are ascending."""
+    close: BoolArray = _close_in_rows(row, product, slack, _orders(row, product))
+    return close
+
+
+def _orders(row: IntArray, value: AnyArray) -> IntArray:
+    """Return what sorts each row of more than `FEW` entries, (n,); empty where there is none.
+
+    By NumPy: it is faster, and Numba needs seconds to compile a sort.
+    """
+    size = np.bincount(row)
+    last = np.cumsum(size)
+    large = size > FEW
+    if not large.any():
+        return np.zeros(0, dtype=np.int64)
+    order = np.empty(row.size, dtype=np.int64)
+    for begin, end in zip((last - size)[large].tolist(), last[large].tolist(), strict=True):
+        order[begin:end] = np.argsort(value[begin:end])
+    return order
+
+
+@compiled
+def _ranks_in_rows(row: IntArray, score: FloatArray, orders: IntArray) -> tuple[IntArray, IntArray]:
+    n_above, n_tied = np.empty(row.size, dtype=np.int64), np.empty(row.size, dtype=np.int64)
     first = 0
     while first < row.size:
         last = first + 1
@@ -192,7 +219,7 @@ def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]
                     reach += own[i] >= own[j]
                 n_above[first + j], n_tied[first + j] = above, reach - above - 1
         else:
-            order = np.argsort(-own)
+            order = orders[first:last]
             level = 0
             while level < order.size:
                 after = level + 1
@@ -206,8 +233,7 @@ def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]
 
 
 @compiled
-def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolArray:
-    """Return which entries have another of the same row at most `slack[row]` away; rows are ascending."""
+def _close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray, orders: IntArray) -> BoolArray:
     close = np.zeros(row.size, dtype=np.bool_)
     first = 0
     while first < row.size:
@@ -222,7 +248,7 @@ def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolAr
                     near += abs(own[i] - own[j]) <= margin
                 close[first + j] = near > 1
         else:
-            order = np.argsort(own)
+            order = orders[first:last]
             for j in range(1, order.size):
                 if own[order[j]] - own[order[j - 1]] <= margin:
                     close[first + order[j]] = close[first + order[j - 1]] = True

@@ -168,9 +168,13 @@ class Factors:
 
     def exact(self, batch: Batch, kernels: ModuleType) -> FloatArray:
         """Return the score of each positive of the batch, (n_pos,)."""
-        exact = np.empty(batch.item.size)
-        kernels.pair_scores(self.user, self.item, self.bias, batch.users[batch.row], batch.item, exact)
-        return exact
+        return self.scores(batch.users[batch.row], batch.item, kernels)
+
+    def scores(self, user: IntArray, item: IntArray, kernels: ModuleType) -> FloatArray:
+        """Return the exact scores of pairs, (n,)."""
+        score = np.empty(user.size)
+        kernels.pair_scores(self.user, self.item, self.bias, readonly(user), readonly(item), score)
+        return score
 
     def block(self, batch: Batch, exact: FloatArray) -> Block:
         """Return the batch with its exact scores, the bounds around them, and counts of 0."""

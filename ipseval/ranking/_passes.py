@@ -218,8 +218,7 @@ def rank_in_lists(
         if factors is None:
             scores = scorer.block(block)[row, item]
         else:
-            scores = np.empty(row.size)
-            kernels.pair_scores(factors.user, factors.item, factors.bias, block[row], item, scores)
+            scores = factors.scores(block[row], item, kernels)
         n_nan, n_scores = n_nan + int((scores != scores).sum()), n_scores + scores.size
         above, tied = ranks_within_group(row, scores)
         if top is not None and not n_nan:

@@ -93,10 +93,7 @@ def _score_rows(
         for user in users:
 
             def scores(items: IntArray, user: int = int(user)) -> AnyArray:
-                flat, out = items.ravel(), np.empty(items.size)
-                of_user = np.full(flat.size, user)
-                kernels.pair_scores(factors.user, factors.item, factors.bias, of_user, flat, out)
-                return out.reshape(items.shape)
+                return factors.scores(np.full(items.size, user), items.ravel(), kernels).reshape(items.shape)
 
             yield scores
         return

@@ -90,6 +90,4 @@ class Settler:
 
     def _exact(self, part: Batch, row: IntArray, item: IntArray) -> FloatArray:
         """Return the exact scores of pairs."""
-        factors, score = self.factors, np.empty(row.size)
-        self.kernels.pair_scores(factors.user, factors.item, factors.bias, part.users[row], item, score)
-        return score
+        return self.factors.scores(part.users[row], item, self.kernels)

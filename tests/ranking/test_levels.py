@@ -13,7 +13,9 @@ from ipseval.ranking import _kernels
 from ipseval.ranking._batches import Batch, Catalogue, Shape, Tile
 from ipseval.ranking._best import Kept, close_in_rows
 from ipseval.ranking._factors import NO_TWINS, Factors
+from ipseval.ranking._run import kernels_for
 from ipseval.ranking._targets import Targets
+from tests.ranking.worlds import ENGINES
 
 WIDTH, N_TILES = 400, 18
 CLEAR, NEAR, EQUAL = range(3)  # the factor that a user reads
@@ -209,6 +211,27 @@ def test_entries_are_close_to_a_neighbour_of_their_row_at_most_the_slack_away():
     assert close_in_rows(row, product, np.array([0.4, 1.0, 9.0])).tolist() == [0, 0, 0, 1, 0, 1, 0]
     infinite = np.array([np.inf, np.inf, 0.0, -np.inf, -np.inf, 0.0, 0.0])
     assert close_in_rows(row, infinite, np.ones(3)).tolist() == [0] * 7  # equal without a doubt
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_and_short_rows_are_compared_pair_by_pair_or_sorted_alike(engine, dtype):
+    rng = np.random.default_rng(3)
+    sizes = [3, 600, 1, 512, 513, 0, 40]
+    row, slack = np.repeat(np.arange(7), sizes), np.array([0.5, 1e-3, 1.0, 0.0, 1e-9, 1.0, 0.01])
+    value = np.round(rng.normal(size=row.size), 3).astype(dtype)
+    value[rng.random(row.size) < 0.05] = -np.inf
+    kernels = kernels_for(engine, 0.0)
+    n_above, n_tied = kernels.ranks_in_rows(row, value.astype(np.float64))
+    close = kernels.close_in_rows(row, value, slack)
+    for r in range(7):
+        own, mine = value[row == r], row == r
+        with np.errstate(invalid="ignore"):  # inf - inf: equal without a doubt
+            near = np.abs(own[:, None] - own) <= slack[r]
+        np.fill_diagonal(near, False)
+        assert close[mine].tolist() == near.any(axis=1).tolist()
+        assert n_above[mine].tolist() == (own > own[:, None]).sum(axis=1).tolist()
+        assert n_tied[mine].tolist() == ((own == own[:, None]).sum(axis=1) - 1).tolist()
 
 
 @pytest.mark.parametrize("width", [1, 4, 8, 10, 35])
