@@ -10,10 +10,12 @@ from scipy.fft import dct
 
 from ipseval._types import FloatArray
 
-# Shorter grids cost little; more nodes are used for none.
+# Shorter grids cost little; a pilot has so many nodes, and functions that need more have no series.
 SHORTEST, MOST_NODES = 66, 97
 # The last coefficients of a function that is resolved are rounding of the largest.
 N_LAST, RESOLVED = 6, 2e-13
+# All users may need a few nodes more than those of a pilot.
+N_MORE = 2
 
 Curves = tuple[FloatArray, ...]
 
@@ -30,7 +32,8 @@ def over_grid(
     A function that is analytic around the range of the grid is a Chebyshev series whose coefficients fall
     geometrically. Where those of all functions fall to rounding with at most half as many nodes as the grid
     has points, the series is summed at the grid, and differs from the functions by rounding alone. How many
-    nodes that takes is read off a pilot, and checked. Functions with kinks must not be passed.
+    nodes that takes is read off a pilot, and checked; where they are too few, as many come between them.
+    Functions with kinks must not be passed.
 
     Parameters
     ----------
@@ -61,28 +64,42 @@ def over_grid(
     most = min(MOST_NODES, grid.size // 2)
     centre, half = (grid[0] + grid[-1]) / 2, (grid[-1] - grid[0]) / 2
 
-    def series(n: int, pilot: bool) -> tuple[list[FloatArray], int]:
-        found = curves(centre + half * np.cos(np.pi * np.arange(n) / (n - 1)), pilot)
-        made, units = [_coefficients(one) for one in found], list(powers[: len(found)])
-        rounding = RESOLVED * np.abs(found[0]).max(axis=0)
-        if slopes:
-            made.insert(1, np.asarray(chebder(made[0])))
-            units.insert(1, 1)
-        sizes = (_resolved(one, rounding**unit) for one, unit in zip(made, units, strict=True))
-        return made, max(sizes) + N_LAST
+    def nodes(n: int) -> FloatArray:
+        return np.asarray(centre + half * np.cos(np.pi * np.arange(n) / (n - 1)))
 
-    n = series(most, True)[1]
-    for size in dict.fromkeys((n, most)):
-        if size > most:
-            return None
-        made, needed = series(size, False)
+    n = _series(curves(nodes(most), True), powers, slopes)[1] + N_MORE
+    if n > most:
+        return None
+    found = curves(nodes(n), False)
+    for size in (n, 2 * n - 1):
+        if size > n:  # every other node is one of those before
+            new = curves(nodes(size)[1::2], False)
+            found = tuple(_between(*pair) for pair in zip(found, new, strict=True))
+        series, needed = _series(found, powers, slopes)
         if needed <= size:
             sums = chebvander((grid - centre) / half, size - 1)
-            values = [sums[:, : one.shape[0]] @ one for one in made]
+            values = [sums[:, : one.shape[0]] @ one for one in series]
             if slopes:
                 values[1] /= half
             return tuple(values)
     return None
+
+
+def _series(found: Curves, powers: tuple[int, ...], slopes: bool) -> tuple[list[FloatArray], int]:
+    """Return the series of all functions, and how many terms they need together."""
+    series, units = [_coefficients(one) for one in found], list(powers[: len(found)])
+    rounding = RESOLVED * np.abs(found[0]).max(axis=0)
+    if slopes:
+        series.insert(1, np.asarray(chebder(series[0])))
+        units.insert(1, 1)
+    sizes = (_resolved(one, rounding**unit) for one, unit in zip(series, units, strict=True))
+    return series, max(sizes) + N_LAST
+
+
+def _between(old: FloatArray, new: FloatArray) -> FloatArray:
+    joined = np.empty((old.shape[0] + new.shape[0], *old.shape[1:]))
+    joined[::2], joined[1::2] = old, new
+    return joined
 
 
 def _coefficients(values: FloatArray) -> FloatArray:
