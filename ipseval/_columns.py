@@ -106,7 +106,10 @@ def to_numbers(values: AnyArray, name: str) -> AnyArray:
     """Return a numeric column; dates become integer nanoseconds."""
     if values.dtype.kind not in "iufbM":
         odd = next((one for one in values.tolist() if not isinstance(one, (int, float))), values.dtype)
-        raise InputError(f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80}).")
+        raise InputError(
+            f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80}). Convert it "
+            "first, or take ipseval.read, which reads times and numbers that are written as text."
+        )
     if values.dtype.kind == "M":
         lost = _beyond_nanoseconds(values)
         numbers: AnyArray = values if lost.any() else values.astype("datetime64[ns]")

@@ -215,6 +215,11 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     n_factors : int, optional
         At least 1 and less than min(n_users, n_items). Default: 50, or the most that a smaller log allows.
 
+    Raises
+    ------
+    InputError
+        When `n_factors` is out of range, or the log has fewer than two users or items.
+
     References
     ----------
     Cremonesi, Koren & Turrin, Performance of Recommender Algorithms on Top-N Recommendation Tasks,

@@ -79,11 +79,18 @@ def validate(
     metrics : labels or Metric objects of mean type
         Others have no reference: a few random positives give the average of c(rank) over all relevant items,
         but not the NDCG of all relevant items.
+    estimators : labels or Estimator objects
+        Each is computed with every propensity. The plain average with the same target stands beside it
+        without being named.
     split : Split, optional
         A split of the biased positives made before, on which `models` (scorers) were trained.
     n_splits, test_fraction, threshold
         Number of random splits, held-out share, and rating from which a pair is positive (default: the
         study's).
+    n_folds : int
+        Folds of users; a propensity that reads random exposure weights a fold by a fit to the others.
+    ties, confidence_level
+        As in `evaluate`; the level is that of all intervals.
     n_resamples : int
         Bootstrap over users, of the errors given the fitted propensities and models.
     exposure_sizes : sequence of int, optional
@@ -91,6 +98,8 @@ def validate(
         truth when so many have it, in `.exposure_curve`, from the same ranks. See `exposure_curve`.
     n_draws : int
         Draws of users for each of these numbers.
+    rng : int, Generator or None
+        Of splits, folds, resamples, draws of users, and fits without a seed of their own.
     compute : ComputeOptions
         As in `rank_positives`.
 

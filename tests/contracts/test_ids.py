@@ -190,7 +190,9 @@ def test_a_header_read_as_data_is_refused(header):
 def test_an_id_that_only_looks_like_a_header_is_kept():
     rows = pd.DataFrame({"user": ["user", "anna", "7"], "item": [1, 2, 3]})
     assert Interactions.from_frame(rows).n_users == 3
-    with pytest.raises(InputError, match=r"column 'item' must be numeric or a date.*first other: 'rating'"):
+    with pytest.raises(
+        InputError, match=r"column 'item' must be numeric or a date.*first other: 'rating'\)\. Convert it"
+    ):
         Interactions.from_frame(
             rows.assign(item=["rating", "3", "4"]), value="item", item="user", user="user"
         )
