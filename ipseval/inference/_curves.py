@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -13,7 +13,7 @@ from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample, independent_sums
-from ipseval.inference._arranged import ArrangedGroup, arranged_groups
+from ipseval.inference._arranged import ArrangedGroup, Other, arranged_groups
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._influences import Units, alike, influences
 from ipseval.inference._linear import LinearGroup, groups
@@ -22,6 +22,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import GammaChain, Propensity
 
 Values = dict[Key, FloatArray]
+Part = Callable[..., tuple[FloatArray, ...]]
 # A pilot tells how smooth curves are: so many users, or one of four where there are few.
 PILOT_USERS, PILOT_SHARE = 256, 4
 
@@ -41,7 +42,7 @@ class Curves:
     linear : list of LinearGroup
     arranged : list of ArrangedGroup
     others : list of (recommender, Metric, Estimator)
-        Estimates that are computed anew for each γ.
+        Estimates that are computed anew for each γ that is looked at.
     is_probability : bool
         Whether P is on the scale of probabilities.
     """
@@ -101,20 +102,17 @@ class Curves:
         return self._found(gamma, errors=True)
 
     def _found(self, gamma: FloatArray, *, errors: bool) -> tuple[Values, Values, Values]:
-        values, slopes, found = self._computed_anew(gamma, errors=errors)
+        values: Values = {}
+        slopes: Values = {}
+        found: Values = {}
         # Best arrangements turn round at γ = −1, and nothing is smooth across that.
-        turn = int(np.searchsorted(gamma, -1.0))
-        for ordered in self.arranged:
-            slope = np.full((len(ordered.keys), gamma.size), np.nan if ordered.weighted else 0.0)
-            slopes.update(zip(ordered.keys, slope, strict=True))
-            part = partial(self._arranged, ordered, errors=errors)
-            parts = [
-                self._over(part, one, ordered.weighted, slopes=False)
-                for one in np.split(gamma, [turn])
-                if one.size
-            ]
-            for kept, *rows in zip((values, found), *parts, strict=False):
-                kept.update(zip(ordered.keys, np.vstack(rows).T, strict=True))
+        parts = np.split(gamma, [int(np.searchsorted(gamma, -1.0))])
+        for keys, weighted, part, smooth in self._not_linear(errors):
+            slope = np.full((len(keys), gamma.size), np.nan if weighted else 0.0)
+            slopes.update(zip(keys, slope, strict=True))
+            split = [self._over(part, one, weighted, smooth=smooth) for one in parts if one.size]
+            for kept, *rows in zip((values, found), *split, strict=False):
+                kept.update(zip(keys, np.vstack(rows).T, strict=True))
         for bundle in _bundles(self.linear):
             part = partial(self._linear, bundle, errors=errors)
             made = self._over(part, gamma, bundle[0].form.weighted, slopes=True)
@@ -123,15 +121,27 @@ class Curves:
                 kept.update(zip(keys, one.T, strict=True))
         return values, slopes, {key: np.sqrt(np.maximum(one, 0)) for key, one in found.items()}
 
+    def _not_linear(self, errors: bool) -> Iterator[tuple[list[Key], bool, Part, bool]]:
+        """Yield keys, whether they are weighted, a part, and whether series do, of all that is not linear."""
+        for group in self.arranged:
+            yield group.keys, group.weighted, partial(self._arranged, group, errors=errors), True
+        together: dict[tuple[Metric, bool, bool], list[Other]] = {}
+        for one in self.others:
+            # Sums of inverse weights grow by orders of magnitude; a series is exact for the largest value.
+            together.setdefault((one[1], one[2].weighted, not one[2].counts_all_users), []).append(one)
+        for (_, weighted, smooth), others in together.items():
+            keys = [(model, metric.label, estimator.label) for model, metric, estimator in others]
+            yield keys, weighted, partial(self._anew, others, errors=errors), smooth
+
     def _over(
-        self, part: Callable[..., tuple[FloatArray, ...]], gamma: FloatArray, weighted: bool, *, slopes: bool
+        self, part: Part, gamma: FloatArray, weighted: bool, *, slopes: bool = False, smooth: bool = True
     ) -> tuple[FloatArray, ...]:
         """Return what a part gives at each γ; the slopes of a series are those of its terms."""
         # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
         with one_blas_thread():
             if not weighted:  # the same at all γ
                 return tuple(np.repeat(one, gamma.size, axis=0) for one in part(gamma[:1], slopes=slopes))
-            found = over_grid(part, gamma, slopes=slopes) if self.chain.is_smooth else None
+            found = over_grid(part, gamma, slopes=slopes) if smooth and self.chain.is_smooth else None
             return part(gamma, slopes=slopes) if found is None else found
 
     def _arranged(
@@ -260,29 +270,31 @@ class Curves:
                 slope -= log_slope.reshape(-1, n_gamma).T @ c
         return ratio / n, slope / n
 
-    def _computed_anew(self, gamma: FloatArray, *, errors: bool) -> tuple[Values, Values, Values]:
-        """Return what is not linear at each γ, no derivatives, and squared errors if asked for."""
-        values: Values = {(one, of.label, by.label): np.empty(gamma.size) for one, of, by in self.others}
-        squares: Values = {name: np.empty(gamma.size) for name in values} if errors else {}
-        for place, at in enumerate(gamma):
-            for (model, metric, estimator), sample in self._other_samples(float(at)):
-                sums = independent_sums(sample, metric, estimator)
-                name = model, metric.label, estimator.label
-                values[name][place] = sums.value()
-                if errors:
-                    squares[name][place] = sums.standard_error() ** 2
-        slopes = {
-            (one, of.label, by.label): np.full(gamma.size, np.nan if by.weighted else 0.0)
-            for one, of, by in self.others
+    def _anew(
+        self,
+        others: Sequence[Other],
+        gamma: FloatArray,
+        pilot: bool = False,
+        *,
+        errors: bool,
+        slopes: bool = False,
+    ) -> tuple[FloatArray, ...]:
+        """Return what is computed at each γ and, if asked for, squared errors, (n_gamma, n_others) each."""
+        rows = next(iter(self.samples.values())).ranked.segment % self._share(pilot) == 0
+        samples = {
+            name: replace(self.samples[name], ranked=self.samples[name].ranked.select(rows), _values={})
+            for name in dict.fromkeys(model for model, *_ in others)
         }
-        return values, slopes, squares
-
-    def _other_samples(self, gamma: float) -> list[tuple[tuple[str, Metric, Estimator], Sample]]:
-        if not self.others:
-            return []
-        propensity = self.chain.at(gamma)[0][self.level]
-        made = {name: one.under(propensity, self.is_probability) for name, one in self.samples.items()}
-        return [(one, made[one[0]]) for one in self.others]
+        found = np.empty((1 + errors, gamma.size, len(others)))
+        for place, at in enumerate(gamma):
+            propensity = self.chain.at(float(at))[0][self.level[rows]]
+            made = {name: one.under(propensity, self.is_probability) for name, one in samples.items()}
+            for column, (model, metric, estimator) in enumerate(others):
+                sums = independent_sums(made[model], metric, estimator)
+                found[0, place, column] = sums.value()
+                if errors:
+                    found[1, place, column] = sums.standard_error() ** 2
+        return tuple(found)
 
 
 def _bundles(groups: Sequence[LinearGroup]) -> list[list[LinearGroup]]:

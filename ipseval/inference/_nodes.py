@@ -30,10 +30,10 @@ def over_grid(
     """Return functions at each point of an ascending grid, (n_grid, k) arrays; None: ask for each point.
 
     A function that is analytic around the range of the grid is a Chebyshev series whose coefficients fall
-    geometrically. Where those of all functions fall to rounding with at most half as many nodes as the grid
-    has points, the series is summed at the grid, and differs from the functions by rounding alone. How many
-    nodes that takes is read off a pilot, and checked; where they are too few, as many come between them.
-    Functions with kinks must not be passed.
+    geometrically. Where those of all functions fall to rounding with fewer nodes than the grid has points,
+    the series is summed at the grid, and differs from the functions by rounding of their largest values. A
+    pilot tells how many nodes that takes: at most half as many as points. The number is checked; where it is
+    too small, as many nodes come between them. Functions with kinks have no such series.
 
     Parameters
     ----------

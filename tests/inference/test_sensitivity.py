@@ -11,7 +11,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Sample, resolve_estimator
+from ipseval.estimators import Sample, independent_sums, resolve_estimator
 from ipseval.inference import sensitivity
 from ipseval.inference._nodes import over_grid
 from ipseval.metrics import metric
@@ -83,6 +83,39 @@ def test_a_long_grid_with_a_floor_equals_its_points_one_by_one():
     assert len(both) == len(short)
     np.testing.assert_allclose(both["estimate"], both["estimate_short"], rtol=1e-12)
     np.testing.assert_allclose(both["std_error"], both["std_error_short"], rtol=1e-11)
+
+
+def test_what_is_computed_anew_is_so_at_few_gammas_of_a_long_grid(monkeypatch):
+    evaluation = evaluated(metrics=("ap",), estimators=("aoa", "snips-global"), models=1)
+    asked = []
+
+    def sums(sample, metric, estimator):
+        asked.append((estimator.label, len(sample.ranked)))
+        return independent_sums(sample, metric, estimator)
+
+    monkeypatch.setattr("ipseval.inference._curves.independent_sums", sums)
+    evaluation.sensitivity(np.linspace(-1, 3, 200))
+    n = len(next(iter(evaluation.samples.values())).ranked)
+    assert asked.count(("aoa", n)) == 1  # no γ changes it
+    assert asked.count(("snips-global", n)) < 100
+    pilot = [size for label, size in asked if label == "snips-global" and size < n]
+    assert len(pilot) == 97
+    assert pilot[0] < n / 3
+
+
+def test_estimates_that_are_no_average_are_computed_at_each_gamma(monkeypatch):
+    ranks, popularity = random_ranks(0, models=1)
+    evaluation = ipseval.evaluate_ranks(
+        ranks,
+        propensity=power_law(popularity, 0.0, scale="max"),
+        metrics=("ap",),
+        estimators=("ips",),
+        n_relevant=30,
+        on_low_ess="ignore",
+    )
+    grid = np.linspace(-1, 3, 200)
+    long, short = (evaluation.sensitivity(one).frame for one in (grid, grid[::40]))
+    pd.testing.assert_frame_equal(long.iloc[::40].reset_index(drop=True), short, check_exact=True)
 
 
 def counted(function, pilot=None):
