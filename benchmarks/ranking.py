@@ -174,9 +174,9 @@ STAGES = {  # functions whose own time is a stage; NumPy's functions belong to t
         "exact scores": ("_kernels_numba", ("pair_scores",)),
     },
     "numpy": {
-        "products, training items": ("_kernels", ("count",)),
-        "comparison": ("_kernels", ("_compared", "_sorted", "_search")),
-        "close scores": ("_kernels", ("_settle",)),
+        "products, training items": ("_kernels", ("_scores_of",)),
+        "comparison": ("_counter", ("count", "_compared", "_place", "_search")),
+        "close scores": ("_close", ("near",)),
         "exact scores": ("_kernels", ("pair_scores",)),
     },
 }
@@ -199,7 +199,8 @@ def stages(workload: Workload, engine: str) -> None:
         for stage, (where, names) in STAGES[engine].items():
             if f"ranking/{where}.py" in file and name in names:
                 spent[stage] += entry.inlinetime
-                spent[stage] += sum(sub.inlinetime for sub in entry.calls or () if isinstance(sub.code, str))
+                numpys = (x for x in entry.calls or () if "numpy" in getattr(x.code, "co_filename", "numpy"))
+                spent[stage] += sum(sub.totaltime for sub in numpys)
     spent["rest of the ranking"] = whole_ranking - sum(spent.values())
     spent["metrics and estimators"] = total - whole_ranking
     per_user = 1e6 / workload.split.n_users

@@ -9,57 +9,51 @@ import numpy as np
 from ipseval._types import AnyArray, IntArray
 
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
-SLOTS = 12  # thresholds per row up to which comparing is faster than sorting
+MASK_BYTES = 2**19  # what comparisons say of a few rows, in the second-level cache
+SLOTS = 20  # thresholds per row up to which comparing is faster than sorting
 SORT_ROWS = 256  # rows that are sorted and searched at once
 
 
-class Slot(NamedTuple):
-    """One threshold for each of many rows."""
+class Even(NamedTuple):
+    """Rows that have the same number k of thresholds."""
 
-    rows: IntArray  # rows that have it
-    chosen: IntArray  # its number among all thresholds
-    everywhere: bool  # bounds are those of all rows of the tile, 0 where there is none
-    lo: AnyArray  # (n, 1)
+    rows: IntArray  # (n,) ascending
+    chosen: IntArray  # (n, k) numbers of their thresholds among all
+    lo: AnyArray  # (n, k, 1)
     hi: AnyArray
 
     @classmethod
-    def of(cls, n_rows: int, rows: IntArray, chosen: IntArray, lo: AnyArray, hi: AnyArray) -> Slot:
-        """Return the slot of the thresholds `chosen`, which belong to `rows`."""
-        # To compare the rows without a threshold too is less work than to copy more than half of a tile.
-        everywhere = 2 * rows.size > n_rows
-        bounds = np.zeros((2, n_rows if everywhere else rows.size, 1), dtype=lo.dtype)
-        place = rows if everywhere else slice(None)
-        bounds[0, place, 0], bounds[1, place, 0] = lo[chosen], hi[chosen]
-        return cls(rows, chosen, everywhere, *bounds)
+    def of(cls, rows: IntArray, chosen: IntArray, lo: AnyArray, hi: AnyArray) -> Even:
+        """Return the thresholds `chosen` (n, k) of `rows`."""
+        return cls(rows, chosen, lo[chosen][:, :, None], hi[chosen][:, :, None])
 
 
 class Counter:
     """Counts of the scores in each row of a tile that exceed thresholds, in memory that is used again.
 
-    Few thresholds per row: each is compared with the whole row, and what is True is counted in byte lanes.
+    Few thresholds per row: all are compared with the whole row, and what is True is counted in byte lanes.
     Many: what reaches the lowest of them is sorted, and they are placed in it by binary search. (NumPy
     partitions and sorts with vector instructions.)
     """
 
     def __init__(self, n_slots: int | None = None) -> None:
-        self._mask = np.zeros((0, 0), dtype=bool)
+        self._mask = np.zeros(0, dtype=bool)
         self._n_slots = SLOTS if n_slots is None else n_slots
 
     def arrange(self, start: IntArray, lo: AnyArray, hi: AnyArray) -> None:
         """Take up thresholds: row r has those from `start[r]` to `start[r + 1]`."""
         self._start, self._lo, self._hi = start, lo, hi
         size = np.diff(start)
-        row = np.repeat(np.arange(size.size), size)
-        slot = np.arange(lo.size) - start[row]
-        few = size <= self._n_slots
-        slot[~few[row]] = self._n_slots
-        order = np.argsort(slot, kind="stable")
-        groups = np.split(order, np.cumsum(np.bincount(slot, minlength=self._n_slots + 1)))[: self._n_slots]
-        self._slots = [Slot.of(size.size, row[group], group, lo, hi) for group in groups if group.size]
-        self._many = np.flatnonzero(~few)
+        few = np.unique(size[(size > 0) & (size <= self._n_slots)])
+        self._few = [
+            Even.of(rows, start[rows, None] + np.arange(k), lo, hi)
+            for k, rows in ((k, np.flatnonzero(size == k)) for k in few.tolist())
+        ]
+        self._many = np.flatnonzero(size > self._n_slots)
         if self._many.size:
+            row = np.repeat(np.arange(size.size), size)
             lowest = np.lexsort((lo, row))[start[self._many]]  # the lowest threshold of each of these rows
-            self._lowest = Slot.of(size.size, self._many, lowest, lo, hi)
+            self._lowest = Even.of(self._many, lowest[:, None], lo, hi)
 
     def count(self, tile: AnyArray, hidden: IntArray) -> tuple[IntArray, IntArray]:
         """Return #{x > hi} and #{x >= lo} in the row of each threshold.
@@ -67,13 +61,12 @@ class Counter:
         NaN is never counted; `hidden` is the number of NaN in each row.
         """
         above, reach = np.zeros(self._lo.size, dtype=np.int64), np.zeros(self._lo.size, dtype=np.int64)
-        for slot in self._slots:
-            above[slot.chosen] = self._compared(np.greater, tile, slot, slot.hi)
-            reach[slot.chosen] = self._compared(np.greater_equal, tile, slot, slot.lo)
+        for some in self._few:
+            asked = ((np.greater, some.hi), (np.greater_equal, some.lo))
+            above[some.chosen], reach[some.chosen] = self._compared(tile, some, *asked)
         if self._many.size:
-            n_best = hidden[self._many] + self._compared(
-                np.greater_equal, tile, self._lowest, self._lowest.lo
-            )
+            (reached,) = self._compared(tile, self._lowest, (np.greater_equal, self._lowest.lo))
+            n_best = hidden[self._many] + reached[:, 0]
             level = np.frexp(n_best)[1]  # rows with a similar number of scores to sort
             for one in np.unique(level[n_best > 0]):
                 rows = np.flatnonzero(level == one)
@@ -81,21 +74,31 @@ class Counter:
                     self._place(tile, self._many[part], int(n_best[part].max()), hidden, above, reach)
         return above, reach
 
-    def _compared(self, compare: np.ufunc, tile: AnyArray, slot: Slot, bound: AnyArray) -> IntArray:
-        """Return how many scores of each row of the slot satisfy compare(score, bound)."""
-        if not slot.everywhere:
-            tile = tile[slot.rows]
-        n_rows, width = tile.shape
+    def _compared(self, tile: AnyArray, some: Even, *asked: tuple[np.ufunc, AnyArray]) -> list[IntArray]:
+        """Return how many scores of each row satisfy compare(score, bound), (n, k) for each of `asked`.
+
+        A row is compared with all its thresholds before the next: it stays in the first-level cache.
+        """
+        (n, k), width = some.chosen.shape, tile.shape[1]
         n_pieces = -(-width // LANES)
         length = n_pieces * 8 * -(-width // (8 * n_pieces))
-        if self._mask.shape[1] != length or self._mask.shape[0] < n_rows:
-            self._mask = np.empty((n_rows, length), dtype=bool)
-        mask = self._mask[:n_rows]
-        mask[:, width:] = False
-        compare(tile, bound, out=mask[:, :width])
-        lanes = np.add.reduce(mask.view(np.uint64).reshape(n_rows, n_pieces, -1), axis=2).view(np.uint8)
-        count: IntArray = np.add.reduce(lanes, axis=1, dtype=np.int64)
-        return count[slot.rows] if slot.everywhere else count
+        step = min(max(1, MASK_BYTES // (k * length)), n)
+        if self._mask.size < step * k * length:
+            self._mask = np.empty(step * k * length, dtype=bool)
+        counts: list[IntArray] = [np.empty((n, k), dtype=np.int64) for _ in asked]
+        for first in range(0, n, step):
+            part, rows = slice(first, first + step), some.rows[first : first + step]
+            together = rows[-1] - rows[0] == rows.size - 1  # not to be copied
+            scores = tile[rows[0] : rows[-1] + 1] if together else tile[rows]
+            mask = self._mask[: rows.size * k * length].reshape(rows.size, k, length)
+            mask[:, :, width:] = False
+            words = mask.view(np.uint64).reshape(rows.size, k, n_pieces, -1)
+            for (compare, bound), count in zip(asked, counts, strict=True):
+                compare(scores[:, None], bound[part], out=mask[:, :, :width])
+                # The sum over an axis takes `np.add.reduce` almost twice as long.
+                lanes = np.einsum("ijkl->ijk", words).view(np.uint8)
+                np.add.reduce(lanes, axis=2, dtype=np.int64, out=count[part])
+        return counts
 
     def _place(
         self, tile: AnyArray, rows: IntArray, n_best: int, hidden: IntArray, above: IntArray, reach: IntArray

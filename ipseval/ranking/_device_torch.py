@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -75,6 +75,26 @@ class DevicePart(Part):
         return positive, column
 
 
+class Slot(NamedTuple):
+    """One threshold for each of many rows."""
+
+    rows: IntArray  # rows that have it
+    chosen: IntArray  # its number among all thresholds
+    everywhere: bool  # bounds are those of all rows of the tile, 0 where there is none
+    lo: AnyArray  # (n, 1)
+    hi: AnyArray
+
+    @classmethod
+    def of(cls, n_rows: int, rows: IntArray, chosen: IntArray, lo: AnyArray, hi: AnyArray) -> Slot:
+        """Return the slot of the thresholds `chosen`, which belong to `rows`."""
+        # To compare the rows without a threshold too is less work than to copy more than half of a tile.
+        everywhere = 2 * rows.size > n_rows
+        bounds = np.zeros((2, n_rows if everywhere else rows.size, 1), dtype=lo.dtype)
+        place = rows if everywhere else slice(None)
+        bounds[0, place, 0], bounds[1, place, 0] = lo[chosen], hi[chosen]
+        return cls(rows, chosen, everywhere, *bounds)
+
+
 class DeviceCounter(Counter):
     """Counts of scores that lie on the device; `mask`: memory for as many numbers as there are scores."""
 
@@ -85,6 +105,14 @@ class DeviceCounter(Counter):
     def arrange(self, start: IntArray, lo: AnyArray, hi: AnyArray) -> None:
         """Take up thresholds: row r has those from `start[r]` to `start[r + 1]`."""
         super().arrange(start, lo, hi)
+        size = np.diff(start)
+        few = np.flatnonzero(np.repeat(size <= SLOTS, size))
+        row = np.repeat(np.arange(size.size), size)[few]
+        slot = few - start[row]
+        order = np.argsort(slot, kind="stable")
+        groups = np.split(few[order], np.cumsum(np.bincount(slot))[:-1])
+        all_rows = np.repeat(np.arange(size.size), size)
+        self._slots = [Slot.of(size.size, all_rows[group], group, lo, hi) for group in groups if group.size]
         self._placed = [
             (on_device(slot.rows), slot.everywhere, on_device(slot.lo), on_device(slot.hi))
             for slot in self._slots

@@ -26,11 +26,12 @@ class Room:
 # done with them is. `tests/contracts/test_speed.py` sets all of them to others and asks for the same numbers.
 SPEED = {
     "ipseval/estimators/_sample.py": ("PART",),
+    "ipseval/metrics/_additive.py": ("TABLE",),
     "ipseval/metrics/_ndcg.py": ("CELLS",),
     "ipseval/metrics/_tied_places.py": ("CELLS",),
     "ipseval/ranking/_alike.py": ("FEWEST", "MOST"),
-    "ipseval/ranking/_close.py": ("COLUMNS", "ROWS"),
-    "ipseval/ranking/_counter.py": ("SLOTS", "SORT_ROWS"),
+    "ipseval/ranking/_close.py": ("COLUMNS", "COPIED", "ROWS"),
+    "ipseval/ranking/_counter.py": ("MASK_BYTES", "SLOTS", "SORT_ROWS"),
     "ipseval/ranking/_factors.py": ("STEP_PART",),
     "ipseval/ranking/_kept.py": ("ENTRIES",),
     "ipseval/ranking/_kernels.py": ("SETTLED", "PAIRS", "FEW", "WAIT"),

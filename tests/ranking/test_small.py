@@ -11,7 +11,7 @@ import pytest
 from ipseval import InputError, Lists, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking import Sampling, _run
-from ipseval.ranking._counter import Counter, Slot, _search
+from ipseval.ranking._counter import Counter, _search
 from ipseval.ranking._kept import Best, TopK, reaching
 from ipseval.ranking._lists import is_list_frame
 from ipseval.ranking._passes import comparable
@@ -146,19 +146,6 @@ def test_a_rank_is_estimated_where_what_is_above_and_what_is_tied_are():
         record = Sampling(3, np.array([7, 8]), True, False, "candidates", one, other)
         found = record.rank_estimate
         assert (found if found is None else found.tolist()) == estimate
-
-
-@pytest.mark.parametrize(("rows", "everywhere"), [([1, 3], False), ([0, 1, 3], True), ([2], False)])
-def test_rows_without_a_threshold_are_compared_too_where_more_than_half_have_one(rows, everywhere):
-    lo, hi = np.array([0.5, 1.5, 2.5]), np.array([1.0, 2.0, 3.0])
-    slot = Slot.of(4, np.array(rows), np.arange(len(rows)), lo, hi)
-    assert slot.everywhere == everywhere
-    place = rows if everywhere else list(range(len(rows)))
-    assert slot.lo.shape == slot.hi.shape == (4 if everywhere else len(rows), 1)
-    assert (slot.lo[place, 0].tolist(), slot.hi[place, 0].tolist()) == (
-        lo[: len(rows)].tolist(),
-        hi[: len(rows)].tolist(),
-    )
 
 
 def test_entries_that_are_no_candidates_are_left_out_and_counted():

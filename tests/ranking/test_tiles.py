@@ -25,6 +25,8 @@ sizes = st.fixed_dictionaries(
     {
         "TILE": st.integers(1, 23),
         "SLOTS": st.integers(0, 4),
+        "MASK_BYTES": st.sampled_from((1, 60, 2**19)),
+        "COPIED": st.integers(1, 3),
         "LANES": st.sampled_from((8, 16, 2040)),
         "SORT_ROWS": st.integers(1, 4),
         "SETTLED": st.integers(1, 3),

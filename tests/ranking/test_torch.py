@@ -91,3 +91,16 @@ def test_users_with_many_positives_are_searched_for(world, model, monkeypatch):
         monkeypatch.setattr(device, "SLOTS", slots)
         monkeypatch.setattr(device, "SORT_ROWS", 7)
         assert rows(ranked(model, world, engine="torch")) == want
+
+
+@pytest.mark.parametrize(("chosen", "everywhere"), [([1, 3], False), ([0, 1, 3], True), ([2], False)])
+def test_rows_without_a_threshold_are_compared_too_where_more_than_half_have_one(chosen, everywhere):
+    lo, hi = np.array([0.5, 1.5, 2.5]), np.array([1.0, 2.0, 3.0])
+    slot = device.Slot.of(4, np.array(chosen), np.arange(len(chosen)), lo, hi)
+    assert slot.everywhere == everywhere
+    place = chosen if everywhere else list(range(len(chosen)))
+    assert slot.lo.shape == slot.hi.shape == (4 if everywhere else len(chosen), 1)
+    assert (slot.lo[place, 0].tolist(), slot.hi[place, 0].tolist()) == (
+        lo[: len(chosen)].tolist(),
+        hi[: len(chosen)].tolist(),
+    )
