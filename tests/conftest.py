@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import re
 import zlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from tests.extras import MissingExtras
 
@@ -111,6 +116,11 @@ def shared_data_fixture():
 def pytest_configure(config: pytest.Config) -> None:
     # Looking for garbage after every few hundred objects took a sixth of the suite's time.
     gc.set_threshold(100_000, 10, 10)
+    # Threads of BLAS wait for each other in small products, which took a fifth of it and more on a busy
+    # machine. What they change in a number is looked at by `tests/processors.py`, also in CI.
+    if "OPENBLAS_NUM_THREADS" not in os.environ:
+        os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+        threadpool_limits(1, user_api="blas")  # where NumPy was loaded before
     config.pluginmanager.register(MissingExtras())  # for the doctests of ipseval/, too
 
 
@@ -131,6 +141,31 @@ def layer_of(path: Path) -> str:
     """Return the layer of the tests in a file."""
     name = path.relative_to(ROOT).as_posix()
     return next((layer for layer, starts in LAYERS.items() if name.startswith(tuple(starts))), "unit")
+
+
+def may_be_chosen(layer: str, expression: str) -> bool:
+    """Return whether `-m expression` can choose a test of a layer, whatever its other markers."""
+    others = sorted(set(re.findall(r"\w+", expression)) - {"and", "or", "not", "unit", *LAYERS})
+    outside = dict.fromkeys(("unit", *LAYERS), False)
+    markers = ({**outside, layer: True, **dict(zip(others, one, strict=True))} for one in truths(len(others)))
+    return not expression or any(eval(expression, {}, one) for one in markers)
+
+
+def truths(n: int) -> Iterator[tuple[bool, ...]]:
+    """Yield all ways in which n statements can be true or false."""
+    return itertools.product((False, True), repeat=n)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # To import a file takes time, also where none of its tests is chosen.
+    layer = layer_of(collection_path) if collection_path.suffix == ".py" else ""
+    return True if layer and not may_be_chosen(layer, config.option.markexpr) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    # --doctest-modules is for ipseval/: tests hold no examples, and to look for them takes time.
+    return [one for one in (yield) if not isinstance(one, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from tests.conftest import LAYERS, ROOT, layer_of
+from tests.conftest import LAYERS, ROOT, layer_of, may_be_chosen
 
 # The lines that a recipe asks for, and where they go.
 REGISTRIES = {
@@ -40,6 +40,21 @@ def test_every_path_of_a_layer_exists_and_is_in_no_other():
 )
 def test_the_layer_follows_from_the_path(path, layer):
     assert layer_of(ROOT / path) == layer
+
+
+@pytest.mark.parametrize(
+    ("expression", "layers"),
+    [
+        ("", {"unit", *LAYERS}),
+        ("not slow and not engines", {"unit", "contract", "golden"}),
+        ("unit and not slow", {"unit"}),
+        ("slow", {"unit", *LAYERS}),
+        ("golden or slow and contract", {"golden", "contract"}),
+        ("not (unit or hypothesis)", set(LAYERS)),
+    ],
+)
+def test_only_files_of_layers_that_can_be_chosen_are_imported(expression, layers):
+    assert {layer for layer in ("unit", *LAYERS) if may_be_chosen(layer, expression)} == layers
 
 
 def test_the_recipes_name_files_registries_and_targets_that_are_there():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
 
 from ipseval._checks import as_float_vector, check_choice, check_finite, check_positive_int
+from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
@@ -19,6 +21,7 @@ TABLE_METHODS = ("rank", "bv", "cls", "ls")
 MAX_CONDITION = 1e7
 MIN_VARIANCE_WEIGHT = 1e-10
 MAX_SAMPLED = 5_000
+SMALL = 500  # candidates below which more threads of BLAS only wait for each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +117,11 @@ def correction_table(
 
 def solve_on_grid(grid: RankGrid, target: Metric, method: str, variance_weight: float) -> CorrectionTable:
     """Return the "bv", "cls" or "ls" correction for the prior that the grid's weights stand for."""
-    if method == "bv":
-        values, condition = _bias_variance(grid, target, variance_weight)
-    else:
-        values, condition = _least_squares(grid, target, constrained=method == "cls")
+    with one_blas_thread() if grid.n_sampled < SMALL else nullcontext():
+        if method == "bv":
+            values, condition = _bias_variance(grid, target, variance_weight)
+        else:
+            values, condition = _least_squares(grid, target, constrained=method == "cls")
     g = variance_weight if method == "bv" else None
     drawn = (grid.n_candidates, grid.n_sampled, grid.replacement)
     return CorrectionTable(values, target.label, method, *drawn, g, condition)
