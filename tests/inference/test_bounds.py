@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
 
 import ipseval
 from ipseval.errors import InputError
@@ -15,21 +16,26 @@ from tests.conftest import examples
 from tests.inference.worlds import random_ranks
 
 
-def by_linear_program(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
-    """Charnes–Cooper: with x = t v, extreme Σcx subject to Σx = 1 and t w/Λ ≤ x ≤ t Λ w, over x and t."""
+def by_linear_program(c, w, factor: float, group=None) -> tuple[float, float]:
+    """Charnes–Cooper: with x = t v, extreme Σcx subject to Σx = 1 and t w/Λ ≤ x ≤ t Λ w, over x and t.
+
+    With groups 0 … G − 1: the extreme mean over groups, each with a t and Σx = 1 of its own.
+    """
     n = c.size
-    upper = np.hstack([np.eye(n), -factor * w[:, None]])
-    lower = np.hstack([-np.eye(n), w[:, None] / factor])
+    member = np.ones((n, 1)) if group is None else np.eye(group.max() + 1)[group]
+    n_groups = member.shape[1]
+    upper = np.hstack([np.eye(n), -factor * w[:, None] * member])
+    lower = np.hstack([-np.eye(n), w[:, None] * member / factor])
     options = {
-        "A_ub": np.vstack([upper, lower]),
+        "A_ub": csr_array(np.vstack([upper, lower])),
         "b_ub": np.zeros(2 * n),
-        "A_eq": np.append(np.ones(n), 0.0)[None, :],
-        "b_eq": [1.0],
+        "A_eq": csr_array(np.hstack([member.T, np.zeros((n_groups, n_groups))])),
+        "b_eq": np.ones(n_groups),
         "bounds": (0, None),
         "method": "highs",
         "options": {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     }
-    objective = np.append(c, 0.0)
+    objective = np.append(c, np.zeros(n_groups)) / n_groups
     return linprog(objective, **options).fun, -linprog(-objective, **options).fun
 
 
@@ -96,11 +102,8 @@ def test_bounds_of_an_evaluation_equal_linear_programs():
         assert tuple(frame.loc[(model, "snips-global"), ["lower", "upper"]]) == pytest.approx(
             one_normaliser, abs=1e-9
         )
-        users = [positives.segment == user for user in range(positives.users.size)]
-        by_user = [by_linear_program(c[rows], sample.weights[rows], 2.0) for rows in users]
-        assert tuple(frame.loc[(model, "snips"), ["lower", "upper"]]) == pytest.approx(
-            tuple(np.mean(by_user, axis=0)), abs=1e-9
-        )
+        by_user = by_linear_program(c, sample.weights, 2.0, positives.segment)
+        assert tuple(frame.loc[(model, "snips"), ["lower", "upper"]]) == pytest.approx(by_user, abs=1e-9)
 
 
 def test_several_factors_nest_and_list_metrics_say_why_they_have_none():
