@@ -152,6 +152,17 @@ def test_a_difference_below_rounding_is_none():
     assert nothing.paired_error(nothing)[2] == 0.0
 
 
+def test_a_value_that_all_users_share_has_no_error():
+    weights = np.array([0.1, 0.7, 1 / 3, 2.3, 0.9, 1e-3])
+    shared = UserSums(USERS, 5 / 34 * weights, weights)
+    assert np.abs(shared.influence()).max() > 0  # rounding alone
+    assert shared.standard_error() == 0.0
+    for one in (shared, Moments.of([shared, shared]).members()[0]):
+        assert one.standard_error() == 0.0
+    moved = UserSums(USERS, 5 / 34 * weights * (1 + 1e-9 * USERS), weights)
+    assert 1e-12 < moved.standard_error() < 1e-8
+
+
 @pytest.mark.parametrize("volume", [None, V])
 def test_rounding_is_the_same_in_sums_and_in_their_moments(volume):
     # A value that all users share has no scatter: what is left of it is rounding of the value itself.

@@ -168,8 +168,10 @@ class UserSums:
         return users, moved
 
     def standard_error(self) -> float:
-        """Return √(n/(n − 1) Σ effect²); NaN with fewer than two users."""
-        return _error(self.effects()[1], self.n_users)
+        """Return √(n/(n − 1) Σ effect²), 0 where that is `only_rounding`; NaN with fewer than two users."""
+        effects, n = self.effects()[1], self.n_users
+        same = only_rounding(float(np.sum((n * effects) ** 2)), self._squared_terms)
+        return 0.0 if n > 1 and same else _error(effects, n)
 
     def paired_error(self, other: UserSums) -> tuple[float, int, float]:
         """Return the standard error of the difference to another model, the users, and what rounding makes.
@@ -271,9 +273,9 @@ class UserSums:
 
 
 def only_rounding(squares: float, squared_terms: float) -> bool:
-    """Return whether Σ(ψ^A_u − ψ^B_u)² is what rounding makes of terms whose squares have this sum.
+    """Return whether squares are what rounding makes of terms whose squares have the other sum.
 
-    Both are sums over users of squares, so neither their order nor a partition of them decides.
+    The squares are Σψ_u², or Σ(ψ^A_u − ψ^B_u)². Both are sums over users of squares, so neither their order nor a partition of them decides.
     """
     return squares <= ROUNDING**2 * squared_terms
 
