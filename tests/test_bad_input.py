@@ -141,6 +141,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"'recall' needs a cutoff, e.g. recall@10",
     ),
     "cutoff of 0": (lambda: run(metrics=["recall@0"]), r"cutoff must be an integer >= 1; got 0"),
+    "cutoff beyond all ranks": (
+        lambda: run(metrics=["recall@10000001"]),
+        r"at most 10,000,000; got 10,000,001",
+    ),
     "cutoff that is no number": (lambda: run(metrics=["recall@ten"]), r"cutoff must be an integer"),
     "cutoff on auc": (lambda: run(metrics=["auc@5"]), r"takes no cutoff"),
     "unknown metric parameter": (lambda: run(metrics=["dcg(gian=linear)"]), r"Did you mean 'gain'"),

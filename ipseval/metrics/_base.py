@@ -16,6 +16,7 @@ from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 
 Kind = Literal["mean", "sum", "pairwise", "list"]
+MOST = 10_000_000  # the largest cutoff: short lists are counted by length up to it
 TIE_RULES = ("mean", "min", "max", "expected")
 
 
@@ -118,6 +119,8 @@ class Metric(ABC):
             raise InputError(f"metric {self.name!r} takes no cutoff; it reads the whole ranking.")
         if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
             raise InputError(f"metric {self.name!r}: the cutoff must be an integer >= 1; got {k!r}.")
+        if k is not None and k > MOST:
+            raise InputError(f"metric {self.name!r}: the cutoff must be at most {MOST:,}; got {k:,}.")
         for key, parameter in self.parameters.items():
             parameter.parse(str(getattr(self, key)))
         if not self.label:
