@@ -1,35 +1,42 @@
 """Time and memory of evaluation on Dask and Spark on one machine: many positives, top-100 lists.
 
-    python benchmarks/distributed_lists.py --engine dask
-    python benchmarks/distributed_lists.py --engine spark
+    python benchmarks/distributed_lists.py --engine dask      (or spark)
+    python benchmarks/distributed_lists.py --engine dask --growth 1 2 4 8 16
+    python benchmarks/distributed_lists.py --engine dask --tested 0.1
 
 Data are made once, in --folder: users with ten test positives and ten training items each, and three models
-whose lists hold the positives at random places. Prints the table, the seconds, and peak memory of the driver,
-of all Python processes together and of the JVM. Two workers.
+whose lists hold the positives at random places. Two workers. Prints the table, seconds and peak memory.
 
 In the same run the engine shuffles the same rows by user itself and joins each model's lists with the
-positives: "own". Processor time is that of this process and all its descendants, once workers have imported
-ipseval.
+positives: "own". Processor time is that of this process and all its descendants after imports.
+--growth: more workers (local-cluster of Spark), partitions, positives. --tested: a share of users has some.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pickle
+import resource
 import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
+from out_of_core import N_ITEMS, PER_USER, item_at
 
 from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.propensity import PowerLawPropensity
 
-N_ITEMS, LIST_LENGTH, PER_USER = 20_000, 100, 10
+LIST_LENGTH, ROWS = 100, 50_000  # positives of a file with --growth
+GROWN = (100_000, 1_000_000, 10_000_000)
 MODELS = {"near": 150, "middle": 400, "far": 1500}  # positives are among the first so many items of the order
+FRAMES = ("train", "test", *MODELS)
 OPTIONS = {
     "metrics": ("recall@10", "ndcg@100", "ap@100"),
     "estimators": ("aoa", "snips", "snips-global"),
@@ -40,6 +47,8 @@ OPTIONS = {
 
 def make_partition(folder: Path, number: int, n_users: int) -> None:
     """Write the frames of one partition."""
+    for name in FRAMES:
+        (folder / name).mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(number)
     users = number * n_users + np.arange(n_users)
     # Item j of a user's order is start + 7j modulo all items: none twice. Squares make some items popular.
@@ -59,176 +68,167 @@ def make_partition(folder: Path, number: int, n_users: int) -> None:
         table.to_parquet(folder / name / f"{number:03d}.parquet")
 
 
-def item_at(start: np.ndarray, position: np.ndarray) -> np.ndarray:
-    return (start[:, None] + 7 * position) % N_ITEMS
-
-
-def make_data(folder: Path, n_positives: int, n_partitions: int) -> None:
-    for name in ("train", "test", *MODELS):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+def made(parent: str, n_positives: int, n_partitions: int) -> Path:
+    """Return the folder of the data, which are made where they are not there."""
+    folder = Path(parent) / f"{n_positives}-{n_partitions}"
     for number in range(n_partitions):
         if not (folder / "far" / f"{number:03d}.parquet").exists():
             make_partition(folder, number, n_positives // PER_USER // n_partitions)
+    return folder
 
 
-def read_part(path: str) -> pd.DataFrame:
-    return pd.read_parquet(path)
+def paths_of(folder: Path, name: str) -> list[str]:
+    return sorted(map(str, (folder / name).iterdir()))
 
 
-class Spent:
-    """Seconds, and processor time of this process and all its descendants, of one step."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> Spent:
-        self._wall, self._cpu = time.perf_counter(), processor_time()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.seconds, self.cpu = time.perf_counter() - self._wall, processor_time() - self._cpu
-        print(f"{self.name}: {self.seconds:.0f} s, {self.cpu:.1f} s of processor time", flush=True)
+def spent(name: str, call):
+    """Return a result; wall seconds, processor time with descendants, and processor time of this process."""
+    clocks = (time.perf_counter, processor_time, time.process_time)
+    then = [clock() for clock in clocks]
+    result = call()
+    took = [clock() - before for clock, before in zip(clocks, then, strict=True)]
+    print(f"{name}: {took[0]:.1f} s, {took[1]:.1f} s of processor time", flush=True)
+    return result, took
 
 
 def processor_time() -> float:
     """Return the seconds that this process, its descendants, and children that ended have used."""
-    total = 0
-    for process in members():
-        try:
-            text = Path(f"/proc/{process}/stat").read_text()
-        except OSError:
-            continue
-        total += sum(map(int, text[text.rindex(")") + 2 :].split()[11:15]))
-    return total / os.sysconf("SC_CLK_TCK")
+    total = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with suppress(psutil.Error):
+            total += sum(process.cpu_times()[:4])
+    return total
 
 
-def imported() -> None:
+def imported(*more: str) -> None:
     """Load in a worker what an evaluation needs."""
-    import scipy.stats
-
-    import ipseval.distributed
-    import ipseval.evaluation
-
-    assert scipy.stats
-    assert ipseval.distributed
+    for name in ("scipy.stats", "pyarrow.parquet", "ipseval.distributed", "ipseval.evaluation", *more):
+        __import__(name)
 
 
-def run_dask(folder: Path, n_partitions: int):
+@contextmanager
+def dask_frames(folder: Path, n_workers: int):
     import dask
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
     dask.config.set({"dataframe.convert-string": False})
-    frames = {
-        name: dd.from_map(read_part, sorted(map(str, (folder / name).iterdir())))
-        for name in ("train", "test", *MODELS)
-    }
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="3GB", dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        client.run(imported)
-        models = {name: frames[name] for name in MODELS}
-        with Spent("own") as own:
-            shuffled = {
-                name: one.shuffle(on="user", npartitions=n_partitions) for name, one in frames.items()
-            }
-            joined = [shuffled["test"].merge(shuffled[name], on="user", how="left") for name in MODELS]
-            rows = [one.map_partitions(len).sum() for one in (shuffled["train"], *joined)]
-            print(dask.compute(*rows))
-        with Spent("ipseval") as ours:
-            result = evaluate_dask(
-                models, frames["train"], frames["test"], n_partitions=n_partitions, **OPTIONS
-            )
-        return result, own, ours
+    alone = {"threads_per_worker": 1, "memory_limit": "3GB", "dashboard_address": None}
+    with LocalCluster(n_workers=n_workers, **alone) as cluster, Client(cluster) as client:
+        client.run(imported, "dask.dataframe", "distributed.shuffle")
+        yield {name: dd.from_map(pd.read_parquet, paths_of(folder, name)) for name in FRAMES}
 
 
-def run_spark(folder: Path, n_partitions: int):
+def dask_own(frames, n_partitions: int) -> None:
+    import dask
+
+    shuffled = {name: one.shuffle(on="user", npartitions=n_partitions) for name, one in frames.items()}
+    joined = [shuffled["test"].merge(shuffled[name], on="user", how="left") for name in MODELS]
+    print(dask.compute(*[one.map_partitions(len).sum() for one in (shuffled["train"], *joined)]))
+
+
+@contextmanager
+def spark_frames(folder: Path, n_workers: int, master: str = "local-cluster[{},1,1024]"):
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2,4]")
-        .config("spark.driver.memory", "3g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20000")
-        .getOrCreate()
-    )
-    frames = {name: session.read.parquet(str(folder / name)) for name in ("train", "test", *MODELS)}
-    models = {name: frames[name] for name in MODELS}
-    try:
-        context = session.sparkContext
-        context.parallelize(range(8), 8).foreach(lambda number: imported())
-        with Spent("own") as own:
-            shuffled = {name: one.repartition(n_partitions, "user") for name, one in frames.items()}
-            joined = shuffled["test"]
-            for name in MODELS:
-                lists = shuffled[name].withColumnRenamed("items", name)
-                joined = joined.join(lists, "user", "left")
-            # Without a look into the lists Spark would not read them.
-            places = joined.selectExpr(*(f"sum(array_position({name}, item))" for name in MODELS))
-            print(shuffled["train"].count(), *places.first())
-        with Spent("ipseval") as ours:
-            result = evaluate_spark(
-                models, frames["train"], frames["test"], n_partitions=n_partitions, **OPTIONS
-            )
-        return result, own, ours
-    finally:
-        session.stop()
+    options = {"spark.driver.memory": "3g", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
+    options |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "20000"}
+    session = SparkSession.builder.master(master.format(n_workers)).config(map=options).getOrCreate()
+    with session:
+        session.sparkContext.parallelize(range(64), 64).foreach(lambda number: imported())
+        yield {name: session.read.parquet(str(folder / name)) for name in FRAMES}
+
+
+def spark_own(frames, n_partitions: int) -> None:
+    shuffled = {name: one.repartition(n_partitions, "user") for name, one in frames.items()}
+    joined = shuffled["test"]
+    for name in MODELS:
+        lists = shuffled[name].withColumnRenamed("items", name)
+        joined = joined.join(lists, "user", "left")
+    # Without a look into the lists Spark would not read them.
+    places = joined.selectExpr(*(f"sum(array_position({name}, item))" for name in MODELS))
+    print(shuffled["train"].count(), *places.first())
+
+
+def evaluated(frames, n_partitions: int):
+    """Return the result, and what it took."""
+    evaluate = evaluate_spark if hasattr(frames["train"], "sparkSession") else evaluate_dask
+    given = {name: frames[name] for name in MODELS}, frames["train"], frames["test"]
+    return spent("ipseval", lambda: evaluate(*given, n_partitions=n_partitions, **OPTIONS))
+
+
+def growth(engine, folder: str, workers: list[int]) -> None:
+    """Print what more workers, partitions and positives take; results of the same partitions are the same."""
+    rows, tables = [], {}
+    cases = [(GROWN[1], 20, one) for one in workers] + [(GROWN[1], 80, workers[-1])]
+    cases += [(one, one // ROWS, 2) for one in GROWN]
+    for n_positives, n_partitions, n_workers in dict.fromkeys(cases):
+        with engine(made(folder, n_positives, n_positives // ROWS), n_workers) as frames:
+            result, ours = evaluated(frames, n_partitions)
+        same = tables.setdefault((n_positives, n_partitions), result.frame)
+        pd.testing.assert_frame_equal(same, result.frame, check_exact=True)
+        rows.append((n_positives, n_partitions, n_workers, *ours, 1e6 * ours[1] / n_positives))
+    print("positives, partitions, workers, seconds, processor time, driver, processor time per million")
+    print(*([round(one, 1) for one in row] for row in rows), sep="\n")
+    for n_files in (1, 20):
+        sizes(made(folder, GROWN[1], GROWN[1] // ROWS), n_files)
+
+
+def sizes(folder: Path, n_files: int) -> None:
+    """Print the bytes of blocks, of what a partition of so many files sends, and memory."""
+    from ipseval.distributed._blocks import dealt, opened
+    from ipseval.distributed._partition import reduce_partition
+    from ipseval.distributed._plan import make_plan
+
+    fixed = {"missing": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
+    asked = {name: one for name, one in OPTIONS.items() if name != "items"} | fixed
+    plan = make_plan(OPTIONS["items"], np.ones(N_ITEMS), on_low_ess="warn", count=None, **asked)
+    parts = {}
+    for name in FRAMES:
+        found = map(pd.read_parquet, paths_of(folder, name)[:n_files])
+        parts[name] = [next(dealt(one, np.zeros(len(one), dtype=int), 1))[-1] for one in found]
+    train, test, *lists = map(opened, parts.values())
+    sent = len(pickle.dumps(reduce_partition(train, test, dict(zip(MODELS, lists, strict=True)), plan)))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{n_files * ROWS:,} positives: {sent:,} bytes sent, peak {peak:.2f} GB; blocks:", end=" ")
+    print({name: sum(map(len, blocks)) for name, blocks in parts.items()})
+
+
+def tested_alone(frames, n_partitions: int, share: float) -> None:
+    """Print what lists of all users take, and lists of those with positives alone, with equal estimates."""
+    frames = frames | {"test": frames["test"][frames["test"]["user"] % round(1 / share) == 0]}
+    tested = frames["test"][["user"]].drop_duplicates()
+
+    def alone():
+        if hasattr(tested, "sparkSession"):
+            return {name: frames[name].join(tested, "user", "left_semi") for name in MODELS}
+        users = tested["user"].compute()
+        return {name: frames[name][frames[name]["user"].isin(users)] for name in MODELS}
+
+    result, ours = [evaluated(frames, n_partitions) for _ in range(2)][1]  # the first one warms up
+    (same, _), less = spent("filter and ipseval", lambda: evaluated(frames | alone(), n_partitions))
+    pd.testing.assert_frame_equal(result.frame, same.frame, check_exact=True)
+    print(f"lists of users with positives alone: {less[1] / ours[1]:.2f} × the processor time")
 
 
 class Memory(threading.Thread):
-    """Peak resident memory of this process, and of it with all its children, sampled from /proc."""
+    """Peak memory in GB of this process, and of it with all its children; shared pages count once."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.driver = self.python = self.jvm = self.total = 0.0
+        self.peak = dict.fromkeys(("driver", "python", "java", "together"), 0.0)
         self.done = threading.Event()
 
     def run(self) -> None:
         while not self.done.wait(0.25):
-            sizes = {"python": 0.0, "java": 0.0}
-            for name, size in family():
-                sizes["java" if name == "java" else "python"] += size
-            own = resident("self")
-            self.driver, self.python = max(self.driver, own), max(self.python, sizes["python"])
-            self.jvm, self.total = max(self.jvm, sizes["java"]), max(self.total, sum(sizes.values()))
-
-
-def resident(process: str | int) -> float:
-    """Return the proportional set size in GB, where pages shared by forked workers count once."""
-    try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1e6
-
-
-def family() -> list[tuple[str, float]]:
-    """Return name and memory of this process and all its descendants."""
-    return [(name, resident(one)) for one, name in members().items()]
-
-
-def members() -> dict[int, str]:
-    """Return the number and name of this process and of all its descendants."""
-    parents, names = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                text = (entry / "stat").read_text()
-            except OSError:
-                continue
-            names[int(entry.name)] = text[text.index("(") + 1 : text.rindex(")")]
-            parents[int(entry.name)] = int(text[text.rindex(")") + 2 :].split()[1])
-    found = {os.getpid()}
-    while True:
-        more = {child for child, parent in parents.items() if parent in found} - found
-        if not more:
-            return {one: names.get(one, "python") for one in found}
-        found |= more
+            now = dict.fromkeys(self.peak, 0.0)
+            for number, process in enumerate([psutil.Process(), *psutil.Process().children(recursive=True)]):
+                with suppress(psutil.Error):
+                    size, kind = process.memory_full_info().pss / 1e9, process.name()
+                    for name in ("java" if kind == "java" else "python", "together", *["driver"][number:]):
+                        now[name] += size
+            self.peak = {name: max(one, now[name]) for name, one in self.peak.items()}
 
 
 def main() -> None:
@@ -236,23 +236,26 @@ def main() -> None:
     parser.add_argument("--engine", choices=("dask", "spark"), default="dask")
     parser.add_argument("--positives", type=int, default=10_000_000)
     parser.add_argument("--partitions", type=int, default=64)
+    parser.add_argument("--growth", type=int, nargs="+", metavar="WORKERS")
+    parser.add_argument("--tested", type=float, metavar="SHARE")
     parser.add_argument("--folder", default=str(Path(tempfile.gettempdir()) / "ipseval-distributed-lists"))
     options = parser.parse_args()
-    folder = Path(options.folder) / f"{options.positives}-{options.partitions}"
-    make_data(folder, options.positives, options.partitions)
+    engine = dask_frames if options.engine == "dask" else spark_frames
+    if options.growth:
+        sys.exit(growth(engine, options.folder, options.growth))
+    folder = made(options.folder, options.positives, options.partitions)
     memory = Memory()
     memory.start()
-    run = run_dask if options.engine == "dask" else run_spark
-    result, own, ours = run(folder, options.partitions)
+    with engine(folder, 2, *(["local[{},4]"] if engine is spark_frames else [])) as frames:
+        if options.tested:
+            sys.exit(tested_alone(frames, options.partitions, options.tested))
+        shuffle = dask_own if engine is dask_frames else spark_own
+        _, own = spent("own", lambda: shuffle(frames, options.partitions))
+        result, ours = evaluated(frames, options.partitions)
     memory.done.set()
     print(result.frame[["model", "metric", "estimator", "estimate", "std_error", "n_users", "n_positives"]])
     print(result.compare()[["model", "metric", "estimator", "difference", "std_error"]])
-    print(
-        f"{options.engine}: {ours.seconds:.0f} s, {ours.cpu / own.cpu:.2f} × the processor time of its own "
-        f"shuffle and join ({ours.cpu:.1f} and {own.cpu:.1f} s); peak memory in GB: driver "
-        f"{memory.driver:.2f}, all Python {memory.python:.2f}, JVM {memory.jvm:.2f}, together "
-        f"{memory.total:.2f}"
-    )
+    print(f"{options.engine}: {ours[1] / own[1]:.2f} × its own; peak memory in GB: {memory.peak}")
 
 
 if __name__ == "__main__":
