@@ -9,7 +9,7 @@ import numpy as np
 from ipseval._types import AnyArray, IntArray
 
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
-MASK_BYTES = 2**19  # what comparisons say of a few rows, in the second-level cache
+MASK_BYTES = 2**21  # what comparisons say of a few rows: in shorter calls threads wait for each other
 SLOTS = 20  # thresholds per row up to which comparing is faster than sorting
 SORT_ROWS = 256  # rows that are sorted and searched at once
 
@@ -77,12 +77,12 @@ class Counter:
     def _compared(self, tile: AnyArray, some: Even, *asked: tuple[np.ufunc, AnyArray]) -> list[IntArray]:
         """Return how many scores of each row satisfy compare(score, bound), (n, k) for each of `asked`.
 
-        A row is compared with all its thresholds before the next: it stays in the first-level cache.
+        Rows are compared a few at a time with all their thresholds: they stay in the cache meanwhile.
         """
         (n, k), width = some.chosen.shape, tile.shape[1]
         n_pieces = -(-width // LANES)
         length = n_pieces * 8 * -(-width // (8 * n_pieces))
-        step = min(max(1, MASK_BYTES // (k * length)), n)
+        step = min(max(1, min(MASK_BYTES, tile.nbytes) // (k * length)), n)
         if self._mask.size < step * k * length:
             self._mask = np.empty(step * k * length, dtype=bool)
         counts: list[IntArray] = [np.empty((n, k), dtype=np.int64) for _ in asked]
