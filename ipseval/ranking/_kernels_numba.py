@@ -26,7 +26,7 @@ from ipseval.ranking._close_numba import (
     find_close,
 )
 from ipseval.ranking._compiled import Function, borrowing, compiled, dot
-from ipseval.ranking._reach_numba import count_all, count_one, count_two
+from ipseval.ranking._reach_numba import GROUP, count_all, count_one, count_two
 
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together
@@ -314,8 +314,12 @@ def block_bytes(shape: Shape) -> tuple[int, int]:
 
 
 def _aligned(n_rows: int, shape: Shape) -> AnyArray:
-    """Return zeros (n_rows, over shape.n_items) whose rows begin where cache lines do, never 4 KB apart."""
-    row = (-(-shape.row_bytes // LINE) + 1) * LINE
+    """Return zeros (n_rows, n_items and room for GROUP more).
+
+    Rows begin where cache lines do, and never a multiple of 4 KB apart.
+    """
+    row = -(-(shape.row_bytes + GROUP * shape.dtype.itemsize) // LINE) * LINE
+    row += LINE * (row % 4096 == 0)
     memory = np.zeros(n_rows * row + LINE, dtype=np.uint8)
     first = -memory.ctypes.data % LINE
     return memory[first : first + n_rows * row].view(shape.dtype).reshape(n_rows, -1)

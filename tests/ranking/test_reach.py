@@ -62,6 +62,18 @@ def test_scores_beside_those_that_are_counted_are_neither_read_nor_written():
     assert (kept[37 + GROUP :] == 9).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 7, 16, 1000, 1023, 1024])
+def test_the_memory_of_a_worker_has_room_for_all_scores_and_a_group_more(width, dtype):
+    from ipseval.ranking._batches import Shape
+    from ipseval.ranking._kernels_numba import Worker
+    from ipseval.ranking._reach_numba import GROUP
+
+    scores = Worker(Shape(8, width, 5, np.dtype(dtype)))._scores
+    assert scores.shape[1] >= width + GROUP
+    assert scores.strides[0] % 4096
+
+
 SAME = """
 import json, sys
 from tests.ranking.test_reach import ranks_of_a_world
