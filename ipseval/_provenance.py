@@ -34,8 +34,6 @@ def headline(
     ]
     if "leakage" in options:
         lines.append(f"leakage:    {options['leakage']}")
-    if "until" in options:
-        lines.append(f"users:      {options['until']}")
     if propensity is not None:
         scale = "" if propensity.is_probability else ", known up to a factor"
         lines.append(f"propensity: {propensity.model}{scale}")
@@ -61,8 +59,6 @@ def short_headline(n_models: int, extent: Extent, options: Mapping[str, Any], le
         texts.append(f"candidates: {options['candidates']}")
     if "leakage" in options:
         texts.append(f"leakage: {options['leakage']}")
-    if "until" in options:
-        texts.append(str(options["until"]))
     return [" · ".join([*texts, f"{level * 100:.4g} % intervals in brackets"])]
 
 

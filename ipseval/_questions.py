@@ -1,4 +1,4 @@
-"""What can be asked of an evaluation: comparisons, sensitivity to the weights, bounds, sequences."""
+"""What can be asked of an evaluation: comparisons, sensitivity to the weights, bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ipseval.inference import (
     Sensitivity,
     bounds,
     compare,
-    confidence_sequence,
     sensitivity,
     tipping_factors,
 )
@@ -142,27 +141,6 @@ class Questions(Reported):
     def tipping_factors(self) -> pd.DataFrame:
         """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
         return with_trust(tipping_factors(self._whole(), *self.definitions), self.estimates)
-
-    def confidence_sequence(
-        self, model: str, metric: str, estimator: str, *, bounds: tuple[float, float] = (0.0, 1.0)
-    ) -> pd.DataFrame:
-        """Return intervals that hold at every number of users at once, for a mean of bounded values.
-
-        Columns n_users, user, ci_low, ci_high; users in the order of `user_ids`. For estimates that average
-        users' values (aoa, snips): a ratio of sums has no bounded summands, and is refused. Weights are
-        taken as known.
-        """
-        sums = self.estimate(model, metric, estimator).user_sums
-        if sums.volume is not None or not (sums.denominator == 1).all():
-            needed = "an average of users' own values: aoa or snips"
-            raise InputError(
-                f"{estimator} is a ratio of sums over users; a confidence sequence needs "
-                f"{needed if sums.size is None else 'one query of each user'}."
-            )
-        low, high = confidence_sequence(sums.numerator, bounds=bounds, confidence_level=self.confidence_level)
-        n = np.arange(1, low.size + 1)
-        user = self.user_ids[sums.users]
-        return pd.DataFrame({"n_users": n, "user": user, "ci_low": low, "ci_high": high})
 
 
 def _named(estimates: Mapping[Key, Estimate], place: int) -> str:

@@ -26,13 +26,12 @@ from ipseval._requests import (
 from ipseval._results import finished
 from ipseval._rewarding import Rewarding
 from ipseval._types import Missing, RngLike, TieChoice
-from ipseval._until import check_until, rank_until
 from ipseval.beyond import Measure, beyond_accuracy
 from ipseval.beyond._result import checked_measures, checked_vectors
 from ipseval.correction import correct_ranks, rank_with_exposure
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, NRelevantLike, Rewarded
-from ipseval.inference import IntervalMethod, Until
+from ipseval.inference import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives
@@ -72,7 +71,6 @@ def evaluate(
     item_vectors: Any | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
     rewards: Rewards | None = None,
-    until: float | Until | None = None,
 ) -> Evaluation:
     """Return estimates of every metric by every estimator for every recommender, with standard errors.
 
@@ -115,7 +113,7 @@ def evaluate(
     interval : {"normal", "percentile", "bca"}
         From the standard error, or from a bootstrap over users; see `Evaluation.with_intervals`.
     n_resamples, rng
-        Of the bootstrap; `rng` also of the order in which `until` ranks users.
+        Of the bootstrap.
     progress, allowed_items, compute
         As in `rank_positives`.
     by : label, frame, Series, groups, or several of them in a list or mapping, optional
@@ -130,11 +128,6 @@ def evaluate(
     rewards : Rewards, optional
         Impressions of the test period and a reward model, for `dm`, `dr`, `switch` and `snips-shown`. The
         best items of all users are ranked for them, so that models need scores of all items.
-    until : float or Until, optional
-        Rank users in random order, in a few growing parts, and stop as soon as no interval is wider than
-        ± `until`; `Until(0.001, of="differences")` for the paired differences between recommenders. The
-        intervals hold at all looks together with `confidence_level`, so that stopping is allowed; each has
-        the higher level that this takes. `Evaluation.data` and the report say how many users were ranked.
 
     Raises
     ------
@@ -161,12 +154,10 @@ def evaluate(
         rng=rng,
         has_rewards=rewards is not None,
     )
-    needs_all = {"exposure=": exposure, "rewards=": rewards, "beyond=": beyond}
-    stop = check_until(until, models, request, candidates, needs_all)
     modelled = _fitted_rewards(rewards, split, request, candidates, allowed_items)
     options = {"candidates": candidates, "progress": progress, "allowed_items": allowed_items}
     options |= {"compute": compute, **asked.depth}
-    evaluation = _worked(settled_lists(models, split), split, exposure, request, options, modelled, stop)
+    evaluation = _worked(settled_lists(models, split), split, exposure, request, options, modelled)
     return replace(
         asked.answered(evaluation, split, request),
         counted=split.counted + evaluation.counted,
@@ -224,11 +215,8 @@ def _worked(
     request: Request,
     options: Mapping[str, Any],
     modelled: FittedRewards | None,
-    until: Until | None,
 ) -> Evaluation:
     """Return the evaluation, with the correction that random exposure makes, from one ranking of both."""
-    if until is not None:
-        return _stopped(models, split, request, until, options)
     n_threads = check_compute(options["compute"]).n_threads
     rewarding = None if modelled is None else Rewarding.of(modelled, split, request)
     ranks, rewarded = {}, {}
@@ -263,20 +251,6 @@ def _worked(
         rng=request.rng,
     )
     return replace(evaluation, correction=correction)
-
-
-def _stopped(
-    models: Mapping[str, Any], split: Split, request: Request, until: Until, options: Mapping[str, Any]
-) -> Evaluation:
-    """Return the evaluation of as many users as are needed."""
-    found = rank_until(models, split, request, until, options)
-    of_look = replace(request, confidence_level=found.level)
-    evaluation = _evaluated(found.ranks, of_look, check_compute(options["compute"]).n_threads)
-    return replace(
-        evaluation,
-        counted=evaluation.counted + found.counted,
-        provenance=evaluation.provenance | {"until": found.text},
-    )
 
 
 def evaluate_ranks(

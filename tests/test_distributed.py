@@ -191,7 +191,6 @@ def test_per_user_values_are_kept_when_asked_for_only():
     for ask in (
         lambda: merged.per_user("first", "recall@5", "aoa"),
         lambda: merged.with_intervals("bca"),
-        lambda: merged.confidence_sequence("first", "recall@5", "aoa"),
     ):
         with pytest.raises(InputError, match="only moments of the users were kept"):
             ask()

@@ -98,10 +98,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: inference.users_needed(1.0, 0.2, level=5),
         r"level must be in \(0, 1\); got 5",
     ),
-    "three bounds": (
-        lambda: inference.confidence_sequence([0.5], bounds=(0, 1, 2)),
-        r"bounds must be finite, two numbers.*got \(0, 1, 2\)",
-    ),
     "no metric to bound": (
         lambda: inference.bounds({}, [], [], factors=[2.0]),
         r"samples must not be empty",

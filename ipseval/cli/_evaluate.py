@@ -65,7 +65,6 @@ def _run(options: argparse.Namespace) -> int:
         beyond=beyond,
         item_vectors=vectors_of(options, split, beyond),
         compute=compute_options(options),
-        until=until_of(options.until),
     )
     deliver(result, options)
     return 0
@@ -79,20 +78,6 @@ def _candidates(options: argparse.Namespace) -> Any:
     if not options.candidates.isdigit():
         raise InputError(f"--candidates is 'all' or a number of sampled items; got {options.candidates!r}.")
     return SampledCandidates(int(options.candidates), rng=options.seed)
-
-
-def until_of(text: str | None) -> Any:
-    """Return what `--until` asks for: a width, or `differences:` and a width."""
-    from ipseval.inference import Until
-
-    if text is None:
-        return None
-    of, _, width = text.rpartition(":")
-    try:
-        half_width = float(width)
-    except ValueError:
-        raise InputError(f"--until is a number, or such as differences:0.001; got {text!r}.") from None
-    return Until(half_width, of=of or "levels")  # type: ignore[arg-type]  # checked there
 
 
 COMMAND = Command(

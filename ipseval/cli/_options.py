@@ -249,12 +249,6 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     )
     add("--n-resamples", type=positive, default=10_000, metavar="N", help="of the bootstrap; default: 10000")
     add(
-        "--until",
-        metavar="WIDTH",
-        help="rank users in random order, and stop when no interval is wider than ± WIDTH; "
-        "differences:WIDTH: no interval of a difference between recommenders",
-    )
-    add(
         "--on-low-ess",
         choices=("warn", "raise", "nan", "ignore"),
         default="warn",

@@ -15,12 +15,10 @@ from ipseval.inference._comparisons import (
 )
 from ipseval.inference._factors import required_factor, tipping_factors
 from ipseval.inference._intervals import bca_interval, normal_interval, percentile_interval
-from ipseval.inference._looks import Until
 from ipseval.inference._pareto import pareto_k
 from ipseval.inference._popularity import popularity_weights
 from ipseval.inference._refit import PowerLawRefit, Refit, bootstrap_refit
 from ipseval.inference._sensitivity import Sensitivity, sensitivity
-from ipseval.inference._sequences import confidence_sequence
 from ipseval.inference._weights import (
     WeightDiagnostics,
     diagnostics_by_estimator,
@@ -38,7 +36,6 @@ __all__ = [
     "PowerLawRefit",
     "Refit",
     "Sensitivity",
-    "Until",
     "WeightDiagnostics",
     "bca_interval",
     "bootstrap",
@@ -46,7 +43,6 @@ __all__ = [
     "bootstrap_refit",
     "bounds",
     "compare",
-    "confidence_sequence",
     "diagnostics_by_estimator",
     "effective_sample_size",
     "minimum_detectable_difference",

@@ -243,11 +243,6 @@ def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, 
     return [(*cell, model, other) for cell in cells for model, other in pairs]
 
 
-def difference_reach(error: float, n: int, confidence_level: float) -> float:
-    """Return t SE, the half-width of the interval of a paired difference over n users."""
-    return float(stdtrit(n - 1, (1 + confidence_level) / 2)) * error
-
-
 def _tested(
     gap: float, error: float, n: int, confidence_level: float, power: float, wanted: float | None
 ) -> tuple[float | int | str, ...]:
@@ -262,12 +257,12 @@ def _tested(
     else:
         p_value = 2 * float(stdtr(n - 1, -abs(gap) / error))
     level = 1 - confidence_level
-    reach = difference_reach(error, n, confidence_level)
+    half_width = float(stdtrit(n - 1, (1 + confidence_level) / 2)) * error
     return (
         gap,
         error,
-        gap - reach,
-        gap + reach,
+        gap - half_width,
+        gap + half_width,
         p_value,
         gap / deviation if deviation > 0 else float("nan"),
         minimum_detectable_difference(deviation, n, level=level, power=power),

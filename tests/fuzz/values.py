@@ -155,7 +155,7 @@ def right(folder: Path) -> dict[str, Any]:
         "Split.from_frames.value": None, "Split.from_frames.timestamp": None, "Exposure.from_frame.user": "user",
         "Exposure.from_frame.item": "item", "Exposure.from_frame.positive": "positive", "keep": np.arange(len(frame)) % 2 == 0,
         "weights": np.ones(9), "values": rng.random(50), "deviation": 0.3, "difference": 0.1, "n_users": 50,
-        "confidence_sequence.bounds": (0, 1), "standard_error": 0.1, "confidence_level": 0.9, "new": evaluation, "old": folder / "baseline.json",
+        "standard_error": 0.1, "confidence_level": 0.9, "new": evaluation, "old": folder / "baseline.json",
         "names": None, "test_fraction": 0.2, "load.path": folder, "folder": folder,
         "what": "things", "choices": ["a", "b"], "UnknownNameError.name": "c", "factor": 1.5, "floor": 0.3, "RatingMetric.label": "mae",
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
@@ -182,9 +182,9 @@ def right(folder: Path) -> dict[str, Any]:
         "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5, "measures.a": orders, "measures.b": orders, "measures.k": [1],
         "correct_path.path": corrected, "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
         "study.protocols": ipseval.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": ipseval.testing.StoredResult.of(evaluation),
-        "Evaluation.confidence_sequence.estimator": "aoa", "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,
+        "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,
         "resolve_estimator.name": "snips", "bca_interval.value": 0.5, "sensitivity.gamma": [0.0, 1.0], "Evaluation.sensitivity.gamma": [0.0, 1.0],
-        **{f"Evaluation.{name}.model": "a" for name in ("confidence_sequence", "estimate", "per_user")}, "World.recommend.popularity": np.ones(20),
+        **{f"Evaluation.{name}.model": "a" for name in ("estimate", "per_user")}, "World.recommend.popularity": np.ones(20),
         "World.example_models.split": world.split(rng=0), "World.truth.ranks": world_ranks, "World.truth.ranked": world_ranks, "World.truth.split": world.split(rng=0),
         "World.truth.models": {"w": np.ones((40, 20))}, "compare_results.new": ipseval.testing.StoredResult.of(evaluation), "Evaluation.load.path": evaluation.save(folder / "saved") or folder / "saved",
         "parse_propensity.label": "power-law:gamma=1", "RankedPositives.from_parquet.path": folder / "ranks.parquet", "Propensity.held_out.test_fraction": 0.2,
@@ -215,7 +215,7 @@ def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
     names = list("abcd")
     measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
-        "Until.half_width": 0.1, "RecaptureFit.n_pairs": 9, "RecaptureFit.n_again": 4, "RecaptureFit.shrinkage": 1.0,
+        "RecaptureFit.n_pairs": 9, "RecaptureFit.n_again": 4, "RecaptureFit.shrinkage": 1.0,
         "rank_curves.metrics": ["recall@2"], "rank_curves.n_sampled": [5], "adaptive_sampled.n_initial": 4, "adaptive_sampled.n_max": 8,
         "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,

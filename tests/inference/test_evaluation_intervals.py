@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import ipseval
-from ipseval.errors import InputError, UnknownNameError
+from ipseval.errors import UnknownNameError
 from ipseval.evaluation import FRAME_COLUMNS
 from tests.inference.scipy_bootstrap import bca_of_mean
 from tests.inference.worlds import random_ranks
@@ -80,19 +80,6 @@ def test_compare_is_on_the_level_of_the_evaluation():
     assert len(frame) == 2 * 2 * 2
     t = stats.t.ppf(0.9, frame["n_users"] - 1)
     np.testing.assert_allclose(frame["ci_high"] - frame["difference"], t * frame["std_error"], rtol=1e-10)
-
-
-def test_the_confidence_sequence_ends_around_the_estimate():
-    evaluation = evaluated()
-    frame = evaluation.confidence_sequence("m0", "recall@10", "aoa")
-    value = evaluation.estimate("m0", "recall@10", "aoa").value
-    assert frame["ci_low"].iloc[-1] < value < frame["ci_high"].iloc[-1]
-    assert len(frame) == evaluation.estimate("m0", "recall@10", "aoa").sums.n_users
-
-
-def test_a_confidence_sequence_of_a_ratio_is_refused():
-    with pytest.raises(InputError, match="snips-global is a ratio"):
-        evaluated().confidence_sequence("m0", "recall@10", "snips-global")
 
 
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
