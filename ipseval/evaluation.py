@@ -126,7 +126,7 @@ def evaluate(
     item_vectors : (n_items, d) array, optional
         In the order of `split.item_ids`, for the diversity of lists.
     rewards : Rewards, optional
-        Impressions of the test period and a reward model, for `dm`, `dr`, `switch` and `snips-shown`. The
+        Impressions of the test period and a reward model, for `dm`, `dr` and `snips-shown`. The
         best items of all users are ranked for them, so that models need scores of all items.
 
     Raises

@@ -42,7 +42,7 @@ PAGE = ROOT / "docs" / "validation.md"
 METRICS = ("atop", "recall@5", "mean_dcg")
 HELD_OUT, N_UNIFORM, RIDGE, MOST = 0.2, 50, 1.0, 0.2
 PLAIN, SAMPLE = "aoa-pooled", "random-sample"
-SHOWN = ("snips-pooled", "snips-shown", "dr", "dr(clipped)")
+SHOWN = ("snips-pooled", "snips-shown", "dr")
 REWARDS = {"item": ItemReward(), "factors": FactorReward(), "boosting": BoostingReward()}
 
 
@@ -120,7 +120,7 @@ def estimates(
                 **common,
             ).frame
             for label in labels:
-                rest = f", rewards by {reward}" if label in ("dm", "dr", "dr(clipped)") else ""
+                rest = f", rewards by {reward}" if label in ("dm", "dr") else ""
                 seen = "" if label == "dm" else f", seen {name}"
                 yield f"{label}{seen}{rest}", of(frame, label)
     corrected = correct(models, split, metrics=METRICS, interactions=study.biased, rng=rng).frame

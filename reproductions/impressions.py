@@ -37,7 +37,7 @@ THETA = 1 / np.arange(1, N_PLACES + 1) ** 0.7
 POLICIES = ("uniform", "popular", "personal")
 METHODS = ("randomised", "harvesting", "em")
 METRICS = ("recall@10", "dcg@10")
-ESTIMATORS = ("dm", "snips-shown", "dr", "dr(clipped)")
+ESTIMATORS = ("dm", "snips-shown", "dr")
 SEED, Z = 20_260, 1.959964
 PAGE = ROOT / "docs" / "exposure-logs.md"
 

@@ -20,7 +20,6 @@ EXPOSED = "nearly consistent given relative propensities and equally exposed use
 WITHIN = (
     "not consistent in users: a bias of order 1/(positives per user) stays, even with the true propensities"
 )
-CUT = "consistent given a right reward model; given P, but for the weight cut"
 EITHER = "consistent given P or a right reward model"
 S_ESTIMATED = "plug-in: no claim (the numbers of relevant items are estimated from the weights)"
 # Of a metric of mean type, a sum, pairs, a list and a root, with P as probabilities and s_u known.
@@ -40,13 +39,9 @@ CLAIMS = {
     "snips-global": (EXPOSED, RATE, PLUG_IN, PLUG_IN, EXPOSED),
     "snips-pooled": (PAIRS, RATE, WON, PLUG_IN, PAIRS),
     "snips-shrunk": ("plug-in: no claim", PLUG_IN, PLUG_IN, PLUG_IN, "plug-in: no claim"),
-    "stratified": ("plug-in: no claim",) * 5,
     "dm": ("consistent given a right reward model",) * 5,
     "dr": (EITHER, "exactly unbiased given P; consistent given a right reward model", EITHER, EITHER, EITHER),
     "dr(normalised)": (EITHER,) * 5,
-    "dr(clipped)": (CUT,) * 5,
-    "dr(shrunk)": (CUT,) * 5,
-    "switch": (CUT,) * 5,
     "snips-shown": ("consistent given P",) * 5,
 }
 
@@ -153,14 +148,6 @@ REFUSED = [
     ("snips-shown", "dcg@5", False, "absent", PropensityError, "snips-shown needs the chance of being shown"),
     ("dm", "auc", True, "absent", InputError, "dm adds up contributions of single items, which auc has none"),
     (
-        "stratified",
-        "dcg@5",
-        False,
-        "absent",
-        InputError,
-        r"stratified\(5\) is defined for metrics of mean",
-    ),
-    (
         "snips-shrunk",
         "rmse",
         False,
@@ -174,9 +161,8 @@ TAKEN = [
     *[("ips", label, True, "estimated") for label in METRICS],
     *[("ips", label, True, "absent") for label in ("dcg@5", "precision@5")],
     *[(one, label, False, "absent") for one in ("aoa", "snips", "snips-global") for label in METRICS],
-    *[(one, "dcg@5", True, "absent") for one in ("dr", "snips-shown", "switch")],
+    *[(one, "dcg@5", True, "absent") for one in ("dr", "snips-shown")],
     ("dm", "dcg@5", False, "absent"),
-    ("stratified", "recall@5", False, "absent"),
 ]
 
 

@@ -229,7 +229,7 @@ def test_merged_moments_are_those_of_all_users_at_once(seed, sizes):
     ("options", "error", "text"),
     [
         (
-            {"estimators": ("stratified",), "propensity": UP_TO_A_FACTOR},
+            {"estimators": ("snips-shrunk",), "propensity": UP_TO_A_FACTOR},
             InputError,
             "cannot be computed in part",
         ),

@@ -228,28 +228,6 @@ def test_snips_of_shown_pairs_is_pooled_snips_where_every_positive_was_shown():
     assert result.frame["estimate"][0] == pytest.approx(result.frame["estimate"][1], rel=1e-12)
 
 
-def test_limits_are_chosen_between_the_model_alone_and_no_limit():
-    world, log = shown_world()
-    labels = ["dm", "dr", "dr(clipped)", "dr(shrunk)", "switch"]
-    result = ipseval.evaluate(
-        {"m": world.scores, "n": -world.scores},
-        world.split,
-        metrics=["dcg@5"],
-        estimators=labels,
-        propensity=LoggedPropensity(log),
-        rewards=Rewards(log, rng=0),
-        on_low_ess="ignore",
-    )
-    frame = result.frame.set_index(["model", "estimator"])
-    for model in ("m", "n"):
-        error = frame.loc[model]["std_error"] ** 2
-        off = (frame.loc[model]["estimate"] - frame.loc[(model, "dr"), "estimate"]) ** 2
-        assert ((error + off)[labels[2:]] <= error["dr"] + 1e-15).all()
-    assert len(result.compare()) == len(labels)
-    with pytest.raises(InputError, match=r"the forms are dr\(normalised\)"):
-        resolve_estimator("dr(other)")
-
-
 BOOSTED = pytest.param(BoostingReward(max_iter=5), marks=pytest.mark.slow)
 
 

@@ -111,9 +111,7 @@ def test_every_estimate_has_a_row_of_every_split(study, monkeypatch):
     weighted = [
         f"{one}, seen {by}" for by in ("by item", "by pair") for one in ("snips-pooled", "snips-shown")
     ]
-    modelled = [
-        f"{one}, seen {by}, rewards by item" for by in ("by item", "by pair") for one in ("dr", "dr(clipped)")
-    ]
+    modelled = [f"dr, seen {by}, rewards by item" for by in ("by item", "by pair")]
     popular = [f"snips-pooled, popularity, γ = {gamma}" for gamma in (0, 1)]
     expected = {
         PLAIN,

@@ -33,7 +33,6 @@ from ipseval.estimators._rewarded import Rewarded, RewardedMetric
 from ipseval.estimators._sample import NRelevantLike, Sample, weighted_sample
 from ipseval.estimators._shrunk import ShrunkSnips
 from ipseval.estimators._snips_shown import SnipsShown
-from ipseval.estimators._stratified import Stratified
 from ipseval.estimators._sums import UserSums
 
 __all__ = [
@@ -66,7 +65,6 @@ __all__ = [
     "Sample",
     "ShrunkSnips",
     "SnipsShown",
-    "Stratified",
     "Target",
     "UserSums",
     "card",

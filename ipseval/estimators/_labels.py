@@ -14,7 +14,6 @@ from ipseval.estimators._dr import DoublyRobust
 from ipseval.estimators._ips import Ips
 from ipseval.estimators._shrunk import ShrunkSnips
 from ipseval.estimators._snips_shown import SnipsShown
-from ipseval.estimators._stratified import Stratified
 
 AOA: Final = "aoa"
 AOA_POOLED: Final = "aoa-pooled"
@@ -33,10 +32,8 @@ ESTIMATORS: dict[str, Estimator] = {
     SNIPS_GLOBAL: Average(SNIPS_GLOBAL, "inverse", "mean"),
     SNIPS_POOLED: Average(SNIPS_POOLED, "inverse", "total"),
     "snips-shrunk": ShrunkSnips(),
-    "stratified": Stratified(),
     DM: DirectMethod(),
     DR: DoublyRobust(),
-    "switch": DoublyRobust("switch", "switch"),
     "snips-shown": SnipsShown(),
 }
 
@@ -62,8 +59,6 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     --------
     >>> resolve_estimator("snips-shrunk(0.5)").shrinkage
     0.5
-    >>> resolve_estimator("Stratified(10)").label
-    'stratified(10)'
     >>> resolve_estimator("SNIPS_global").label
     'snips-global'
     """

@@ -23,7 +23,6 @@ from ipseval.propensity._popularity import (
     popularity_levels,
 )
 from ipseval.propensity._power_law import PowerLawPropensity
-from ipseval.propensity._recapture import RecaptureFit, RecapturePropensity
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
 from ipseval.propensity._steps import GammaChain, Step
 
@@ -45,8 +44,6 @@ __all__ = [
     "PowerLawPropensity",
     "Propensity",
     "PropensityModel",
-    "RecaptureFit",
-    "RecapturePropensity",
     "RecommendationCounts",
     "Step",
     "StratifiedPropensity",

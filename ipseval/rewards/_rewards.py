@@ -23,7 +23,7 @@ DEFAULT_MODEL = FactorReward()
 
 @dataclass(frozen=True, eq=False)
 class Rewards:
-    """The impressions of the test period with a reward model: what `dm`, `dr` and `switch` need.
+    """The impressions of the test period with a reward model: what `dm` and `dr` need.
 
     The model is cross-fitted: users are dealt into folds, and m̂ of a user comes from the shown pairs of the
     other folds and from the training interactions.

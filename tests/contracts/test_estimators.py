@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 COPY = "mine"
 MEANS, ALL = ("recall@5", "atop"), ("recall@5", "atop", "dcg", "auc", "ap", "ndcg@5", "rr")
 # What every estimator of the registry can be asked: its own label, a parameter, another case.
-LABELS = [*ESTIMATORS, "snips-shrunk(0.5)", "stratified(3)"]
+LABELS = [*ESTIMATORS, "snips-shrunk(0.5)"]
 MODELS = ("a", "b")
 
 
@@ -70,7 +70,7 @@ NEED_REWARDS = {label for label in LABELS if resolve_estimator(label).needs_rewa
 
 
 def metrics_of(label):
-    return MEANS if label.startswith("stratified") or label in NEED_REWARDS else ALL
+    return MEANS if label in NEED_REWARDS else ALL
 
 
 @cache
@@ -195,11 +195,13 @@ def test_a_label_that_is_nearly_right_gets_a_suggestion():
         resolve_estimator("snips-globall")
     with pytest.raises(InputError, match=r"snips takes no parameter; got '0\.5'"):
         resolve_estimator("snips(0.5)")
-    for bad in ("stratified(0)", "stratified(2.5)", "stratified()", "snips-shrunk(two)", "snips-shrunk(2)"):
+    for bad in ("snips-shrunk()", "snips-shrunk(two)", "snips-shrunk(2)"):
         with pytest.raises(InputError):
             resolve_estimator(bad)
+    with pytest.raises(InputError, match=r"the one other form is dr\(normalised\)"):
+        resolve_estimator("dr(clipped)")
     with pytest.raises(InputError, match="does not parse"):
-        resolve_estimator("stratified(3")
+        resolve_estimator("snips-shrunk(0.5")
 
 
 @pytest.mark.parametrize("label", sorted(set(LABELS) - NEED_REWARDS))
@@ -219,31 +221,6 @@ def test_with_equal_propensities_it_estimates_the_average_that_it_names(label):
     )
     expected = {"user": (1 + 1 / 3) / 2, "pooled": 2 / 4}[one.target]
     assert result.frame["estimate"].tolist() == pytest.approx([expected], rel=1e-14)
-
-
-def test_two_numbers_of_strata_stand_in_one_table():
-    world = random_world(4)
-    result = ipseval.evaluate(
-        {"a": world.scores},
-        world.split,
-        propensity=ipseval.PowerLawPropensity(gamma=0.5),
-        metrics=["recall@5"],
-        estimators=["stratified(3)", "stratified(10)"],
-    )
-    assert result.estimators == ["stratified(3)", "stratified(10)"]
-
-
-def test_the_published_stratified_estimate_is_the_plain_pooled_average():
-    result = evaluated("aoa-pooled", copied=False)
-    sample = result.samples["a"]
-    c = sample.contributions(ipseval.metric("recall@5"))
-    # Its strata are weighted by the shares of the observed positives that fall into them.
-    edges = np.unique(np.quantile(sample.propensity, [0.3, 0.6]))
-    stratum = np.searchsorted(edges, sample.propensity)
-    share = np.bincount(stratum) / c.size
-    mean = np.bincount(stratum, weights=c) / np.bincount(stratum)
-    assert len(set(mean)) > 1
-    assert result.estimate("a", "recall@5", "aoa-pooled").value == pytest.approx(share @ mean, rel=1e-14)
 
 
 def test_a_pair_ratio_has_no_bounds_under_any_label_of_the_metric():

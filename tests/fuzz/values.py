@@ -215,7 +215,6 @@ def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
     names = list("abcd")
     measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
-        "RecaptureFit.n_pairs": 9, "RecaptureFit.n_again": 4, "RecaptureFit.shrinkage": 1.0,
         "rank_curves.metrics": ["recall@2"], "rank_curves.n_sampled": [5], "adaptive_sampled.n_initial": 4, "adaptive_sampled.n_max": 8,
         "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
@@ -235,7 +234,7 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
         "evaluate_policies.log": exposures, "evaluate_policies.estimators": ["ips"],
         "evaluate_policies.policies": {"new": np.full((N_ITEMS, 3), 1 / N_ITEMS)},
         "Rewards.log": exposures, "data": shown, "ShownData.clicked": shown.clicked, "examined": shown.examined,
-        "ShownData.train": log, "RecapturePropensity.again": log, "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
+        "ShownData.train": log, "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
         **{f"{name}.train": exposures for name in ("ImpressionPropensity.fit", "LoggedPropensity.fit")},
         "ExaminationModel.fit.log": exposures, "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,
         "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),

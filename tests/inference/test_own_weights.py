@@ -13,7 +13,7 @@ from ipseval.estimators import Estimator, Sample, resolve_estimator
 from ipseval.inference import WeightDiagnostics, diagnostics_by_estimator
 from tests.inference.worlds import ranked
 
-ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)", "stratified")
+ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)")
 
 
 def sample_of(propensity, user, n_relevant=None):
@@ -41,8 +41,6 @@ def diagnostics(propensity, user, label, n_relevant=None):
         ("ips", [4, 2], (1 / 4, 2 / 4, 4 / 2)),
         # Mean weights 3/2 and 4, their mean 11/4; normalisers (3 + 11/2)/2 and (4 + 11/4)/2.
         ("snips-shrunk(0.5)", None, (1 / 4.25, 2 / 4.25, 4 / 3.375)),
-        # Two strata, P ≤ ½ and P = 1, whose mean weights are (2 + 4)/2 and 1.
-        ("stratified(2)", None, (1, 3, 3)),
     ],
 )
 def test_the_own_weights_of_each_estimator_worked_by_hand(label, n_relevant, own):
