@@ -21,11 +21,12 @@ from ipseval import baselines
 from ipseval.agreement import order_agreement
 from ipseval.datasets import load_citeulike_a, load_coat
 from ipseval.interactions import Interactions
-from ipseval.protocols import ProtocolStudy, log_traits
+from ipseval.protocols import ProtocolStudy
 from ipseval.ranking import SampledCandidates
 from reproductions.closed_forms import TUNED, UNTUNED
 from reproductions.protocol_study import DOMAINS, domain
 from reproductions.tables import data_folder, markdown
+from reproductions.traits import log_traits
 
 PLAIN = {"random": baselines.BASELINES["random"], "popularity": baselines.popularity}
 GENRES = ("Drama", "Comedy", "Action", "Thriller")
@@ -226,8 +227,8 @@ def conclusions(tuned: ProtocolStudy, untuned: ProtocolStudy) -> str:
     return markdown(["Zhao et al. conclude", "tuned: mean SRC", "untuned: mean SRC"], lines)
 
 
-def trait_tables(data: dict[str, Interactions], tuned: ProtocolStudy) -> tuple[str, str, str]:
-    """Return the traits of the 5-cores, the blocks of logs that agree, and slopes of agreement on traits."""
+def trait_tables(data: dict[str, Interactions], tuned: ProtocolStudy) -> tuple[str, str]:
+    """Return the traits of the 5-cores, and the blocks of logs that agree."""
     cores = {name: ipseval.k_core(log, 5) for name, log in data.items()}
     traits = log_traits(cores)
     shown = [
@@ -243,15 +244,7 @@ def trait_tables(data: dict[str, Interactions], tuned: ProtocolStudy) -> tuple[s
         for label in np.unique(found.label)
     ]
     text = f"{' | '.join(groups)} (silhouette {found.silhouette:.2f})"
-    columns = ["n_pairs", "density", "gini", "median_profile"]
-    slopes = tuned.trait_effects("candidates", traits, metric=METRIC, columns=columns)
-    rows = [
-        [r.candidates_a, r.candidates_b, r.trait, f"{r.slope:+.3f} [{r.ci_low:+.3f}, {r.ci_high:+.3f}]",
-         f"{r.p_value:.2f}", f"{r.r_squared:.2f}", str(r.n_logs)]
-        for r in slopes.itertuples()
-    ]  # fmt: skip
-    slope_header = ["", "", "trait", "slope of SRC per SD", "p", "R²", "logs"]
-    return markdown(header, shown), text, markdown(slope_header, rows)
+    return markdown(header, shown), text
 
 
 def main() -> None:
@@ -265,7 +258,7 @@ def main() -> None:
     tuned, untuned = studies(data, options.out)
     splits, candidates = paper_tables(tuned, untuned)
     order, comparisons = tuning_table(tuned, untuned)
-    traits, blocks, slopes = trait_tables(data, tuned)
+    traits, blocks = trait_tables(data, tuned)
     parts = {
         "Between splits (full catalogue; recall@10, mean over logs, 95 % over users)": splits,
         "Sampled candidates against the full catalogue": candidates,
@@ -276,7 +269,6 @@ def main() -> None:
         "Winners, untuned": winner_table(untuned),
         "Logs": traits,
         "Blocks of logs": blocks,
-        "Agreement with full ranking and traits": slopes,
         "Processor time of this run": f"{time.process_time() - start:.0f} s",
     }
     text = "\n\n".join(f"## {name}\n\n{one}" for name, one in parts.items())

@@ -145,7 +145,6 @@ THIRD_PARTY = {
     "validation": {"pandas", "scipy", "tqdm"},
     "protocols": {"pandas"},
     "protocols._compare": {"scipy"},
-    "protocols._traits": {"scipy", "statsmodels"},
     "distributed": {"pandas", "scipy"},
     "distributed._dask": {"dask", "distributed"},
     "distributed._duckdb": {"duckdb"},

@@ -27,7 +27,7 @@ def plot_differences(
         The recommender that the others are compared with; needed when the frame holds several.
     """
     compared = getattr(frame, "compare", None)
-    if callable(compared) and not isinstance(frame, pd.DataFrame):
+    if callable(compared) and not isinstance(frame, pd.DataFrame | pd.Series):
         frame = compared()
     columns = ("metric", "estimator", "model", "reference", "difference", "ci_low", "ci_high")
     part = only(table(frame, "frame", *columns), "metric", metric)

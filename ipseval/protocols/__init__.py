@@ -8,7 +8,6 @@ from ipseval.protocols._config import run_config
 from ipseval.protocols._protocol import Protocol, grid
 from ipseval.protocols._result import ProtocolStudy
 from ipseval.protocols._study import study
-from ipseval.protocols._traits import log_traits, regress_on_traits
 from ipseval.protocols._tuned import Tuned
 
 __all__ = [
@@ -18,8 +17,6 @@ __all__ = [
     "ProtocolStudy",
     "Tuned",
     "grid",
-    "log_traits",
-    "regress_on_traits",
     "run_config",
     "study",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from ipseval.errors import InputError
 from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
 from ipseval.protocols._evaluate import Result
 from ipseval.protocols._protocol import LEGEND
-from ipseval.protocols._traits import regress_on_traits
 from ipseval.protocols._verdict import conclusions, verdict_section
 from ipseval.protocols._winners import winners
 from ipseval.report import (
@@ -247,22 +246,6 @@ class ProtocolStudy(Reported):
         if metric is not None:
             metric = chosen("metric", metric, self.metrics)
         return winners([one for one in self.results if metric in (None, one.metric)], self.models)
-
-    def trait_effects(
-        self, factor: str, traits: pd.DataFrame, measure: str = "src", *, metric: str, **options: Any
-    ) -> pd.DataFrame:
-        """Return how the agreement between levels of a factor changes with the traits of the logs.
-
-        One regression per pair of levels, over logs; the agreement of a log is the mean over the other
-        factors. Columns: the two levels, then those of `regress_on_traits`, which takes the `options`.
-        """
-        frame = self.between(factor, metric=metric)
-        names, rows = [f"{factor}_a", f"{factor}_b"], []
-        for levels, part in frame.groupby(names, sort=False):
-            check_choice("measure", measure, [name for name in part if name in ("src", "tau_b", "ipc")])
-            found = regress_on_traits(part.groupby("log", sort=False)[measure].mean(), traits, **options)
-            rows.append(found.assign(**dict(zip(names, map(str, levels), strict=True))))
-        return pd.concat(rows, ignore_index=True).set_index(names).reset_index()
 
     def plot(
         self, factor: str, measure: str = "src", *, metric: str | None = None, ax: Axes | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ipseval._border import guard
 from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._exact import rank_positives, top_items
-from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampling import Sampling
 
@@ -14,7 +13,6 @@ __all__ = [
     "SampledCandidates",
     "Sampling",
     "rank_positives",
-    "ranks_within_group",
     "top_items",
 ]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipseval._keys import ranks_within_group
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.ranking._batches import Gathered, Shape
 from ipseval.ranking._kept import reached_by, reaching
-from ipseval.ranking._order import ranks_within_group
 
 
 class Kept:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ipseval._keys import ranks_within_group
 from ipseval._types import AnyArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
-from ipseval.ranking._order import ranks_within_group
 
 ENTRIES = 2**18  # candidates that are held at once
 GROUPS = 64  # of items at least, whose maxima tell a score that k items reach

@@ -13,12 +13,11 @@ from ipseval._checks import examples
 from ipseval._columns import frame_columns
 from ipseval._counts import Count, some
 from ipseval._ids import places
-from ipseval._keys import among
+from ipseval._keys import among, ranks_within_group
 from ipseval._types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._candidates import CandidateLists
 from ipseval.ranking._kept import TopK
-from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._targets import Targets
 from ipseval.reading import Lists

@@ -1,34 +1,10 @@
-"""Ranks within groups, ties counted."""
+"""Counts of entries above others of their group, ties counted."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ipseval._types import AnyArray, BoolArray, IntArray
-
-
-def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same group score higher than, and tie with, each entry, (n,) each.
-
-    Groups in any order; scores of any real type, without NaN, the higher the better.
-
-    Examples
-    --------
-    >>> ranks_within_group(np.array([0, 0, 0, 1]), np.array([2.0, 5.0, 2.0, 1.0]))
-    (array([1, 0, 1, 0]), array([1, 0, 1, 0]))
-    """
-    order = np.lexsort((score, group))
-    group, score = group[order], score[order]
-    new_group = np.append(True, group[1:] != group[:-1])
-    new_level = new_group | np.append(True, score[1:] != score[:-1])
-    group_end = np.append(np.flatnonzero(new_group)[1:], group.size)[np.cumsum(new_group) - 1]
-    level_start = np.flatnonzero(new_level)
-    level = np.cumsum(new_level) - 1
-    level_end = np.append(level_start[1:], group.size)
-    n_above, n_tied = np.empty(group.size, np.int64), np.empty(group.size, np.int64)
-    n_above[order] = group_end - level_end[level]
-    n_tied[order] = (level_end - level_start)[level] - 1
-    return n_above, n_tied
+from ipseval._types import BoolArray, IntArray
 
 
 def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 
+from ipseval._keys import ranks_within_group
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.ranking._alike import Alike
@@ -15,7 +16,6 @@ from ipseval.ranking._batches import Batch, frozen
 from ipseval.ranking._candidates import CandidateLists
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._kept import TopK
-from ipseval.ranking._order import ranks_within_group
 from ipseval.ranking._run import Resources, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
 from ipseval.ranking._settled import Settler

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._keys import ranks_within_group
 from ipseval._types import AnyArray, BoolArray
 from ipseval.errors import InputError
-from ipseval.ranking import RankedPositives, ranks_within_group
+from ipseval.ranking import RankedPositives
 from ipseval.slates._slates import Slates
 
 LISTED = "the items listed for each query"

@@ -211,15 +211,12 @@ def saved(result: Any, folder: Path) -> Path:
 
 
 def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
-    """Return what is given to what is about time, tuning and traits."""
-    names = list("abcd")
+    """Return what is given to what is about time and tuning."""
     measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
         "rank_curves.metrics": ["recall@2"], "rank_curves.n_sampled": [5], "adaptive_sampled.n_initial": 4, "adaptive_sampled.n_max": 8,
         "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
-        "regress_on_traits.agreement": dict(zip(names, [0.1, 0.4, 0.2, 0.3], strict=True)),
-        "regress_on_traits.traits": pd.DataFrame({"density": [0.1, 0.2, 0.3, 0.5]}, index=names),
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Blocks of logs that agree, traits of logs, and the slope of agreement on them."""
+"""Blocks of logs that agree, and traits of logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ipseval.agreement import RowOrders, blocks, measures
 from ipseval.agreement._blocks import silhouette
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
-from ipseval.protocols import Protocol, log_traits, regress_on_traits
+from ipseval.protocols import Protocol
+from reproductions.traits import log_traits
 from tests.test_protocols import FEW, MODELS, make_log
 
 
@@ -108,52 +109,7 @@ def test_kept_repeats_count_like_dropped_ones():
     assert rates == [1 / 3, 1 / 3]
 
 
-def test_a_slope_is_in_standard_deviations_of_the_trait():
-    # y rises by .1 per unit of x; the standard deviation of x is √(5/3).
-    traits = pd.DataFrame({"x": [1.0, 2, 3, 4], "same": 1.0}, index=list("abcd"))
-    found = regress_on_traits({"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4}, traits)
-    assert found["trait"].tolist() == ["x"]
-    assert found.loc[0, "slope"] == pytest.approx(0.1 * np.sqrt(5 / 3))
-    assert found.loc[0, "r_squared"] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("agreement", "options", "text"),
-    [
-        ({"a": 1, "b": 2, "c": 3}, {}, "at least four logs"),
-        (pd.Series([pd.Timedelta("1D")] * 4, index=list("abcd")), {}, "to a number"),
-        ({"a": 1, "b": 2, "c": 3, "e": 4}, {}, "no row for 'e'"),
-        ({"a": 1, "b": 2, "c": 3, "d": 4}, {"columns": ["y"]}, "unknown value for trait: 'y'"),
-        ({"a": 1, "b": 2, "c": 3, "d": 4}, {"columns": ["same"]}, "the same for all"),
-        ({"a": 1, "b": 2, "c": 3, "d": 4}, {"logs": ["minus"]}, "must be > 0"),
-        ({"a": 1, "b": 2, "c": 3, "d": 4}, {"joint": True, "logs": []}, "need more than 4 logs"),
-    ],
-)
-def test_bad_regressions_say_what_was_expected(agreement, options, text):
-    names = list("abcd")
-    traits = pd.DataFrame({"x": [1.0, 2, 3, 4], "z": [1.0, 0, 2, 5], "minus": [-1.0, 2, 3, 1]}, index=names)
-    with pytest.raises(InputError, match=text):
-        regress_on_traits(agreement, traits.assign(same=1.0), **options)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_logs", [12, 24])
-def test_the_slope_of_a_planted_trait_effect_is_covered(n_logs):
-    """Agreement .8 − .1 x + noise that is larger where x is: 95 % intervals, 2,000 simulated collections."""
-    rng = np.random.default_rng(n_logs)
-    covered = 0
-    for _ in range(2000):
-        x = rng.normal(size=n_logs)
-        noise = rng.normal(size=n_logs) * (0.05 + 0.03 * (x > 0))
-        names = [f"log {number}" for number in range(n_logs)]
-        traits = pd.DataFrame({"x": x}, index=names)
-        found = regress_on_traits(dict(zip(names, 0.8 - 0.1 * x + noise, strict=True)), traits, logs=[])
-        truth = -0.1 * x.std(ddof=1)
-        covered += found.loc[0, "ci_low"] <= truth <= found.loc[0, "ci_high"]
-    assert 0.93 <= covered / 2000 <= 0.97
-
-
-def test_a_study_names_winners_blocks_and_slopes(tmp_path: Path):
+def test_a_study_names_winners_and_blocks(tmp_path: Path):
     logs = {f"log {n}": make_log(n, n_users=40, n_items=20 + 2 * n) for n in range(4)}
     protocols = [Protocol(k_core=None, n_repeats=2), Protocol(holdout="leave-one-out", k_core=None)]
     study = ipseval.protocols.study(MODELS, logs, protocols, path=tmp_path, **FEW | {"estimators": ["aoa"]})
@@ -166,8 +122,3 @@ def test_a_study_names_winners_blocks_and_slopes(tmp_path: Path):
     assert first["margin"] == pytest.approx(ordered.iloc[-1] - ordered.iloc[-2])
     assert first["n_repeats"] == 2
     assert study.blocks("log", metric="auc").order.size == 4
-    slopes = study.trait_effects("split", log_traits(logs), metric="auc", columns=["n_items"])
-    each = study.between("split", metric="auc").set_index("log")["src"]
-    expected = regress_on_traits(each, log_traits(logs), columns=["n_items"])
-    assert slopes["slope"].tolist() == expected["slope"].tolist()
-    assert slopes[["split_a", "split_b"]].iloc[0].tolist() == ["RO_RS", "RO_LS"]
