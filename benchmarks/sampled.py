@@ -16,12 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.sampled_metrics import (
-    equivalent_cutoff,
-    expected_sampled,
-    sampling_curve,
-    std_sampled,
-)
+from ipseval.sampled_metrics import equivalent_cutoff, expected_sampled, std_sampled
 from ipseval.sampled_metrics import metric as find_metric
 
 N, M = 10_000, 99
@@ -57,18 +52,6 @@ def toy() -> pd.DataFrame:
     return pd.DataFrame(rows).set_index(["metric", "version"])
 
 
-def chances() -> pd.DataFrame:
-    """Return the chance of each recommender to come out first, by metric and m."""
-    frames = []
-    for metric in METRICS[1:]:
-        curve = sampling_curve(RANKS, N, n_sampled=(10, 99, 500, 1000, 2500, 5000), metric=metric, rng=0)
-        frames.append(curve.assign(metric=metric))
-    table = pd.concat(frames)
-    return table.pivot_table(
-        index=["metric", "n_sampled"], columns="model", values="chance_first", sort=False
-    )
-
-
 def cost() -> None:
     """Print seconds and memory of each correction at n = 10,000,000, m = 100."""
     for method in ("rank", "cls", "bv"):
@@ -90,7 +73,6 @@ def main() -> None:
     with pd.option_context("display.width", 160):
         print(toy().round(6).to_string(), "\n")
         print(f"rank 10 of {M + 1} stands for rank {float(equivalent_cutoff(10, N, M)):,.0f} of {N:,}\n")
-        print("chance to come first:\n", chances().round(3).to_string(), "\n")
     try:
         corrected("ap", "ls")
     except InputError as error:

@@ -17,7 +17,8 @@ import pandas as pd
 
 from ipseval import expected_sampled, order_agreement
 from ipseval.sampled_metrics import metric as find_metric
-from ipseval.sampled_metrics import sampling_curve, std_sampled
+from ipseval.sampled_metrics import std_sampled
+from reproductions.sampling import chances_to_be_first
 from reproductions.tables import markdown, write_tables
 
 N = 10_000
@@ -190,13 +191,11 @@ def bias_and_std(metric: str, m: int = M, n: int = N) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def chance_best(metric: str, method: str, variance_weight: float, n_copies: int = 1) -> pd.Series:
+def chance_best(metric: str, method: str, variance_weight: float, n_copies: int = 1) -> dict[str, float]:
     """Return how often C, the best by full ranking, comes first when m = 99 candidates are drawn."""
-    curve = sampling_curve(
-        {name: ranks * n_copies for name, ranks in RANKS.items()}, N, n_sampled=[M],
-        metric=corrected(metric, method, variance_weight), n_repeats=2000, rng=0,
-    )  # fmt: skip
-    return curve.set_index("model")["chance_first"]
+    ranks = {name: one * n_copies for name, one in RANKS.items()}
+    table = corrected(metric, method, variance_weight).table(N, M).values
+    return chances_to_be_first(ranks, N, M, table, n_repeats=2000)
 
 
 SIZES = sorted({*range(10, 400, 10), *range(400, 3001, 100), 5000, 9999})

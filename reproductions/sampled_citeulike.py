@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ipseval.baselines import BASELINES
 from ipseval.datasets import load_citeulike_a
-from ipseval.sampled_metrics import SamplingStudy, sampling_study
 from ipseval.splits import Split, split_random
+from reproductions.sampling import agreement, sampling_study
 
 SIZES = (10, 50, 100, 500, 1000)
 METRICS = ("recall@10", "ndcg@10")
@@ -39,13 +40,12 @@ def scored(split: Split) -> dict[str, Any]:
     return models
 
 
-def markdown(study: SamplingStudy, metric: str) -> str:
+def markdown(study: pd.DataFrame, metric: str) -> str:
     """Return one Markdown table: a row per distribution and method, a column per m."""
-    agreement = study.agreement
-    agreement = agreement[agreement["metric"] == metric]
+    found = agreement(study[study["metric"] == metric])
     lines = ["| draws | correction | " + " | ".join(f"m = {m}" for m in SIZES) + " |"]
     lines.append("|---" * (2 + len(SIZES)) + "|")
-    for (distribution, method), group in agreement.groupby(["distribution", "method"], sort=False):
+    for (distribution, method), group in found.groupby(["distribution", "method"], sort=False):
         cells = [
             f"{row['or@1']:.2g} / {row['src']:.2f} / {row['ipc']:.2g} ({row['error']:.3f})"
             for _, row in group.set_index("n_sampled").loc[list(SIZES)].iterrows()
@@ -73,12 +73,12 @@ def main() -> None:
         rng=0,
     )
     print(f"{split}\n")
-    exact = study.frame.groupby(["metric", "model"], sort=False)["exact"].first().unstack()
+    exact = study.groupby(["metric", "model"], sort=False)["exact"].first().unstack()
     print("Full ranking:\n", exact.round(4).to_string(), "\n")
     for metric in METRICS:
         print(f"{metric}: OR@1 / SRC / IPC (mean absolute error), means of 3 draws\n")
         print(markdown(study, metric), "\n")
-    shown = study.frame[(study.frame["n_sampled"] == 100) & (study.frame["repeat"] == 0)]
+    shown = study[(study["n_sampled"] == 100) & (study["repeat"] == 0)]
     for metric in METRICS:
         values = shown[shown["metric"] == metric]
         for column in ("estimate", "std_error"):

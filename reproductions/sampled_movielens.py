@@ -18,7 +18,8 @@ import numpy as np
 import ipseval
 from ipseval.datasets import load_movielens
 from ipseval.interactions import Interactions
-from ipseval.sampled_metrics import adaptive_sampled, correct_sampled, expected_sampled
+from ipseval.sampled_metrics import correct_sampled, expected_sampled
+from reproductions.adaptive import adaptive_sampled
 from reproductions.recommenders import sparse
 from reproductions.tables import data_folder, markdown
 
@@ -97,9 +98,9 @@ def corrections(scorers: dict[str, Any], split: ipseval.Split) -> list[list[str]
                 for method in ("none", "rank", "bv", "mle"):
                     value = correct_sampled(ranked, metric=label, method=method).estimate
                     found.setdefault(f"100, {method}", {}).setdefault(name, []).append(value)
-                one = adaptive_sampled(scorer, split, label, n_resamples=0, rng=seed)
-                drawn.append(one.n_sampled.mean())
-                found.setdefault("adaptive", {}).setdefault(name, []).append(one.estimate)
+                estimate, candidates = adaptive_sampled(scorer, split, label, rng=seed)
+                drawn.append(candidates.mean())
+                found.setdefault("adaptive", {}).setdefault(name, []).append(estimate)
         for method, values in found.items():
             means = {name: float(np.mean(one)) for name, one in values.items()}
             cells = [f"{means[name]:.4f} ({np.std(values[name], ddof=1):.4f})" for name in scorers]

@@ -26,7 +26,7 @@ LAYERS = {
         "tests/test_distributed_engines.py",
         *("tests/test_latex.py", "tests/test_trackers.py"),  # compilers and trackers of experiments
         "tests/beyond/test_peers.py",
-        "tests/metrics/test_compat.py",
+        "tests/metrics/test_peers.py",
         *(
             f"tests/adapters/test_{name}.py"
             for name in ("cornac", "implicit", "lenskit", "lightfm", "recbole")
@@ -59,13 +59,16 @@ LAYERS = {
         *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),
         *("tests/propensity/test_density_ratio.py", "tests/propensity/test_density_ratio_steady.py"),
         *("tests/sampled/test_pools.py", "tests/test_validation_conditional.py"),
-        *("tests/sampled/test_joint.py", "tests/sampled/test_study.py", "tests/simulation/test_recovery.py"),
+        *("tests/sampled/test_joint.py", "tests/simulation/test_recovery.py"),
         *(
             f"tests/test_{name}.py"
             for name in ("docs", "readme", "shell", "cookbook", "gallery", "notebooks", "demo", "real_data")
         ),
         *(f"tests/test_{name}.py" for name in ("evaluation_oracle", "identities", "ratings")),
-        *(f"tests/test_{name}.py" for name in ("reproductions", "reproductions_models")),
+        *(
+            f"tests/test_{name}.py"
+            for name in ("reproductions", "reproductions_models", "reproduction_of_sampling")
+        ),
         *(
             "tests/test_doubly_robust.py",
             "tests/test_reproduction_of_protocols.py",

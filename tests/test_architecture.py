@@ -135,7 +135,7 @@ THIRD_PARTY = {
     "ratings": {"pandas"},
     **{name: {"pandas", "scipy"} for name in ("correction", "online", "windows")},
     **{name: {"scipy"} for name in ("sampled_metrics", "estimators")},
-    **{f"sampled_metrics.{name}": {"pandas"} for name in ("_study", "_curves")},
+    **{f"sampled_metrics.{name}": {"pandas"} for name in ("_curves",)},
     "segments": {"pandas", "scipy"},
     "beyond": {"pandas", "scipy"},
     "report": {"pandas"},

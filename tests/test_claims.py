@@ -80,7 +80,7 @@ def test_by_default_nothing_is_known_of_the_scale_and_of_the_relevant_items():
             assert resolve_estimator(estimator).claim(metric(label)) == least
 
 
-def test_no_claim_is_made_of_the_number_of_another_library_nor_of_a_class_that_says_nothing():
+def test_no_claim_is_made_of_a_class_that_says_nothing():
     class Mine(Estimator):
         label = "mine"
 
@@ -92,8 +92,6 @@ def test_no_claim_is_made_of_the_number_of_another_library_nor_of_a_class_that_s
 
     assert str(claim(metric("recall@5"), Mine())) == "plug-in: no claim"
     assert (Mine().notes(one_positive_each=True, n_relevant="known"), Mine().caution(np.ones(3))) == ((), "")
-    other = ipseval.metric("ndcg@5", compat="recbole")
-    assert str(claim(other, "aoa")) == "plug-in: no claim (the number another library prints)"
 
 
 def test_a_claim_is_its_level_and_its_condition():
@@ -175,11 +173,3 @@ def test_an_estimator_refuses_what_it_cannot_estimate_and_says_why(label, of, sc
 @pytest.mark.parametrize(("label", "of", "scale", "known"), TAKEN)
 def test_an_estimator_takes_what_it_can_estimate(label, of, scale, known):
     resolve_estimator(label).check(metric(of), is_probability=scale, n_relevant=known)
-
-
-def test_the_convention_of_another_library_is_averaged_over_users_as_it_is():
-    other = ipseval.metric("ndcg@5", compat="recbole")
-    resolve_estimator("aoa").check(other, is_probability=False, n_relevant="absent")
-    for label in ("aoa-pooled", "snips", "snips-global"):
-        with pytest.raises(InputError, match="the number that recbole would print"):
-            resolve_estimator(label).check(other, is_probability=False, n_relevant="absent")

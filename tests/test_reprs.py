@@ -10,7 +10,6 @@ import ipseval
 from ipseval.adapters import ModelScores, with_ids
 from ipseval.agreement import RowOrders
 from ipseval.inference import bootstrap
-from ipseval.sampled_metrics import sampling_study
 from tests.inference.worlds import random_ranks
 
 RANKS, POPULARITY = random_ranks(0)
@@ -21,16 +20,6 @@ def evaluation():
     propensity = ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=POPULARITY)
     return ipseval.evaluate_ranks(
         RANKS, propensity=propensity, metrics=["atop", "recall@5"], on_low_ess="ignore"
-    )
-
-
-def study():
-    rng = np.random.default_rng(0)
-    pairs = pd.DataFrame({"user": np.repeat(np.arange(20), 3), "item": rng.permutation(60) % 15})
-    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs, duplicates="drop"), rng=0)
-    models = {name: rng.random((split.n_users, split.n_items)) for name in ("a", "b")}
-    return sampling_study(
-        models, split, n_sampled=[5], metrics=["recall@2"], methods=["none"], n_repeats=2, rng=0
     )
 
 
@@ -83,10 +72,3 @@ CASES = {
 def test_a_value_is_printed_as_one_line(case):
     make, expected = CASES[case]
     assert repr(make()) == expected
-
-
-def test_a_study_of_sampling_is_printed_as_its_table_of_agreement():
-    lines = repr(study()).splitlines()
-    assert lines[0] == "SamplingStudy(2 recommenders, 2 repeats; agreement with full ranking)"
-    assert lines[2].split()[:4] == ["metric", "distribution", "n_sampled", "method"]
-    assert len(lines) == 4

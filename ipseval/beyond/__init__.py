@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.beyond._labels import Measure, measure
-from ipseval.beyond._measures import COMPAT, MEASURES
+from ipseval.beyond._measures import MEASURES
 from ipseval.beyond._result import BeyondAccuracy, beyond_accuracy
 
-__all__ = ["COMPAT", "MEASURES", "BeyondAccuracy", "Measure", "beyond_accuracy", "measure"]
+__all__ = ["MEASURES", "BeyondAccuracy", "Measure", "beyond_accuracy", "measure"]
 
 guard(__name__)

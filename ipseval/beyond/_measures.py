@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from ipseval._types import BoolArray, FloatArray
+from ipseval._types import FloatArray
 from ipseval.beyond._data import Recommended
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
@@ -34,22 +33,11 @@ class Definition:
 
 def coverage(data: Recommended) -> UserSums:
     """Return the share of the catalogue that stands in at least one list, with jackknife terms."""
-    return _catalogue_share(data, data.exposure > 0, data.train.n_items)
-
-
-def _coverage_of_trained(data: Recommended) -> UserSums:
-    trained = data.popularity > 0
-    return _catalogue_share(data, (data.exposure > 0) & trained, int(trained.sum()))
-
-
-def _coverage_over_trained(data: Recommended) -> UserSums:
-    return _catalogue_share(data, data.exposure > 0, int((data.popularity > 0).sum()))
-
-
-def _catalogue_share(data: Recommended, counted: BoolArray, size: int) -> UserSums:
-    """Return Σ counted / size; without user u the items leave that stand in its list alone."""
-    alone = data.sum_of((counted & (data.exposure == 1)).astype(np.float64))
-    return _jackknifed(data, float(counted.sum()) / size, (counted.sum() - alone) / size)
+    size = data.train.n_items
+    # Without user u the items leave that stand in its list alone.
+    alone = data.sum_of((data.exposure == 1).astype(np.float64))
+    covered = (data.exposure > 0).sum()
+    return _jackknifed(data, float(covered) / size, (covered - alone) / size)
 
 
 def gini(data: Recommended) -> UserSums:
@@ -101,14 +89,6 @@ def arp(data: Recommended) -> UserSums:
     return UserSums.of(data.top.users, data.mean_of(data.popularity))
 
 
-def _popularity_rank(data: Recommended) -> UserSums:
-    """Return the mean over users of the mean rank of n*, as a share of the trained items; 0 for others."""
-    trained = data.popularity > 0
-    rank = np.zeros(trained.size)
-    rank[trained] = pd.Series(data.popularity[trained]).rank().to_numpy() / trained.sum()
-    return UserSums.of(data.top.users, data.mean_of(rank))
-
-
 def length(data: Recommended) -> UserSums:
     """Return the mean over users of the number of items in the list; 0 without a list."""
     return UserSums.of(data.top.users, data.length.astype(np.float64))
@@ -122,36 +102,12 @@ def popularity_lift(data: Recommended) -> UserSums:
 
 def novelty(data: Recommended) -> UserSums:
     """Return the mean over users of the mean −log2(n*/U) of the list; n* = 0 counts as 1."""
-    return UserSums.of(data.top.users, data.mean_of(_self_information(data)))
-
-
-def _self_information(data: Recommended) -> FloatArray:
-    return -np.log2(np.maximum(data.popularity, 1) / data.n_users)
-
-
-def _surprisal(data: Recommended) -> UserSums:
-    bits = np.where(data.length > 0, data.sum_of(_self_information(data)), np.nan)
-    return UserSums.of(data.top.users, bits / (data.top.depth * np.log2(data.n_users)))
-
-
-def _pooled_novelty(data: Recommended) -> UserSums:
-    """Return Σ −log2(n*/Σn*) over entries / entries; items never trained on count in the latter only."""
-    with np.errstate(divide="ignore"):
-        bits = np.where(data.popularity > 0, -np.log2(data.popularity / data.popularity.sum()), 0.0)
-    return UserSums.of(data.top.users, data.sum_of(bits), data.length.astype(np.float64))
+    information = -np.log2(np.maximum(data.popularity, 1) / data.n_users)
+    return UserSums.of(data.top.users, data.mean_of(information))
 
 
 def ild(data: Recommended) -> UserSums:
     """Return the mean over users of the mean 1 − cos of the pairs in the list; undefined for one item."""
-    return UserSums.of(data.top.users, _diversity(data))
-
-
-def _ild_with_zeros(data: Recommended) -> UserSums:
-    values = _diversity(data)
-    return UserSums.of(data.top.users, np.where(data.length == 1, 0.0, values))
-
-
-def _diversity(data: Recommended) -> FloatArray:
     if data.vectors is None:
         raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
     norm = np.linalg.norm(data.vectors, axis=1)
@@ -165,7 +121,7 @@ def _diversity(data: Recommended) -> FloatArray:
     # Σ_{i<j} cos = (‖Σ x‖² − Σ ‖x‖²)/2 of unit vectors x; a vector of zeros is like none.
     similar = (total - data.sum_of((norm > 0).astype(np.float64))) / 2
     n_pairs = data.length * (data.length - 1) / 2
-    return np.asarray(1 - similar / np.where(n_pairs > 0, n_pairs, np.nan))
+    return UserSums.of(data.top.users, 1 - similar / np.where(n_pairs > 0, n_pairs, np.nan))
 
 
 def calibration(data: Recommended) -> UserSums:
@@ -256,45 +212,4 @@ MEASURES: dict[str, Definition] = {
         "higher: fewer lists end before k",
         "Ekstrand, LensKit for Python, CIKM 2020, doi 10.1145/3340531.3412778",
     ),
-}
-
-# Library -> measure -> its name there, the rule, and what differs in words ("" for nothing).
-COMPAT: dict[str, dict[str, tuple[str, Rule, str]]] = {
-    "rectools": {
-        "coverage": ("CatalogCoverage(normalize=True)", coverage, ""),
-        "arp": ("AvgRecPopularity", arp, ""),
-        "novelty": ("MeanInvUserFreq", novelty, ""),
-        "ild": ("IntraListDiversity", _ild_with_zeros, "a list of one item has diversity 0"),
-    },
-    "replay": {
-        "coverage": (
-            "Coverage",
-            _coverage_of_trained,
-            "only items of the training log count",
-        ),
-        "novelty": ("Surprisal", _surprisal, "divided by log2 U, and by k also where a list is shorter"),
-    },
-    "recommenders": {
-        "coverage": (
-            "catalog_coverage",
-            _coverage_over_trained,
-            "divided by the items of the training log, so that it can exceed 1",
-        ),
-        "entropy": ("distributional_coverage", entropy, ""),
-        "novelty": (
-            "novelty",
-            _pooled_novelty,
-            "−log2(n*/Σn*), pooled over entries; items never trained on count as 0",
-        ),
-        "ild": ("diversity", ild, ""),
-    },
-    "lenskit": {
-        "gini": ("ListGini", gini, ""),
-        "arp": (
-            "MeanPopRank",
-            _popularity_rank,
-            "the rank of n* in place of n*, as a share of the items of the training log; 0 for other items",
-        ),
-        "length": ("ListLength, of lists cut at k", length, ""),
-    },
 }

@@ -104,7 +104,7 @@ class BeyondAccuracy(Reported):
         return replace(tables, parts=parts)
 
     def cards(self) -> str:
-        """Return the definitions of the measures, with the conventions of other libraries."""
+        """Return the definitions of the measures."""
         return "\n\n".join(one.card() for one in self.measures)
 
     def _cell(self, key: Key, digits: int) -> Cell:
@@ -138,7 +138,7 @@ def beyond_accuracy(
         Its training log gives n* and histories; its items are the catalogue.
     measures : labels
         "coverage@10", "gini@10", "entropy@10", "arp@10", "popularity_lift@10", "novelty@10", "ild@10",
-        "calibration@10"; "novelty@10[replay]" for the number of another library. See `measure`.
+        "calibration@10". See `measure`.
     item_vectors : (n_items, d) array, optional
         In the order of `split.item_ids`, for "ild@k".
     confidence_level, interval, n_resamples, rng

@@ -15,7 +15,7 @@ from ipseval.estimators._linear import LinearForm
 from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
-from ipseval.metrics import CompatMetric, Metric
+from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 
 FEW_POSITIVES = 5
@@ -77,9 +77,6 @@ class Average(Estimator):
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = m_u v_u and D_u = m_u; the forms of sum metrics and pairs are in the class."""
         ranked = sample.ranked
-        if isinstance(metric, CompatMetric):
-            self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
-            return UserSums.of(ranked.users, *metric.sums(ranked, ties=sample.ties))
         if self._pairs(metric, sample.is_probability):
             return self._pair_ratio(sample, metric)
         values = sample.user_values(metric, weighted=self.weighted)
@@ -106,7 +103,7 @@ class Average(Estimator):
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
         """Return the weights of `positive_weights`, times |S*_u| where a sum is averaged over users."""
         ranked = sample.ranked
-        if metric.root or metric.library or self._pairs(metric, sample.is_probability):
+        if metric.root or self._pairs(metric, sample.is_probability):
             return None
         given = sample.weights if self.weighted else None
         value = metric.attributed(ranked, given, ties=sample.ties)
@@ -150,11 +147,6 @@ class Average(Estimator):
         if metric.kind == "sum" and self.mass != "one":
             return Claim("consistent", "up to the observation rate, given relative propensities")
         return Claim("no claim", "observed positives stand in for all relevant items")
-
-    def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
-        """Raise for another library's convention unless this is the plain average over users."""
-        if self.weighted or self.mass != "one":
-            super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
 
     def linear_form(
         self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False

@@ -78,8 +78,6 @@ class Estimator(ABC):
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise unless it can estimate `metric` with such a propensity; called before anything is ranked."""
-        if metric.refusal:
-            raise InputError(metric.refusal)
         if metric.root and not self.takes_root:
             raise InputError(
                 f"{self.label} has no form for the root of a mean; use mse instead of {metric.label}."

@@ -14,7 +14,6 @@ from ipseval.estimators._labels import (
     resolve_estimator,
 )
 from ipseval.metrics import RATING_METRICS, Metric, RatingMetric, metric, rating_metric
-from ipseval.metrics._conventions import differences
 
 ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
 TIE_WORDS = {
@@ -46,8 +45,6 @@ def claim(
     'consistent given relative propensities, for the average over all relevant pairs'
     """
     one = resolve_estimator(estimator)
-    if metric.library:
-        return Claim("no claim", "the number another library prints")
     # Contributions that are themselves estimated, from sampled ranks, carry their bias into weighted sums.
     if one.weighted and metric.approximate:
         return Claim("no claim", metric.approximate)
@@ -85,8 +82,6 @@ def card(label: str | Metric) -> str:
             f"  cutoff       {'none: the whole ranking' if label.cutoff is None else f'k = {label.cutoff}'}",
             f"  ties         {TIE_WORDS[label.default_ties]} (default)",
         ]
-    if label.library:
-        return "\n".join([*lines, f"  left out     {words.undefined}", "  estimators   aoa only"])
     empty = "the constant of its formula" if label.counts_unobserved else "0"
     lines += [
         f"  left out     {words.undefined}; ips counts a user without positives as {empty}",
@@ -96,8 +91,4 @@ def card(label: str | Metric) -> str:
     for name in ESTIMATORS_SHOWN:
         text = claim(label, name, is_probability=True, n_relevant="known")
         lines.append(f"    {name:<13}{text}")
-    name = label.label.partition("@")[0].partition("(")[0]
-    elsewhere = [] if "(" in label.label and "rbp" not in label.label else differences(name)
-    if elsewhere:
-        lines += ["  elsewhere (compat=)", *(f"    {text}" for text in elsewhere)]
     return "\n".join(lines)

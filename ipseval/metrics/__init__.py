@@ -8,8 +8,6 @@ from ipseval.metrics._atop import Atop
 from ipseval.metrics._auc import Auc
 from ipseval.metrics._average_precision import AveragePrecision
 from ipseval.metrics._base import Definition, Metric, Parameter
-from ipseval.metrics._compat import CompatMetric
-from ipseval.metrics._conventions import CONVENTIONS
 from ipseval.metrics._dcg import Dcg
 from ipseval.metrics._hit import Hit
 from ipseval.metrics._hits import Hits
@@ -23,14 +21,12 @@ from ipseval.metrics._recall import Recall
 from ipseval.metrics._reciprocal_rank import ReciprocalRank
 
 __all__ = [
-    "CONVENTIONS",
     "METRICS",
     "RATING_METRICS",
     "AdditiveMetric",
     "Atop",
     "Auc",
     "AveragePrecision",
-    "CompatMetric",
     "Dcg",
     "Definition",
     "Hit",

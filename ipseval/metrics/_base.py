@@ -79,12 +79,10 @@ class Metric(ABC):
         Whether `at_rank` is linear in the rank, so that uniformly sampled ranks keep its mean.
     corrects_sampling : bool
         Whether it reads sampled ranks and stands for the full ranking.
-    approximate, refusal : str
-        Why nothing is claimed of any estimator; why estimators with weights are refused. "": neither.
+    approximate : str
+        Why nothing is claimed of any estimator; "" where claims stand.
     root : bool
         Whether an estimate is the square root of what the users' values average to.
-    library : str
-        The library whose convention it follows; "" for ipseval's own.
     """
 
     cutoff: int | None = None
@@ -107,9 +105,7 @@ class Metric(ABC):
     linear_in_rank: ClassVar[bool] = False
     corrects_sampling: ClassVar[bool] = False
     approximate: ClassVar[str] = ""
-    refusal: ClassVar[str] = ""
     root: ClassVar[bool] = False
-    library: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         k = self.cutoff
@@ -263,7 +259,10 @@ class Metric(ABC):
 
     def _rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
         check_depth(self, ranked)
-        return tie_rule(self, ties)
+        if ties == "default":
+            return self.default_ties
+        check_choice("ties", ties, ("default", *TIE_RULES))
+        return ties
 
     def _unbiased_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
         """Return the tie rule of an unbiased form; refuses rules that would need the ties inside S.
@@ -290,14 +289,6 @@ class Metric(ABC):
         ]
         inside = f"({','.join(shown)})" if shown else ""
         return self.name + inside + ("" if self.cutoff is None else f"@{self.cutoff}")
-
-
-def tie_rule(metric: Metric, ties: TieChoice) -> TieRule:
-    """Return the rule that `ties` stands for, after checking its name."""
-    if ties == "default":
-        return metric.default_ties
-    check_choice("ties", ties, ("default", *TIE_RULES))
-    return ties
 
 
 def check_depth(metric: Metric, ranked: RankedPositives) -> None:

@@ -12,8 +12,6 @@ from ipseval.metrics._atop import Atop
 from ipseval.metrics._auc import Auc
 from ipseval.metrics._average_precision import AveragePrecision
 from ipseval.metrics._base import Metric
-from ipseval.metrics._compat import compat_metric
-from ipseval.metrics._conventions import differences
 from ipseval.metrics._dcg import Dcg
 from ipseval.metrics._hit import Hit
 from ipseval.metrics._hits import Hits
@@ -50,12 +48,11 @@ ELSEWHERE = {
 }
 
 _LABEL = re.compile(
-    r"^\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:\((?P<args>[^()]*)\))?\s*(?:@(?P<k>[^@()\[\]]*))?\s*"
-    r"(?:\[(?P<library>[^\[\]]*)\])?\s*$"
+    r"^\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:\((?P<args>[^()]*)\))?\s*(?:@(?P<k>[^@()\[\]]*))?\s*$"
 )
 
 
-def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any) -> Metric:
+def metric(label: str | Metric, **parameters: Any) -> Metric:
     """Return the metric that a label names; parameters are those of `ipseval.metric`, but for sampling.
 
     Examples
@@ -64,12 +61,11 @@ def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any)
     ('ndcg@10', 'ap@5')
     """
     if not isinstance(label, str):
-        return _as_metric(label, compat, parameters)
+        return _as_metric(label, parameters)
     match = _LABEL.match(label.lower())
     if match is None:
         raise InputError(
-            f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k, "
-            "and [library] after it for another library's convention."
+            f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k."
         )
     found = _find(match["name"])
     given = _arguments(label, match["args"], found)
@@ -80,17 +76,13 @@ def metric(label: str | Metric, *, compat: str | None = None, **parameters: Any)
     values = {}
     for key, text in given.items():
         if not found.parameters:
-            raise InputError(f"metric {label!r}: {_without_parameters(found)}")
+            raise InputError(f"metric {label!r}: {found.name} takes no parameter.")
         parameter = lookup(found.parameters, key, f"parameter of {found.name}:")
         try:
             values[key] = parameter.parse(text)
         except InputError as error:
             raise InputError(f"metric {label!r}: {key}: {error}.") from None
-    made = found(_cutoff(label, match["k"], found), **values)
-    library = match["library"] if match["library"] is not None else compat
-    if compat not in (None, library):
-        raise InputError(f"metric {label!r}: the label says [{library}], compat={compat!r}.")
-    return made if library is None else compat_metric(made, library)
+    return found(_cutoff(label, match["k"], found), **values)
 
 
 def _find(name: str) -> type[Metric]:
@@ -99,13 +91,13 @@ def _find(name: str) -> type[Metric]:
     return lookup(METRICS | aliases, name, "metric", ELSEWHERE)
 
 
-def _as_metric(value: Any, compat: str | None, parameters: dict[str, Any]) -> Metric:
+def _as_metric(value: Any, parameters: dict[str, Any]) -> Metric:
     """Return an object that is a metric already; anything else, or options beside it, is an error."""
     if not isinstance(value, Metric):
         raise InputError(
             f"a metric is a label such as 'recall@10' or a Metric object; got {type(value).__name__}."
         )
-    if compat is not None or parameters:
+    if parameters:
         raise InputError(f"{value.label} is a Metric object already; options go with a label.")
     return value
 
@@ -116,25 +108,13 @@ def _arguments(label: str, text: str | None, found: type[Metric]) -> dict[str, s
         key, equals, value = part.partition("=")
         if not equals:
             if position >= len(found.parameters):
-                takes = counted(len(found.parameters), "parameter")
-                fault = f"{found.name} takes {takes}." if found.parameters else _without_parameters(found)
-                raise InputError(f"metric {label!r}: {fault}")
+                takes = counted(len(found.parameters), "parameter") if found.parameters else "no parameter"
+                raise InputError(f"metric {label!r}: {found.name} takes {takes}.")
             key, value = list(found.parameters)[position], key
         if key.strip() in arguments:
             raise InputError(f"metric {label!r} gives {key.strip()} twice.")
         arguments[key.strip()] = value.strip()
     return arguments
-
-
-def _without_parameters(found: type[Metric]) -> str:
-    """Return that a metric takes no parameter, and what other libraries define in its place."""
-    text = f"{found.name} takes no parameter."
-    others = [one for one in differences(found.name) if "divide" in one]
-    if not others:
-        return text
-    library = others[0].partition(" (")[0]
-    says = others[0].partition(": ")[2]
-    return f"{text} {found.name}@k[{library}] is that of {library}, which {says}."
 
 
 def _cutoff(label: str, text: str | None, found: type[Metric]) -> int | None:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from ipseval._border import guard
-from ipseval.sampled_metrics._adaptive import AdaptiveEstimate, adaptive_sampled
 from ipseval.sampled_metrics._correct import SampledEstimate, correct_sampled
 from ipseval.sampled_metrics._curves import rank_curves
 from ipseval.sampled_metrics._expected import equivalent_cutoff, expected_sampled, std_sampled
 from ipseval.sampled_metrics._metric import SampledMetric, metric
-from ipseval.sampled_metrics._study import SamplingStudy, sampling_curve, sampling_study
 from ipseval.sampled_metrics._tables import CorrectionTable
 
 __all__ = [
-    "AdaptiveEstimate",
     "CorrectionTable",
     "SampledEstimate",
     "SampledMetric",
-    "SamplingStudy",
-    "adaptive_sampled",
     "correct_sampled",
     "equivalent_cutoff",
     "expected_sampled",
     "metric",
     "rank_curves",
-    "sampling_curve",
-    "sampling_study",
     "std_sampled",
 ]
 

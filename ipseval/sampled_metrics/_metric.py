@@ -158,7 +158,6 @@ class SampledMetric(Metric):
 def metric(
     label: str | Metric,
     *,
-    compat: str | None = None,
     sampled: Method | None = None,
     variance_weight: float = 0.01,
     prior: Prior | npt.ArrayLike | None = None,
@@ -172,9 +171,6 @@ def metric(
     label : str
         "recall@10", "auc", "rbp(0.9)", "dcg(gain=exponential)@10", in any case; other names of the same
         metrics are read too ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
-    compat : str, optional
-        "ranx", "sklearn", "trec_eval", "implicit", "lenskit", "rectools" or "recbole": the metric by that
-        library's convention, for `aoa` only; the label says so: "ndcg@10[lenskit]".
     sampled : str, optional
         "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
         candidates, corrected by that method of `correct_sampled`; the label says so: "recall@10~bv". Each
@@ -194,8 +190,8 @@ def metric(
 
     Examples
     --------
-    >>> metric("nDCG@10"), metric("MAP@5"), metric("recall@10", compat="lenskit")
-    (ndcg@10, ap@5, recall@10[lenskit])
+    >>> metric("nDCG@10"), metric("MAP@5")
+    (ndcg@10, ap@5)
     >>> metric("recall@10", sampled="bv"), metric("ndcg~mle")
     (recall@10~bv, ndcg~mle)
     """
@@ -205,7 +201,7 @@ def metric(
             raise InputError(f"metric {label!r}: the label says ~{method}, sampled={sampled!r}.")
         check_choice("the correction after ~", method, METHODS)
         sampled = method  # type: ignore[assignment]  # checked
-    base = metrics.metric(label, compat=compat, **parameters)
+    base = metrics.metric(label, **parameters)
     if sampled is None:
         return base
     check_choice("sampled", sampled, METHODS)

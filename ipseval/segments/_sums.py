@@ -197,8 +197,8 @@ def _of_items(groups: Groups, samples: list[Sample], metric: Metric, estimator: 
     parts = [estimator.parts(one, metric) for one in samples]
     if all(one is not None for one in parts):
         return _added(groups, samples, [one for one in parts if one is not None])
-    if estimator.counts_all_users or metric.library:
-        # Without s_u of the group alone there is no unbiased form, and none by another library's rule.
+    if estimator.counts_all_users:
+        # Without s_u of the group alone there is no unbiased form.
         return _restricted_items(groups, samples, metric, None)
     return _restricted_items(groups, samples, metric, estimator)
 

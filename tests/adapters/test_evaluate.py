@@ -12,7 +12,6 @@ from ipseval.baselines import pure_svd
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
-from ipseval.sampled_metrics import sampling_study
 from ipseval.simulation._truth import truth
 
 
@@ -107,10 +106,6 @@ def test_there_is_one_rank_positives_and_it_takes_library_models(small):
 def test_studies_and_worlds_take_library_models(small, tmp_path):
     worse = np.random.default_rng(1).random((small.n_users, small.n_items))
     models = {"als": as_a_library_model(small), "worse": worse}
-    study = sampling_study(
-        models, small, n_sampled=[5], metrics=["auc"], methods=["none"], n_repeats=1, rng=0
-    )
-    assert study.frame["model"].tolist() == ["als", "worse"]
     known = truth(models, ["auc"], small, small.test)
     assert known["ideal"].between(0, 1).all()
     log = ipseval.Interactions.from_frame(

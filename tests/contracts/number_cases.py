@@ -13,7 +13,7 @@ import pandas as pd
 import ipseval
 from ipseval import baselines
 from ipseval.correction import correct
-from ipseval.metrics import CONVENTIONS, METRICS
+from ipseval.metrics import METRICS
 from ipseval.policies import evaluate_policies
 from ipseval.propensity import ExaminationCurve
 from ipseval.sampled_metrics import correct_sampled, equivalent_cutoff, expected_sampled, std_sampled
@@ -68,21 +68,6 @@ def of_evaluation(one: ipseval.Evaluation, values: Iterable[str] = ("estimate", 
 def every_metric() -> Numbers:
     frame = evaluated(metrics=LABELS, estimators=["aoa", "snips-global"]).frame
     return of_frame(frame[frame["model"] != "popular"], ROW, ["estimate"])
-
-
-def every_convention() -> Numbers:
-    """Every metric as another library defines it, where it has one without ties."""
-    found: dict[str, float] = {}
-    ranked = ipseval.rank_positives(models()["free"], split())
-    for library, defined in CONVENTIONS.items():
-        for label in (label for name in defined for label in (name, f"{name}@5")):
-            try:
-                metric = ipseval.metric(label, compat=library)
-            except ipseval.InputError:  # a cutoff is required, or not taken
-                continue
-            frame = ipseval.evaluate_ranks({"free": ranked}, metrics=[metric], estimators=["aoa"]).frame
-            found[f"{library} · {label}"] = float(frame["estimate"].iloc[0])
-    return found
 
 
 def every_estimator() -> Numbers:
@@ -331,7 +316,6 @@ def agreement() -> Numbers:
 
 CASES: dict[str, Callable[[], Numbers]] = {
     "metrics": every_metric,
-    "conventions": every_convention,
     "estimators": every_estimator,
     "propensities": every_propensity,
     "ties": every_choice_of_ties,

@@ -71,10 +71,6 @@ def gate(models):
 LOG = ipseval.Interactions.from_frame(TRAIN.assign(value=1.0), value="value")
 FOUND = {
     "no estimator": (lambda: few(estimators=[]), "estimators is empty"),
-    "no size of a sample": (
-        lambda: ipseval.sampled_metrics.sampling_curve({"a": [1], "b": [2]}, 9, n_sampled=[]),
-        "n_sampled is empty",
-    ),
     "lists of allowed items": (
         lambda: ipseval.evaluate({"a": SCORES}, SPLIT, allowed_items=[[1], [1, 2]]),
         r"allowed_items must be a sequence of ids.*\[\[1\], \[1, 2\]\]",

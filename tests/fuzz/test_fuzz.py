@@ -26,7 +26,6 @@ def share(found: list) -> list:
     """Return `N_CASES` cases, the same every day; what is slow is taken less often, and nothing left out."""
     slow = {
         "World",
-        "sampling_study",
         "study",
         "run_config",
         "exposure_curve",

@@ -145,7 +145,6 @@ def right(folder: Path) -> dict[str, Any]:
         "fit_gamma.n_lists": 40, "fit_gamma.source": "logger", "n_exposed": np.full(N_ITEMS, 40.0), "n_positive": counts,
         "fit_gamma_from_exposure.n_users": 99, "k": 2, "n_candidates": 20, "n_sampled": 5,
         "sampled_ranks": rng.integers(1, 7, 60), "expected_sampled.ranks": np.arange(1, 21), "std_sampled.ranks": np.arange(1, 21),
-        "sampling_curve.ranks": {"a": rng.integers(1, 21, 60), "b": rng.integers(1, 21, 60)}, "sampling_curve.n_sampled": [5], "sampling_curve.n_repeats": 2,
         "users": None, "items": None, "a": [3.0, 2.0, 1.0], "b": [3.0, 1.0, 2.0], "fit_popularity_exponent.popularity": np.arange(1.0, 40),
         "ranks.n_candidates": 20, "rng": 0, "n_resamples": 5, "n_repeats": 2, "n_splits": 2, "threshold": 4,
         "name": "mine", "biased": log, "random": log, "path": folder / "baseline.json", "baseline": folder / "baseline.json",
@@ -161,7 +160,7 @@ def right(folder: Path) -> dict[str, Any]:
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
         "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
-        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "sampling_study.n_sampled": [4], "sampling_study.metrics": ["recall@2"], "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "sampling_study.models": models, "sampling_study.n_repeats": 1,
+        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
         **{f"{room}.{name}": value for room in ("estimate", "claim") for name, value in {"metric": metric, "estimator": estimator}.items()},
         **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "tipping_factors", "diagnostics_by_estimator")
@@ -214,7 +213,7 @@ def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
     """Return what is given to what is about time and tuning."""
     measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
-        "rank_curves.metrics": ["recall@2"], "rank_curves.n_sampled": [5], "adaptive_sampled.n_initial": 4, "adaptive_sampled.n_max": 8,
+        "rank_curves.metrics": ["recall@2"], "rank_curves.n_sampled": [5],
         "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipseval.metrics import CONVENTIONS, METRICS, RATING_METRICS
+from ipseval.metrics import METRICS, RATING_METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -18,14 +18,6 @@ PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 def test_every_metric_is_on_the_page():
     for name in (*METRICS, *RATING_METRICS):
         assert re.search(rf"`{name}[`@(]", PAGE), name
-
-
-@pytest.mark.parametrize("library", CONVENTIONS)
-def test_every_difference_of_a_library_is_in_its_row(library: str):
-    name = {"sklearn": "scikit-learn", "lenskit": "LensKit", "rectools": "RecTools", "recbole": "RecBole"}
-    row = next(line for line in PAGE.splitlines() if line.startswith(f"| {name.get(library, library)} "))
-    for convention in CONVENTIONS[library].values():
-        assert convention.difference in row
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.PositivityWarning")  # two positives make a short example

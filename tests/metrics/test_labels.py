@@ -8,8 +8,8 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.estimators import card, resolve_estimator
-from ipseval.metrics import CONVENTIONS, Dcg, Ndcg, Precision, Rbp, metric
+from ipseval.estimators import resolve_estimator
+from ipseval.metrics import Dcg, Ndcg, Precision, Rbp, metric
 
 LABELS = [
     "recall@10",
@@ -27,8 +27,6 @@ LABELS = [
     "rbp(0.8)",
     "rbp(0.123456789)@20",
     "hits@3",
-    "ndcg@10[lenskit]",
-    "ap[trec_eval]",
 ]
 
 
@@ -59,12 +57,7 @@ def test_rbp_keeps_every_digit_of_its_parameter():
         (("ndcg(gain=cubic)@5",), {}, "not one of binary, linear, exponential"),
         ((5,), {}, "got int"),
         ((ipseval.metric("ap"),), {"gain": "linear"}, "already"),
-        ((ipseval.metric("ap"),), {"compat": "ranx"}, "already"),
-        (("ndcg@5[ranx]",), {"compat": "sklearn"}, r"the label says \[ranx\]"),
-        (("rr@5",), {"compat": "trec_eval"}, "no cutoff only"),
-        (("ap",), {"compat": "implicit"}, "a cutoff only"),
-        (("ndcg(gain=linear)@5",), {"compat": "lenskit"}, "binary relevance only"),
-        (("precision(denominator=min)@5",), {"compat": "implicit"}, "default denominator"),
+        (("ndcg@5[ranx]",), {}, "cannot read the metric label 'ndcg@5.ranx.'; expected name, name@k or"),
     ],
 )
 def test_a_label_that_cannot_be_read_says_why(arguments: tuple, options: dict, message: str):
@@ -76,23 +69,12 @@ def test_a_label_that_cannot_be_read_says_why(arguments: tuple, options: dict, m
     ("label", "options", "message"),
     [
         ("recal@5", {}, "recall"),
-        ("ndcg@5[lenskitt]", {}, "lenskit"),
-        ("auc", {"compat": "ranx"}, "metric of ranx"),
         ("rbp(q=0.5)", {}, "parameter of rbp"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_choices(label: str, options: dict, message: str):
     with pytest.raises(ipseval.UnknownNameError, match=message):
         ipseval.metric(label, **options)
-
-
-def test_cards_name_the_libraries_that_compute_something_else():
-    assert "lenskit (Recall(k)): divides by min(s, k)" in card("recall@10")
-    assert "aoa only" in card(ipseval.metric("recall@10", compat="lenskit"))
-    for library, known in CONVENTIONS.items():
-        for name, convention in known.items():
-            label = name if convention.cutoff == "none" or name in ("auc", "rbp") else f"{name}@5"
-            assert convention.name in card(ipseval.metric(label, compat=library))
 
 
 def test_labels_are_read_in_any_case_and_printed_in_lower_case():
@@ -126,10 +108,7 @@ def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
         ("Coverage@10", "beyond="),
         ("ndgc@10", "Did you mean 'ndcg'?"),
         ("RECAL@10", "Did you mean 'recall'?"),
-        (
-            "recall(denominator=min)@10",
-            r"recall@k\[lenskit\] is that of lenskit, which divides by min\(s, k\)",
-        ),
+        ("recall(denominator=min)@10", "recall takes no parameter"),
         ("recall(min)@10", "recall takes no parameter"),
     ],
 )

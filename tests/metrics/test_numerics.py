@@ -295,13 +295,6 @@ def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
         assert found == pytest.approx(np.mean(every), rel=1e-12)
 
 
-def test_lists_that_end_are_divided_as_lenskit_does():
-    # Ranks 1 and 3 of three candidates: 2 of 3 places are hits, and 1 of the 1 that a first place can hold.
-    ranked = one_user([0, 2], 3)
-    assert ipseval.metric("precision@5", compat="lenskit").user_values(ranked)[0] == pytest.approx(2 / 3)
-    assert ipseval.metric("recall@1", compat="lenskit").user_values(ranked)[0] == 1.0
-
-
 @pytest.mark.parametrize("levels", [1, 2, 3, 5, 7])
 def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_subsets(levels):
     rng = np.random.default_rng(levels)

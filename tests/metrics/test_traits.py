@@ -40,7 +40,7 @@ def test_a_metric_says_what_it_needs_and_what_it_is(name):
     of = METRICS[name]
     assert [bool(getattr(of, flag)) for flag in FLAGS.values()] == [one != "." for one in TRAITS[name]]
     assert of.by_user
-    assert not any((of.corrects_sampling, of.root, of.approximate, of.refusal, of.library))
+    assert not any((of.corrects_sampling, of.root, of.approximate))
     assert of.value_range == (0.0, math.inf if name == "dcg" else 1.0)
     assert of.default_ties == ("mean" if name in ("atop", "auc") else "expected")
     cutoff = {"recall": "required", "precision": "required", "hit": "required", "hits": "required"}
@@ -61,7 +61,7 @@ def test_a_metric_that_says_nothing_of_itself_needs_nothing():
     assert not any(getattr(plain, flag) for flag in FLAGS.values())
     assert (plain.by_user, plain.corrects_sampling, plain.root) == (True, False, False)
     assert (plain.takes_cutoff, plain.default_ties, plain.value_range) == ("optional", "expected", (0.0, 1.0))
-    assert (plain.approximate, plain.refusal, plain.library, plain.aliases) == ("", "", "", ())
+    assert (plain.approximate, plain.aliases) == ("", ())
     assert (plain.label, Plain(3).label) == ("plain", "plain@3")
     assert plain.unobserved(np.ones(3), np.ones(3)).tolist() == [0.0] * 3
 

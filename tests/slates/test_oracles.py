@@ -1,11 +1,11 @@
 """Slates against other libraries, query by query: scikit-learn, ranx and trec_eval.
 
 How ties are compared. scikit-learn defines its values with ties: `auc` counts a tie as one half, `ndcg_score`
-averages over the orders of a tie, `average_precision_score` lets a tie group enter as a whole, which is
-`ap[sklearn]`. They are given the tied scores as they are. ranx and trec_eval break ties by an order of their
-own. They are given the two extreme orders, positives first and positives last within each tie, and are
-compared with ties="min" and ties="max". Graded gains are compared on scores without ties. ranx compiles for
-minutes, so it takes part in the slow tests only.
+averages over the orders of a tie. They are given the tied scores as they are. Its `average_precision_score`
+lets a tie group enter as a whole, so that it is compared without ties. ranx and trec_eval break ties by an
+order of their own. They are given the two extreme orders, positives first and positives last within each tie,
+and are compared with ties="min" and ties="max". Graded gains are compared on scores without ties. ranx
+compiles for minutes, so it takes part in the slow tests only.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ def test_ndcg_agrees_with_scikit_learn_on_tied_scores(n_queries: int, grades: in
 
 
 @pytest.mark.parametrize("n_queries", SIZES)
-def test_auc_and_average_precision_agree_with_scikit_learn_on_tied_scores(n_queries: int):
-    metrics = pytest.importorskip("sklearn.metrics")
-    frame = random_slates(np.random.default_rng(15), n_queries)
-    ours = values(frame, ["auc", "ap[sklearn]"])
-    expected = [
-        (metrics.roc_auc_score(label, score), metrics.average_precision_score(label, score))
-        for _, label, score in by_query(frame)
-    ]
+@pytest.mark.parametrize(
+    ("metric", "theirs", "levels"), [("auc", "roc_auc_score", 5), ("ap", "average_precision_score", None)]
+)
+def test_auc_with_ties_and_average_precision_without_agree_with_scikit_learn(
+    n_queries: int, metric: str, theirs: str, levels: int | None
+):
+    score_of = getattr(pytest.importorskip("sklearn.metrics"), theirs)
+    frame = random_slates(np.random.default_rng(15), n_queries, levels=levels)
+    ours = values(frame, [metric])[metric]
+    expected = [score_of(label, score) for _, label, score in by_query(frame)]
     np.testing.assert_allclose(ours, expected, atol=1e-12, rtol=0)
 
 

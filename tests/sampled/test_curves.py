@@ -1,0 +1,40 @@
+"""Curves of metrics against the rank, among all and among sampled candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval.errors import InputError
+from ipseval.sampled_metrics import rank_curves
+
+
+def test_a_curve_holds_the_metric_of_every_rank():
+    np.testing.assert_allclose(ipseval.metric("ndcg@2").curve(4), [1, 1 / np.log2(3), 0, 0])
+    np.testing.assert_allclose(ipseval.metric("auc").curve(5), [1, 0.75, 0.5, 0.25, 0])
+    np.testing.assert_allclose(ipseval.metric("recall@3").curve(4), [1, 1, 1, 0])
+    with pytest.raises(InputError, match="n_candidates must be an integer >= 2"):
+        ipseval.metric("auc").curve(1)
+
+
+def test_curves_of_sampled_candidates_follow_the_binomial_law():
+    # Rank 3 of 5, m = 2: r̃ = 1, 2, 3 with chances 1/4, 1/2, 1/4; AP = 1/4 + 1/4 + 1/12.
+    found = rank_curves(["ap", "auc"], 5, [2])
+    at_three = found[(found["rank"] == 3) & (found["n_sampled"] == 2)].set_index("metric")["value"]
+    assert at_three["ap"] == pytest.approx(7 / 12)
+    assert at_three["auc"] == pytest.approx(0.5)  # as exact
+    exact = found[(found["n_sampled"] == 0) & (found["metric"] == "ap")]["value"]
+    np.testing.assert_allclose(exact, 1 / np.arange(1, 6))
+
+
+def test_the_picture_of_curves_has_one_line_for_each_number_of_candidates():
+    axes = ipseval.plots.plot_rank_curves(rank_curves(["ndcg@10"], 5000, [10, 100]))
+    assert [line.get_label() for line in axes.lines] == [
+        "all candidates",
+        "10 sampled, expected",
+        "100 sampled, expected",
+    ]
+    ranks = axes.lines[0].get_xdata()
+    assert (ranks[0], ranks[-1]) == (1, 5000)
+    assert len(ranks) <= 2000
