@@ -49,18 +49,6 @@ class ArrangedMetric(Metric):
         gain = getattr(self, "gain", "binary")
         return None if gain == "binary" else gains(ranked, gain, self.label)
 
-    def arranged(
-        self, ranked: RankedPositives, *, ties: TieChoice = "default"
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return a (n_pos,) and d of the places by weight; None for graded gains, whose order is another."""
-        value = self._plain_contributions(ranked, self._rule(ranked, ties))
-        if self._gains(ranked) is not None or np.isnan(value).any():
-            return None
-        if not self.relative:
-            value = value * self._best(ranked.counts)[ranked.segment]
-        place = np.arange(1.0, int(ranked.counts.max(initial=0)) + 1)
-        return value, np.asarray(self.at_rank(place, np.nan), dtype=np.float64)
-
     def attributed(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:

@@ -140,15 +140,6 @@ class Metric(ABC):
         """Return c (n_pos,) with the weighted value Σwc/Σw, times |S*_u| for sums; None: it is not linear."""
         return None
 
-    def arranged(
-        self, ranked: RankedPositives, *, ties: TieChoice = "default"
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return a (n_pos,) and d (largest |S*_u|,) with the weighted value Σwa/Σwd; None: it has none.
-
-        d belongs to places: d_1 to the largest weight of the user, d_2 to the second.
-        """
-        return None
-
     def attributed(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray | None:

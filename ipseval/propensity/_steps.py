@@ -106,11 +106,6 @@ class GammaChain:
         place[seen] = found
         return cls(level, size.astype(np.float64), place, steps[0].options.get("top"), steps[1:])
 
-    @property
-    def is_smooth(self) -> bool:
-        """Whether P is an analytic function of γ: no step cuts it off."""
-        return not any(step.name in ("cap", "clip") for step in self.steps)
-
     def at(self, gamma: float) -> Pair:
         """Return P of each level and d ln P/dγ, both (n_levels,)."""
         log_level = np.log(self.level)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ipseval.estimators import LinearForm
-from ipseval.inference._influences import Units, influences
+from ipseval.inference._influences import Units, squared_influences
 from ipseval.inference._linear import LinearGroup
 from tests.inference.worlds import random_ranks
 
@@ -77,22 +77,6 @@ def test_influences_equal_those_written_out(own, clustered, block, monkeypatch):
         [written_out(one.form, one.contributions, weights[level, at]) for at in range(3)] for one in groups
     ]
     known = [np.array([ratio for ratio, _ in one]) for one in expected]
-    if not clustered:  # found in the pass
-        known = [None if group.form.per_user else ratio for group, ratio in zip(groups, known, strict=True)]
-    found = influences(groups, known, level, weights, Units.of(ranked))
-    for (ratio, squares), one in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ratio, np.array([r for r, _ in one]), rtol=1e-13)
+    found = squared_influences(groups, known, level, weights, Units.of(ranked))
+    for squares, one in zip(found, expected, strict=True):
         np.testing.assert_allclose(squares, np.array([s for _, s in one]), rtol=1e-12)
-
-
-def test_a_pilot_is_one_of_so_many_users():
-    ranks, _ = random_ranks(3, models=1)
-    (ranked,) = ranks.values()
-    level = np.zeros(len(ranked), dtype=np.int64)
-    values = np.random.default_rng(0).random((len(ranked), 1))
-    group = LinearGroup(LinearForm(ranked, True, True), (("m", "c", "e"),), values)
-    ((ratio, squares),) = influences([group], [None], level, np.ones((1, 1)), Units.of(ranked), share=7)
-    order = np.argsort(ranked.counts, kind="stable")[::7]
-    means = np.array([values[ranked.user == user].mean() for user in ranked.users[order]])
-    assert ratio == pytest.approx(means.mean(), rel=1e-13)
-    assert squares == pytest.approx(((means - means.mean()) ** 2).sum(), rel=1e-12)

@@ -11,9 +11,8 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Sample, independent_sums, resolve_estimator
+from ipseval.estimators import Sample, resolve_estimator
 from ipseval.inference import sensitivity
-from ipseval.inference._nodes import over_grid
 from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
 
@@ -56,7 +55,6 @@ def test_the_grid_equals_separate_evaluations_at_each_gamma(scale):
 
 @pytest.mark.parametrize("scale", [None, "max"])
 def test_a_long_grid_equals_its_points_one_by_one(scale):
-    # Long grids are summed from series, in two where best arrangements turn round; short ones are not.
     evaluation = evaluated(scale=scale, metrics=(*METRICS, "rbp"))
     grid = np.linspace(-2.5, 2.5, 201)
     long = evaluation.sensitivity(grid).frame
@@ -85,25 +83,7 @@ def test_a_long_grid_with_a_floor_equals_its_points_one_by_one():
     np.testing.assert_allclose(both["std_error"], both["std_error_short"], rtol=1e-11)
 
 
-def test_what_is_computed_anew_is_so_at_few_gammas_of_a_long_grid(monkeypatch):
-    evaluation = evaluated(metrics=("ap",), estimators=("aoa", "snips-global"), models=1)
-    asked = []
-
-    def sums(sample, metric, estimator):
-        asked.append((estimator.label, len(sample.ranked)))
-        return independent_sums(sample, metric, estimator)
-
-    monkeypatch.setattr("ipseval.inference._curves.independent_sums", sums)
-    evaluation.sensitivity(np.linspace(-1, 3, 200))
-    n = len(next(iter(evaluation.samples.values())).ranked)
-    assert asked.count(("aoa", n)) == 1  # no γ changes it
-    assert asked.count(("snips-global", n)) < 100
-    pilot = [size for label, size in asked if label == "snips-global" and size < n]
-    assert len(pilot) == 97
-    assert pilot[0] < n / 3
-
-
-def test_estimates_that_are_no_average_are_computed_at_each_gamma(monkeypatch):
+def test_estimates_that_are_no_average_are_computed_at_each_gamma():
     ranks, popularity = random_ranks(0, models=1)
     evaluation = ipseval.evaluate_ranks(
         ranks,
@@ -116,64 +96,6 @@ def test_estimates_that_are_no_average_are_computed_at_each_gamma(monkeypatch):
     grid = np.linspace(-1, 3, 200)
     long, short = (evaluation.sensitivity(one).frame for one in (grid, grid[::40]))
     pd.testing.assert_frame_equal(long.iloc[::40].reset_index(drop=True), short, check_exact=True)
-
-
-def counted(function, pilot=None):
-    """The function as curves over a grid, and the numbers of points that it was asked for."""
-    asked = []
-
-    def curves(at, is_pilot):
-        asked.append(at.size)
-        return ((pilot if pilot is not None and is_pilot else function)(at)[:, None],)
-
-    return curves, asked
-
-
-@pytest.mark.parametrize(
-    ("function", "numbers"),
-    [
-        (np.exp, [97, 21]),
-        (lambda x: 1 / (1 + 4 * x**2), [97, 69]),
-        (np.abs, [97]),
-        (lambda x: 1 / (1 + 1e3 * x**2), [97]),
-    ],
-    ids=["smooth", "pole", "kink", "near pole"],
-)
-def test_series_are_used_where_they_are_resolved_only(function, numbers):
-    grid = np.linspace(-1, 1, 200)
-    curves, asked = counted(function)
-    found = over_grid(curves, grid)
-    assert asked == numbers
-    assert (found is None) == (len(asked) == 1)
-    if found is not None:
-        np.testing.assert_allclose(found[0][:, 0], function(grid), rtol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("function", "numbers"), [(lambda x: np.exp(3 * x), [97, 21, 20]), (np.abs, [97, 21, 20])]
-)
-def test_a_pilot_that_is_smoother_than_the_whole_misleads_nobody(function, numbers):
-    grid = np.linspace(-1, 1, 200)
-    curves, asked = counted(function, pilot=np.exp)
-    found = over_grid(curves, grid)
-    assert asked == numbers
-    assert (found is None) == (function is np.abs)
-    if found is not None:
-        np.testing.assert_allclose(found[0][:, 0], function(grid), rtol=1e-12)
-
-
-def test_short_grids_are_left_alone():
-    curves, asked = counted(np.exp)
-    assert over_grid(curves, np.linspace(-1, 1, 65)) is None
-    assert asked == []
-
-
-def test_slopes_of_series_are_derivatives_in_the_unit_of_the_grid():
-    grid = np.linspace(-1, 3, 200)
-    curves, _ = counted(np.sin)
-    value, slope = over_grid(curves, grid, slopes=True)
-    np.testing.assert_allclose(value[:, 0], np.sin(grid), atol=1e-14)
-    np.testing.assert_allclose(slope[:, 0], np.cos(grid), atol=2e-12)
 
 
 def test_equal_users_have_no_error_at_any_gamma():
