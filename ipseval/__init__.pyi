@@ -43,6 +43,7 @@ from ipseval.evaluation import Evaluation as Evaluation
 from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks
 from ipseval.exposure_log import ExposureLog as ExposureLog
+from ipseval.extension import register as register
 from ipseval.interactions import Interactions as Interactions
 from ipseval.online import online_agreement as online_agreement
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity

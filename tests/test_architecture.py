@@ -54,6 +54,7 @@ LEVELS = {
     **dict.fromkeys(("_reduction", "_partitions"), 6),
     **dict.fromkeys((*PAGES, "_explained", "_tables"), 6),
     **dict.fromkeys(("segments", "beyond", "_rewarding", "policies"), 6),
+    "extension": 6,
     "_evaluation": 7,
     "_results": 7,
     "evaluation": 7,

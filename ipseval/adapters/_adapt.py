@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from ipseval._checks import check_choice, refuse_masked
+from ipseval._checks import check_choice, kind_of, refuse_masked
+from ipseval._registry import Registry
 from ipseval.adapters._base import ModelScores, Unknown, align, root_modules
 from ipseval.adapters._frames import list_frame
 from ipseval.errors import InputError
 from ipseval.interactions import Interactions
 from ipseval.splits import Split
 
+Describe: TypeAlias = Callable[[Any, Split], ModelScores | None]
+
 # Top-level module of the model's class -> file here; the first match along the bases of the class wins,
 # so that a RecBole model is not taken for a plain torch module.
-ADAPTERS = {
+
+
+def _describe(name: str, given: Any) -> Describe:
+    """Return the function of an adapter that is registered by the top-level module of its models."""
+    if not callable(given):
+        raise InputError(f"an adapter is a function describe(model, split); got {kind_of(given)}.")
+    if not name.isidentifier():
+        raise InputError(f"an adapter has the name of a top-level module, such as 'sklearn'; got {name!r}.")
+    found: Describe = given
+    return found
+
+
+_BUILT_IN: dict[str, Describe | str] = {
     "implicit": "_implicit",
     "cornac": "_cornac",
     "lenskit": "_lenskit",
@@ -29,6 +45,7 @@ ADAPTERS = {
     "pyspark": "_spark",
     "torch": "_torch",
 }
+ADAPTERS: Registry[Describe | str] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _describe)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +131,18 @@ def describe(model: Any, split: Split) -> ModelScores | None:
         return inner.with_ids(model.users, model.items)
     leader = model[0] if isinstance(model, tuple) and model else model
     for root in root_modules(leader):
-        if root in ADAPTERS:
-            adapter = importlib.import_module(f"ipseval.adapters.{ADAPTERS[root]}")
-            scores: ModelScores | None = adapter.describe(model, split)
-            return scores
+        if ADAPTERS.offers(root):
+            return _adapter(root)(model, split)
     return None
+
+
+def _adapter(root: str) -> Describe:
+    """Return the function of an adapter; a file here is imported when it is needed."""
+    found = ADAPTERS.find(root)
+    if isinstance(found, str):
+        own: Describe = importlib.import_module(f"ipseval.adapters.{found}").describe
+        return own
+    return found
 
 
 def _plain(model: Any) -> ModelScores:

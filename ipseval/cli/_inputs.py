@@ -219,7 +219,7 @@ def _named(options: argparse.Namespace, exposures: Any) -> Any:
 
     label = options.propensity
     name = re.split(r"[:(]", label)[0]
-    if Path(label).exists() or not (name in PROPENSITIES or re.fullmatch(r"[\w-]+[:(].*", label)):
+    if Path(label).exists() or not (PROPENSITIES.offers(name) or re.fullmatch(r"[\w-]+[:(].*", label)):
         table = table_of(label, {"user": options.user, "item": options.item})
         return KnownPropensity(pair=table) if "user" in table.columns else KnownPropensity(item=table)
     model = parse_propensity(label)

@@ -13,6 +13,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from ipseval._registry import package_of
     from ipseval.estimators import card
     from ipseval.metrics import METRICS, RATING_METRICS
 
@@ -23,6 +24,8 @@ def _run(options: argparse.Namespace) -> int:
         cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.takes_cutoff]
         parameters = ", ".join(family.parameters)
         say(f"{name + cutoff:<14}{family.summary}{f' ({parameters})' if parameters else ''}")
+    for name, points in METRICS.offered().items():
+        say(f"{name:<14}of {package_of(points[0])}")
     say(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
     say("\nipseval metrics LABEL prints the definition of a metric and what is claimed of each estimator.")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
+from ipseval._registry import from_outside
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators._claims import Claim, NRelevant
@@ -16,6 +17,12 @@ from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 
 Target = Literal["user", "pooled"]
+
+
+def lacks(estimator: Estimator, method: str) -> str:
+    """Return that an estimator from outside does not implement a method, in words; else ""."""
+    inherited = getattr(type(estimator), method) is getattr(Estimator, method)
+    return f"{estimator.label} does not implement {method}()" if inherited and from_outside(estimator) else ""
 
 
 class Estimator(ABC):

@@ -38,9 +38,14 @@ class Ips(Estimator):
         PropensityError
             When P is known up to a factor only.
         InputError
-            When the metric needs s_u and it is not given.
+            When the metric has no unbiased form, or needs s_u and it is not given.
         """
         super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
+        if not metric.has_unbiased:
+            raise InputError(
+                f"{self.label} needs an unbiased form and {metric.label} has none. Define its _unbiased, or "
+                "use aoa or snips-global."
+            )
         if not is_probability:
             raise PropensityError(
                 f"{self.label} needs P on the scale of probabilities, but this propensity is known up to a "
@@ -97,6 +102,8 @@ class Ips(Estimator):
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
         """Return "exactly unbiased" with all that it rests on; no claim where s_u is estimated."""
+        if not metric.has_unbiased:
+            return Claim("no claim", "it has no unbiased form")
         if metric.needs_n_relevant and n_relevant != "known":
             return Claim("no claim", "the numbers of relevant items are estimated from the weights")
         if metric.root:

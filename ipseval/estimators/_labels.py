@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
-from ipseval._registry import lookup
+from ipseval._checks import kind_of
+from ipseval._registry import Registry
 from ipseval.errors import InputError
 from ipseval.estimators._average import Average
 from ipseval.estimators._base import Estimator, Target
@@ -24,7 +25,27 @@ SNIPS_POOLED: Final = "snips-pooled"
 DM: Final = "dm"
 DR: Final = "dr"
 
-ESTIMATORS: dict[str, Estimator] = {
+# Names that the literature uses for the same.
+ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLED}
+_LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
+
+
+def _estimator(name: str, given: Any) -> Estimator:
+    """Return an estimator that is registered by its own label; a class of them is called."""
+    made = given() if isinstance(given, type) and issubclass(given, Estimator) else given
+    if not isinstance(made, Estimator):
+        raise InputError(
+            f"an estimator is an object or class of ipseval.estimators.Estimator; got {kind_of(given)}."
+        )
+    if made.label.partition("(")[0] != name or re.fullmatch("[a-z][a-z0-9_-]*", name) is None:
+        raise InputError(
+            f"the estimator {type(made).__name__} has the label {made.label!r} and is registered as "
+            f"{name!r}; both must be equal, of small letters, digits and hyphens."
+        )
+    return made
+
+
+_BUILT_IN: dict[str, Estimator] = {
     AOA: Average(AOA, "equal", "one"),
     AOA_POOLED: Average(AOA_POOLED, "equal", "total"),
     IPS: Ips(),
@@ -36,11 +57,7 @@ ESTIMATORS: dict[str, Estimator] = {
     DR: DoublyRobust(),
     "snips-shown": SnipsShown(),
 }
-
-# Names that the literature uses for the same.
-ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLED}
-
-_LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
+ESTIMATORS = Registry("estimator", "ipseval.estimators", _BUILT_IN, _estimator, ALIASES)
 
 
 def resolve_estimator(name: str | Estimator) -> Estimator:
@@ -69,8 +86,7 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     match = _LABEL.fullmatch(name.strip().lower())
     if match is None:
         raise InputError(f"estimator {name!r} does not parse; expected a name or name(parameter).")
-    name = match["name"].strip()
-    found = lookup(ESTIMATORS, ALIASES.get(name, name), "estimator")
+    found = ESTIMATORS.find(match["name"].strip())
     return found if match["parameter"] is None else found.with_parameter(match["parameter"].strip())
 
 

@@ -11,9 +11,11 @@ from ipseval._checks import check_pairs, real_number
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample, independent_sums
+from ipseval.estimators._base import lacks
 from ipseval.inference._linear import LinearGroup, groups, keys_of, weights_or_ones
 from ipseval.metrics import Metric
 
+NOT_LINEAR = "not a weighted average of contributions"
 COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower", "upper", "note")
 
 
@@ -75,8 +77,9 @@ def bounds(
     for group in linear:
         for factor in factors:
             found.update(_group_bounds(group, weights, float(factor)))
-    nan, why = float("nan"), "no bounds: not a weighted average of contributions"
+    nan = float("nan")
     for model, metric, estimator in others:
+        why = f"no bounds: {lacks(estimator, 'linear_form') or NOT_LINEAR}"
         value = independent_sums(samples[model], metric, estimator).value()
         for factor in factors:
             found[model, metric.label, estimator.label, float(factor)] = (value, nan, nan, why)

@@ -13,7 +13,8 @@ from ipseval._checks import as_float_vector, check_pairs
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.inference._bounds import per_user_bounds
+from ipseval.estimators._base import lacks
+from ipseval.inference._bounds import NOT_LINEAR, per_user_bounds
 from ipseval.inference._linear import LinearGroup, groups, weights_or_ones
 from ipseval.metrics import Metric
 
@@ -144,7 +145,7 @@ def tipping_factors(
             for first, second in combinations(samples, 2):
                 key = (metric.label, one.label)
                 if {(first, *key), (second, *key)} & missing:
-                    note = "no factor: not a weighted average of contributions"
+                    note = f"no factor: {lacks(one, 'linear_form') or NOT_LINEAR}"
                     rows.append((*key, first, second, float("nan"), float("nan"), "", note))
                 else:
                     rows.append((*key, *_ordered(first, second, *found[first, second, *key])))

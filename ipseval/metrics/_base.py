@@ -150,6 +150,12 @@ class Metric(ABC):
         return self.contributions(ranked, ties=ties)
 
     @property
+    def has_unbiased(self) -> bool:
+        """Whether there is an unbiased form, which `ips` needs: `_unbiased`, or `unbiased` itself."""
+        kind = type(self)
+        return kind._unbiased is not Metric._unbiased or kind.unbiased is not Metric.unbiased
+
+    @property
     def adds_up(self) -> bool:
         """Whether the value for a known S is a mean or sum over S of a function of the rank of one item."""
         return self.kind in ("mean", "sum")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ipseval._checks import counted
-from ipseval._registry import lookup
+from ipseval._checks import counted, kind_of
+from ipseval._registry import Registry, lookup
 from ipseval.errors import InputError
 from ipseval.metrics._atop import Atop
 from ipseval.metrics._auc import Auc
@@ -17,12 +17,30 @@ from ipseval.metrics._hit import Hit
 from ipseval.metrics._hits import Hits
 from ipseval.metrics._mean_dcg import MeanDcg
 from ipseval.metrics._ndcg import Ndcg
+from ipseval.metrics._own import checked
 from ipseval.metrics._precision import Precision
 from ipseval.metrics._rbp import Rbp
 from ipseval.metrics._recall import Recall
 from ipseval.metrics._reciprocal_rank import ReciprocalRank
 
-METRICS: dict[str, type[Metric]] = {
+
+def _metric_class(name: str, given: Any) -> type[Metric]:
+    """Return a class of metrics that is registered by its own name."""
+    if not (isinstance(given, type) and issubclass(given, Metric)):
+        raise InputError(f"a metric is a class derived from ipseval.metrics.Metric; got {kind_of(given)}.")
+    lacking = [one for one in ("name", "kind", "definition") if not hasattr(given, one)]
+    lacking += sorted(getattr(given, "__abstractmethods__", ()))
+    if lacking:
+        raise InputError(f"the metric {given.__name__} does not define {', '.join(lacking)}.")
+    if given.name != name or re.fullmatch("[a-z][a-z0-9_-]*", name) is None:
+        raise InputError(
+            f"the metric {given.__name__} has the name {given.name!r} and is registered as {name!r}; both "
+            "must be equal, of small letters, digits and underscores."
+        )
+    return given
+
+
+_BUILT_IN: dict[str, type[Metric]] = {
     "recall": Recall,
     "precision": Precision,
     "dcg": Dcg,
@@ -36,6 +54,13 @@ METRICS: dict[str, type[Metric]] = {
     "rbp": Rbp,
     "hits": Hits,
 }
+METRICS = Registry(
+    "metric",
+    "ipseval.metrics",
+    _BUILT_IN,
+    _metric_class,
+    {alias: name for name, one in _BUILT_IN.items() for alias in one.aliases},
+)
 
 # Names that other libraries know, and what to ask for here.
 _RATINGS = "It compares ratings: use ipseval.evaluate_ratings."
@@ -61,13 +86,13 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
     ('ndcg@10', 'ap@5')
     """
     if not isinstance(label, str):
-        return _as_metric(label, parameters)
+        return checked(_as_metric(label, parameters))
     match = _LABEL.match(label.lower())
     if match is None:
         raise InputError(
             f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k."
         )
-    found = _find(match["name"])
+    found = METRICS.find(match["name"], ELSEWHERE)
     given = _arguments(label, match["args"], found)
     repeated = sorted(given.keys() & parameters.keys())
     if repeated:
@@ -82,13 +107,7 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
             values[key] = parameter.parse(text)
         except InputError as error:
             raise InputError(f"metric {label!r}: {key}: {error}.") from None
-    return found(_cutoff(label, match["k"], found), **values)
-
-
-def _find(name: str) -> type[Metric]:
-    """Return the class that a name or another name of it stands for."""
-    aliases = {alias: one for one in METRICS.values() for alias in one.aliases}
-    return lookup(METRICS | aliases, name, "metric", ELSEWHERE)
+    return checked(found(_cutoff(label, match["k"], found), **values))
 
 
 def _as_metric(value: Any, parameters: dict[str, Any]) -> Metric:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import fields
+from inspect import signature
 from typing import Any
 
-from ipseval._registry import lookup
+from ipseval._checks import kind_of
+from ipseval._registry import Registry
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity._base import PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity
@@ -16,7 +17,19 @@ from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
 
-PROPENSITIES: dict[str, type[Any]] = {
+
+def _model_class(name: str, given: Any) -> type[Any]:
+    """Return a class of propensity models that is registered by a name that a label can have."""
+    if not (isinstance(given, type) and callable(getattr(given, "fit", None))):
+        raise InputError(
+            f"a propensity model is a class with fit(train) -> Propensity; got {kind_of(given)}."
+        )
+    if re.fullmatch(r"[\w-]+", name) is None:
+        raise InputError(f"the name of a propensity model has letters, digits and hyphens; got {name!r}.")
+    return given
+
+
+_BUILT_IN: dict[str, type[Any]] = {
     "power-law": PowerLawPropensity,
     "known": KnownPropensity,
     "direct": DirectPropensity,
@@ -25,6 +38,7 @@ PROPENSITIES: dict[str, type[Any]] = {
     "impressions": ImpressionPropensity,
     "logged": LoggedPropensity,
 }
+PROPENSITIES = Registry("propensity model", "ipseval.propensities", _BUILT_IN, _model_class)
 # Options that hold data have no text.
 DATA = {"exposure", "biased", "recommendations", "features", "model", "edges", "log", "examination"}
 DATA |= {"item", "pair", "user", "function"}
@@ -55,8 +69,8 @@ def parse_propensity(label: str) -> PropensityModel:
             f"a propensity label is name:option=value,… or name(option=value, …); got {label!r}."
         )
     name, *inside = found.groups()
-    model = lookup(PROPENSITIES, name, "propensity model")
-    names = [one.name for one in fields(model) if one.name not in DATA]
+    model = PROPENSITIES.find(name)
+    names = [one for one in signature(model).parameters if one not in DATA]
     options: dict[str, Any] = {}
     for part in filter(str.strip, (inside[0] or inside[1] or "").split(",")):
         option, equals, value = (text.strip() for text in part.partition("="))

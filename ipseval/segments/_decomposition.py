@@ -15,6 +15,7 @@ from ipseval._codec import load_one, save
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._base import lacks
 from ipseval.metrics import Metric
 from ipseval.report import Cell, Notes, Reported, Table, Tables
 from ipseval.segments._groups import Groups
@@ -317,6 +318,8 @@ def _shares_and_values(
     share, values = np.zeros(n_groups), []
     for sample in samples.values():
         parts = estimator.parts(sample, metric)
+        if parts is None and lacks(estimator, "parts"):
+            raise InputError(f"{lacks(estimator, 'parts')}, so its estimate cannot be decomposed.")
         if parts is None:
             raise InputError(
                 f"{metric.label} by {estimator.label} is no sum over positives, so that no group has a part "
