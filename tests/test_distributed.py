@@ -127,8 +127,7 @@ def assert_same_groups(ours, theirs, *, words: bool) -> None:
         theirs.labels,
         theirs.note,
     )
-    tables = ["tests"]
-    tables += ["differences"] if len(theirs.models) > 1 else []
+    tables = ["differences"] if len(theirs.models) > 1 else []
     tables += ["gaps"] if len(theirs.labels) > 1 else []
     frames = [(ours.frame, theirs.frame), *((getattr(ours, one)(), getattr(theirs, one)()) for one in tables)]
     # Skewness is a quotient of powers, which amplify the last bits of two users who are nearly alike. So the

@@ -14,7 +14,7 @@ from ipseval.estimators._moments import WIDTH
 from ipseval.inference._trust import joined, too_wide
 from ipseval.inference._weights import WeightSums, weight_flag
 from ipseval.metrics import Metric
-from ipseval.segments._family import Simultaneous, tails_of
+from ipseval.segments._family import tails_of
 from ipseval.segments._segments import SegmentCell, Segments
 from ipseval.segments._sums import CellSums, SegmentSums
 
@@ -29,7 +29,6 @@ def build_segments(
     *,
     on_low_ess: str,
     confidence_level: float,
-    simultaneous: Simultaneous,
 ) -> Segments:
     """Return the segments that sums make; `whole`: (model, metric, estimator) -> estimate over all users."""
     by_label = {one.label: one for one in metrics}
@@ -50,7 +49,6 @@ def build_segments(
         cells,
         sums.groups.note,
         confidence_level,
-        simultaneous,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ipseval._checks import check_choice, chosen
+from ipseval._checks import chosen
 from ipseval.errors import InputError
 from ipseval.estimators import (
     Estimate,
@@ -21,7 +21,6 @@ from ipseval.report import Heading, Notes, Tables
 from ipseval.segments._build import build_segments
 from ipseval.segments._built_in import resolve
 from ipseval.segments._decomposition import Decomposition
-from ipseval.segments._family import SIMULTANEOUS, Simultaneous
 from ipseval.segments._groups import Groups, TrainingCounts
 from ipseval.segments._segments import Segments
 from ipseval.segments._sums import SegmentSums
@@ -46,19 +45,11 @@ class Evaluated(Protocol):
     def training(self) -> TrainingCounts | None: ...
 
 
-def segment(
-    evaluation: Any,
-    by: Any,
-    *,
-    simultaneous: Simultaneous = "max-t",
-    counts: TrainingCounts | None = None,
-) -> dict[str, Segments]:
+def segment(evaluation: Any, by: Any, *, counts: TrainingCounts | None = None) -> dict[str, Segments]:
     """Return name -> segments of an evaluation, for one grouping or several."""
-    if simultaneous is not None:
-        check_choice("simultaneous", simultaneous, SIMULTANEOUS)
     first = next(iter(samples_of(evaluation).values())).ranked
     groups = resolve(by, first.unit_ids, first.item_ids, counts or training_of(evaluation))
-    return {one.name: _segments(evaluation, one, simultaneous) for one in groups}
+    return {one.name: _segments(evaluation, one) for one in groups}
 
 
 def samples_of(evaluation: Evaluated) -> dict[str, Sample]:
@@ -76,7 +67,7 @@ def training_of(evaluation: Evaluated) -> TrainingCounts | None:
     return evaluation.training
 
 
-def _segments(evaluation: Evaluated, groups: Groups, simultaneous: Simultaneous) -> Segments:
+def _segments(evaluation: Evaluated, groups: Groups) -> Segments:
     metrics, estimators = evaluation.definitions
     samples, estimates = evaluation.samples, evaluation.estimates
     sums: dict[tuple[str, str], list[UserSums]] = {
@@ -85,10 +76,10 @@ def _segments(evaluation: Evaluated, groups: Groups, simultaneous: Simultaneous)
         for one in estimators
     }
     made = SegmentSums.of(groups, samples, sums, metrics, estimators)
-    return segments_of(evaluation, made, simultaneous)
+    return segments_of(evaluation, made)
 
 
-def segments_of(evaluation: Evaluated, sums: SegmentSums, simultaneous: Simultaneous = "max-t") -> Segments:
+def segments_of(evaluation: Evaluated, sums: SegmentSums) -> Segments:
     """Return the segments of an evaluation from the sums of its groups."""
     estimates = evaluation.estimates
     return build_segments(
@@ -98,21 +89,16 @@ def segments_of(evaluation: Evaluated, sums: SegmentSums, simultaneous: Simultan
         {key: one.sums.value() for key, one in estimates.items()},
         on_low_ess=evaluation.provenance.get("on_low_ess", "warn"),
         confidence_level=evaluation.confidence_level,
-        simultaneous=simultaneous,
     )
 
 
 class Segmented:
     """An evaluation that can be read by segment."""
 
-    def by(
-        self,
-        by: Any,
-        *,
-        simultaneous: Simultaneous = "max-t",
-        counts: TrainingCounts | None = None,
-    ) -> Segments:
+    def by(self, by: Any, *, counts: TrainingCounts | None = None) -> Segments:
         """Return the estimates in groups of users or items, with intervals that hold for all at once.
+
+        Intervals of a recommender, metric and estimator are widened to the largest |t| over its groups.
 
         A group of users: the estimate over these users. A group of items: numerator and denominator of the
         positives in it, R_g = Σ_g a c / Σ_g a with a what a positive weighs in the estimate, and its share
@@ -125,9 +111,6 @@ class Segmented:
             "popularity" (items in 10 groups by n*; "popularity:5"), "activity" (users in 4 groups by training
             interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
             a frame with a column `user` or `item` and one attribute; a Series by id.
-        simultaneous : {"max-t", "bonferroni"} or None
-            How intervals are widened to hold for all groups of a recommender, metric and estimator. "max-t"
-            integrates a normal distribution over 20,000 points that are always the same.
         counts : TrainingCounts, optional
             For groups by count of ranks that were made without a split.
 
@@ -137,7 +120,7 @@ class Segmented:
             For groups that do not match the ids, several groupings at once, and where the ranked positives
             stayed on a cluster.
         """
-        found = segment(self, by, simultaneous=simultaneous, counts=counts)
+        found = segment(self, by, counts=counts)
         if len(found) > 1:
             raise InputError(
                 f"by= holds {len(found)} groupings ({', '.join(found)}); ask for one, or pass all of them to "

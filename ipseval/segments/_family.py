@@ -1,31 +1,28 @@
-"""Intervals that hold for all groups at once, and tests of differences between groups."""
+"""Intervals that hold for all groups at once, and differences between groups."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
-from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from ipseval._types import FloatArray, readonly
 from ipseval.estimators._sums import ROUNDING
 
-Simultaneous = Literal["max-t", "bonferroni"] | None
-SIMULTANEOUS = ("max-t", "bonferroni")
 DRAWS = 20_000
 ALIKE = 1e-13  # of two variances: what rounding leaves of a difference that does not vary
 UNCORRELATED = 1e-12
 SINGULAR = 1e-9  # eigenvalues of a correlation matrix up to here are 0
 
 
-def family_level(covariance: FloatArray, level: float, method: Simultaneous, n_draws: int = DRAWS) -> float:
+def family_level(covariance: FloatArray, level: float, n_draws: int = DRAWS) -> float:
     """Return the level of each of several intervals with which all hold at once with chance 1 − level.
 
-    "max-t": the level of |z| at the (1 − level) quantile of max_g |z_g|, z ~ N(0, correlation). That is the
+    The level of |z| at the (1 − level) quantile of max_g |z_g|, z ~ N(0, correlation). That is the
     bootstrap over users with normal multipliers, whose law given the data is this one. The integral is taken
     over points that are drawn once, so the same input gives the same level. Independent groups need none:
-    1 − (1 − level)^(1/m). "bonferroni": level/m.
+    1 − (1 − level)^(1/m).
 
     References
     ----------
@@ -35,17 +32,15 @@ def family_level(covariance: FloatArray, level: float, method: Simultaneous, n_d
 
     Examples
     --------
-    >>> round(family_level(np.eye(10), 0.05, "max-t"), 6)
+    >>> round(family_level(np.eye(10), 0.05), 6)
     0.005116
     """
     error = np.sqrt(np.diag(covariance))
     known = np.flatnonzero(error > 0)
-    if method is None or known.size < 2:
+    if known.size < 2:
         return level
-    if method == "bonferroni":
-        return level / known.size
-    inside = _correlation(covariance[np.ix_(known, known)])
-    if _independent(inside):
+    inside = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
+    if float(np.abs(inside - np.diag(np.diag(inside))).max()) < UNCORRELATED:
         return float(-np.expm1(np.log1p(-level) / known.size))
     values, vectors = np.linalg.eigh(inside)
     # The symmetric root: signs and orders of eigenvectors, which differ between processors, change nothing.
@@ -142,60 +137,3 @@ def gap_error(one: float, two: float, both: float) -> float:
     """Return the standard error of a difference from variances and covariance; 0 where they cancel."""
     variance = one + two - 2 * both
     return float(np.sqrt(variance)) if variance > ALIKE * (one + two) else 0.0
-
-
-def _correlation(covariance: FloatArray) -> FloatArray:
-    error = np.sqrt(np.diag(covariance))
-    return np.asarray(covariance / np.outer(error, error))
-
-
-def _independent(correlation: FloatArray) -> bool:
-    """Return whether all are uncorrelated, up to rounding."""
-    return float(np.abs(correlation - np.diag(np.diag(correlation))).max()) < UNCORRELATED
-
-
-def _is_regular(inner: FloatArray, sigma: FloatArray) -> bool:
-    """Return whether contrasts of values with covariance `sigma` vary, and none follows from the others."""
-    variance = np.diag(sigma)
-    if (np.diag(inner) <= ALIKE * (variance[1:] + variance[0])).any():
-        return False
-    return float(np.linalg.eigvalsh(_correlation(inner))[0]) > SINGULAR
-
-
-def equality_test(
-    value: FloatArray, covariance: FloatArray, effective: FloatArray
-) -> tuple[float, float, float, float]:
-    """Return F, its degrees of freedom and the p-value of the hypothesis that all groups have one value.
-
-    Independent groups: Welch's test. Groups that share users: Hotelling's T² of the differences to the first
-    group, with the smallest effective number of users.
-
-    References
-    ----------
-    Welch, On the comparison of several mean values, Biometrika 38, 1951, doi 10.1093/biomet/38.3-4.330.
-    """
-    variance = np.diag(covariance)
-    known = np.flatnonzero((variance > 0) & ~np.isnan(value))
-    m = known.size
-    nothing = (float("nan"),) * 4
-    if m < 2:
-        return nothing
-    theta, sigma, n = value[known], covariance[np.ix_(known, known)], effective[known]
-    if _independent(_correlation(sigma)):
-        weight = 1 / variance[known]
-        total = weight.sum()
-        centre = (weight * theta).sum() / total
-        between = float((weight * (theta - centre) ** 2).sum())
-        spread = float(((1 - weight / total) ** 2 / np.maximum(n - 1, 1)).sum())
-        statistic = between / (m - 1) / (1 + 2 * (m - 2) * spread / (m**2 - 1))
-        first, second = float(m - 1), (m**2 - 1) / (3 * spread)
-    else:
-        contrast = np.column_stack([-np.ones(m - 1), np.eye(m - 1)])
-        gap, inner = contrast @ theta, contrast @ sigma @ contrast.T
-        users = float(n.min())
-        if users - m < SINGULAR or not _is_regular(inner, sigma):
-            return nothing
-        square = float(gap @ np.linalg.solve(inner, gap))
-        first, second = float(m - 1), users - m + 1
-        statistic = square * second / ((users - 1) * first)
-    return statistic, first, second, float(fdtrc(first, second, statistic))

@@ -21,8 +21,6 @@ from ipseval.inference._comparisons import CORRECTIONS, adjust
 from ipseval.report import Reported, Tables, csv_text, deliver
 from ipseval.segments._family import (
     ALIKE,
-    Simultaneous,
-    equality_test,
     family_level,
     gap_error,
     gap_of,
@@ -132,8 +130,8 @@ class Segments(Reported):
         (metric, estimator) -> `SegmentCell`.
     note : str
         How the groups were made.
-    confidence_level, simultaneous
-        Of the intervals; "max-t", "bonferroni" or None.
+    confidence_level : float
+        Of the intervals.
     """
 
     name: str
@@ -144,7 +142,6 @@ class Segments(Reported):
     cells: dict[Cell, SegmentCell]
     note: str = ""
     confidence_level: float = 0.95
-    simultaneous: Simultaneous = "max-t"
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -278,27 +275,6 @@ class Segments(Reported):
                     )
         return _adjusted(pd.DataFrame(rows), correction, ["metric", "estimator", "model"])
 
-    def tests(self) -> pd.DataFrame:
-        """Return tests of the hypothesis that all groups have one value, and one difference of recommenders.
-
-        by, metric, estimator, model, reference ("" for the value of a recommender itself), statistic (F),
-        df_1, df_2, p_value; NaN with fewer than two groups that vary. Suppressed groups do not enter.
-        """
-        rows = []
-        pairs = list(combinations(range(len(self.models)), 2))
-        for (metric, estimator), cell in self.cells.items():
-            for one, other in [(number, -1) for number in range(len(self.models))] + pairs:
-                if other < 0:
-                    value, covariance, effective = cell.shown(one), cell.within(one), cell.effective[one]
-                else:
-                    value, covariance = cell.lead(one, other)
-                    effective = np.minimum(cell.effective[one], cell.effective[other])
-                found = equality_test(value, covariance, effective)
-                names = (self.models[one], "" if other < 0 else self.models[other])
-                rows.append((self.name, metric, estimator, *names, *found))
-        columns = ("by", "metric", "estimator", "model", "reference", "statistic", "df_1", "df_2", "p_value")
-        return pd.DataFrame(rows, columns=columns)
-
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: a table per metric, who leads where, whether groups differ.
 
@@ -315,14 +291,13 @@ class Segments(Reported):
 
     def _tables(self, digits: int, left_out: Sequence[str] = ()) -> Tables:
         differences = self.differences() if len(self.models) > 1 else None
+        gaps = self.gaps() if len(self.labels) > 1 else None
         whole = {
             (metric, estimator, model): float(cell.whole[number])
             for (metric, estimator), cell in self.cells.items()
             for number, model in enumerate(self.models)
         }
-        return segment_tables(
-            self, self.frame, whole, differences, self.tests(), digits=digits, left_out=left_out
-        )
+        return segment_tables(self, self.frame, whole, differences, gaps, digits=digits, left_out=left_out)
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the frame as CSV."""
@@ -351,7 +326,7 @@ class Segments(Reported):
         return plot_segments(self, **chosen, ax=ax)
 
     def _level(self, covariance: FloatArray) -> float:
-        return family_level(covariance, 1 - self.confidence_level, self.simultaneous)
+        return family_level(covariance, 1 - self.confidence_level)
 
     def _pairs(self, reference: str | None) -> list[tuple[int, int]]:
         if len(self.models) < 2:

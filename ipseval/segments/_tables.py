@@ -33,8 +33,6 @@ class Grouped(Protocol):
     @property
     def note(self) -> str: ...
     @property
-    def simultaneous(self) -> str | None: ...
-    @property
     def confidence_level(self) -> float: ...
 
 
@@ -43,7 +41,7 @@ def segment_tables(
     frame: pd.DataFrame,
     whole: Mapping[tuple[str, str, str], float],
     differences: pd.DataFrame | None,
-    tests: pd.DataFrame,
+    gaps: pd.DataFrame | None,
     *,
     digits: int,
     left_out: Sequence[str] = (),
@@ -63,16 +61,16 @@ def segment_tables(
         below = []
         if differences is not None:
             below += _leads(_of(differences, metric, estimator), models)
-        below += _groups_differ(_of(tests, metric, estimator), models)
+        if gaps is not None:
+            below += _groups_differ(_of(gaps, metric, estimator), models)
         found = {model: values[model] for model in models}
         table = _table(segments, f"{metric} by {estimator}", rows, found, below, digits)
         parts.append(replace(table, metric=str(metric)))
     notes = [f"{frame['by'].iloc[0]}: {segments.note}."] if segments.note else []
-    if segments.simultaneous:
-        notes.append(
-            f"± is one standard error; the {segments.confidence_level:.0%} intervals of `frame` hold for all "
-            "groups at once."
-        )
+    notes.append(
+        f"± is one standard error; the {segments.confidence_level:.0%} intervals of `frame` hold for all "
+        "groups at once."
+    )
     notes += _said(frame)
     if left_out:
         notes.append(f"By {' and '.join(left_out)}: .frame, .differences(), .to_html().")
@@ -141,25 +139,13 @@ def _in_groups(groups: pd.Series, n_groups: int) -> str:
     return "in every group" if len(groups) == n_groups else f"in {', '.join(groups)}"
 
 
-def _groups_differ(tests: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    """Return whose values differ between groups, and where the lead of the first does."""
-    clear = {
-        (row["model"], row["reference"]): row["p_value"] < LEVEL
-        for row in tests.to_dict("records")
-        if not np.isnan(row["p_value"])
-    }
-    lines = []
-    differ = [model for model in models if clear.get((model, ""))]
-    if differ:
-        lines.append(f"Groups differ (p < .05): {_listed(differ)}.")
-    alike = [model for model in models if clear.get((model, ""), True) is False]
-    if alike:
-        lines.append(f"Groups not told apart: {_listed(alike)}.")
-    first = models[0]
-    varies = [other for other in models[1:] if clear.get((first, other)) or clear.get((other, first))]
-    if varies:
-        lines.append(f"The difference of {first} to {_listed(varies)} varies between groups (p < .05).")
-    return lines
+def _groups_differ(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return which recommenders have a pair of groups that differ (Holm over the pairs), and which none."""
+    least = gaps.groupby("model")["p_adjusted"].min()
+    differ = [model for model in models if least[model] < LEVEL]
+    alike = [model for model in models if least[model] >= LEVEL]  # neither where nothing varies: NaN
+    said = (("Groups differ (p < .05)", differ), ("Groups not told apart", alike))
+    return [f"{text}: {_listed(names)}." for text, names in said if names]
 
 
 def _listed(names: Sequence[str]) -> str:

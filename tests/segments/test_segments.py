@@ -86,7 +86,7 @@ def test_parts_add_up_to_the_whole_and_shares_to_one(seed, by):
     sums = evaluated(seed, ["dcg@5"], ["ips"])
     for evaluation in (found, others, sums):
         whole = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
-        frame = evaluation.by(by, simultaneous=None).frame
+        frame = evaluation.by(by).frame
         if by.startswith("popularity"):  # the share of pairs won is no sum over positives
             frame = frame[(frame["metric"] != "auc") | (frame["estimator"] != "snips-pooled")]
         total = frame.groupby(["model", "metric", "estimator"])[["part", "share"]].sum()
@@ -228,14 +228,12 @@ def test_the_report_of_an_evaluation_holds_its_segments_and_they_are_saved_with_
 
 def test_intervals_are_wider_for_all_groups_at_once_and_the_same_in_every_run():
     evaluation = evaluated(7, ["recall@5"], ["aoa"], models=1)
-    width = {}
-    for how in (None, "max-t", "bonferroni"):
-        frame = evaluation.by("popularity:5", simultaneous=how).frame
-        width[how] = (frame["ci_high"] - frame["ci_low"]).to_numpy()
-    assert (width[None] < width["max-t"]).all()
-    assert (width["max-t"] <= width["bonferroni"]).all()
-    again = evaluation.by("popularity:5").frame
-    assert ((again["ci_high"] - again["ci_low"]).to_numpy() == width["max-t"]).all()
+    segments = evaluation.by("popularity:5")
+    frame, cell = segments.frame, segments.cells["recall@5", "aoa"]
+    width = ((frame["ci_high"] - frame["ci_low"]) / 2).to_numpy()
+    assert (cell.half_width(0, 0.05) < width).all()  # each group alone
+    assert (width <= cell.half_width(0, 0.05 / 5) + 1e-12).all()  # Bonferroni
+    pd.testing.assert_frame_equal(evaluation.by("popularity:5").frame, frame, check_exact=True)
 
 
 def test_questions_that_cannot_be_answered_say_why():
@@ -246,8 +244,6 @@ def test_questions_that_cannot_be_answered_say_why():
         evaluation.by(ipseval.user_groups(["x"] * 60, name="one")).gaps()
     with pytest.raises(ipseval.InputError, match="holds 2 groupings"):
         evaluation.by(["popularity", "activity"])
-    with pytest.raises(ipseval.InputError, match="simultaneous"):
-        evaluation.by("popularity", simultaneous="scheffe")
     ranks = ipseval.evaluate_ranks({"a": evaluation.samples["a"].ranked}, metrics=["recall@5"])
     with pytest.raises(ipseval.InputError, match="need the training counts"):
         ranks.by("popularity")
