@@ -71,6 +71,8 @@ def _complete(column: Any, name: str) -> AnyArray:
     array: AnyArray = _in_utc(column).to_numpy()
     if array.dtype.kind in "US":
         array = array.astype(object)
+    if not array.dtype.isnative:  # such as FITS and some HDF files hold: pandas cannot hash it
+        array = array.astype(array.dtype.newbyteorder("="))
     _refuse_missing(np.asarray(pd.isna(array)), name)
     return array
 

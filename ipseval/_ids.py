@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,7 @@ def as_ids(values: Any, name: str, *, complete: bool = False) -> AnyArray:
         array = pd.Series(values, dtype=object).to_numpy() if known else np.asarray(values)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a sequence of ids; got {type(values).__name__}.") from None
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     if array.ndim != 1:
         raise InputError(f"{name} must be a non-empty one-dimensional sequence; got shape {array.shape}.")
     if array.dtype.kind not in "iufbMmOUS":
@@ -129,29 +130,60 @@ def places(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -
     return index.get_indexer(pd.Index(wanted, dtype=wanted.dtype, tupleize_cols=False)).astype(np.int64)
 
 
-def by_label(values: Any, ids: AnyArray, name: str) -> Any:
+def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) -> Any:
     """Return a pandas Series with ids as labels in the order of `ids`, NaN where it has none.
 
-    What is no Series is in that order already. So is a Series that is only numbered 0, 1, 2, …, unless these
-    numbers are the ids.
+    Of a frame, rows (or columns, axis 1) are brought in that order. What has no labels is in it already. So
+    is what pandas only numbers 0, 1, 2, …, unless these numbers are the ids.
     """
-    if not isinstance(values, pd.Series):
+    if not isinstance(values, (pd.Series, pd.DataFrame)):
         return values
-    numbered = only_numbered(values.index)
-    if numbered and (ids.dtype.kind not in "iuf" or len(values) != ids.size):
+    labels = values.axes[axis]
+    numbered = only_numbered(labels)
+    if numbered and (ids.dtype.kind not in "iuf" or len(labels) != ids.size):
         return values
-    if not values.index.is_unique:
+    if not labels.is_unique:
         raise InputError(f"the labels of {name} repeat ids; each may occur once.")
-    where = places(as_ids(values.index, f"the index of {name}"), ids, f"the index of {name}")
-    unknown = values.index[where < 0]
+    where = places(as_ids(labels, f"the labels of {name}"), ids, f"the labels of {name}")
+    unknown = labels[where < 0]
     if len(unknown) and numbered:
         return values
     if len(unknown):
         raise InputError(
-            f"{len(unknown)} of {len(values)} labels of {name} are no ids of the split ({examples(unknown)}; "
+            f"{len(unknown)} of {len(labels)} labels of {name} are no ids of the split ({examples(unknown)}; "
             f"its ids start with {examples(ids)}). Values in the order of the ids need no labels: to_numpy()."
         )
+    if isinstance(values, pd.DataFrame):
+        return values.set_axis(where, axis=axis).reindex(range(ids.size), axis=axis)
     return values.set_axis(where).reindex(range(ids.size)).to_numpy()
+
+
+def by_row(values: Any, name: str, like: Any = None) -> Any:
+    """Return a pandas Series in the order of the rows that it goes with; what has no labels is in it already.
+
+    The labels of the rows are those of `like`, a Series or an index, or else 0, 1, 2, ….
+
+    Raises
+    ------
+    InputError
+        Where labels are in no order that is known.
+    """
+    if not isinstance(values, pd.Series):
+        return values
+    rows = getattr(like, "index", like)
+    rows = rows if isinstance(rows, pd.Index) else pd.RangeIndex(len(values))
+    if values.index.equals(rows) or len(values) != len(rows):  # of another length: refused elsewhere
+        return values
+    if values.index.is_unique and rows.is_unique:
+        order = values.index.get_indexer(rows)
+        if (order >= 0).all():
+            return values.iloc[order]
+    if only_numbered(values.index) or (only_numbered(rows) and values.index.is_monotonic_increasing):
+        return values
+    raise InputError(
+        f"{name} goes with rows by position, but its labels are others than those of the rows "
+        f"({examples(values.index)} and {examples(rows)}). Bring it in their order, then pass .to_numpy()."
+    )
 
 
 def refuse_header(codes: IntArray, ids: AnyArray, name: str) -> None:

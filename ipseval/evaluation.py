@@ -178,7 +178,7 @@ class _Asked:
     def of(cls, split: Split, by: Any, beyond: Any, item_vectors: Any, exposure: Any) -> _Asked:
         training = TrainingCounts.of(split.train)
         measures = [] if beyond is None else checked_measures(beyond)
-        vectors = checked_vectors(item_vectors, split.n_items, measures)
+        vectors = checked_vectors(item_vectors, split.item_ids, measures)
         if measures and exposure is not None:
             raise InputError("beyond= is not offered with exposure=; use beyond_accuracy(ranks, split).")
         groups = () if by is None else resolve(by, split.user_ids, split.item_ids, training)

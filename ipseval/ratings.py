@@ -11,7 +11,7 @@ import pandas as pd
 
 from ipseval._border import guard
 from ipseval._checks import as_float_vector, check_finite, number_type, refuse_masked
-from ipseval._ids import as_ids, by_label, places
+from ipseval._ids import as_ids, by_label, by_row, places
 from ipseval._requests import OnLowEss, as_list
 from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.errors import InputError, PropensityError
@@ -175,6 +175,7 @@ def _errors(predictions: Any, ratings: Interactions, name: str) -> FloatArray:
     if isinstance(predictions, pd.DataFrame):
         predictions = _by_labels(predictions, ratings, name)
     refuse_masked(predictions, f"{name}: predictions")
+    predictions = by_row(predictions, f"{name}: predictions")
     array = np.asarray(predictions)
     if array.shape == (ratings.n_users, ratings.n_items):
         array = array[ratings.user, ratings.item]

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import counted
+from ipseval._ids import by_label
 from ipseval._requests import as_list
-from ipseval._types import RngLike
+from ipseval._types import AnyArray, RngLike
 from ipseval.beyond._data import Recommended
 from ipseval.beyond._labels import Measure, measure
 from ipseval.errors import InputError
@@ -140,7 +141,7 @@ def beyond_accuracy(
         "coverage@10", "gini@10", "entropy@10", "arp@10", "popularity_lift@10", "novelty@10", "ild@10",
         "calibration@10". See `measure`.
     item_vectors : (n_items, d) array, optional
-        In the order of `split.item_ids`, for "ild@k".
+        In the order of `split.item_ids`, for "ild@k"; a pandas frame may have the ids as index.
     confidence_level, interval, n_resamples, rng
         As in `evaluate`. Coverage, gini and entropy have jackknife errors, and what is resampled of them are
         the jackknife's terms: a resample of users repeats lists, so that its own value would be biased.
@@ -151,7 +152,7 @@ def beyond_accuracy(
         For ranks without lists that long, vectors of another shape, and labels that do not exist.
     """
     chosen = checked_measures(measures)
-    vectors = checked_vectors(item_vectors, split.n_items, chosen)
+    vectors = checked_vectors(item_vectors, split.item_ids, chosen)
     estimates: dict[Key, Estimate] = {}
     for name, ranked in ranks.items():
         by_depth: dict[int, Recommended] = {}
@@ -173,12 +174,13 @@ def checked_measures(measures: Any) -> list[Measure]:
     return list(dict.fromkeys(chosen))
 
 
-def checked_vectors(vectors: Any, n_items: int, measures: Sequence[Measure]) -> Any:
+def checked_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure]) -> Any:
     """Return vectors of the items as floats, or raise `InputError` where they are needed and missing."""
     if vectors is None:
         if any(one.name == "ild" for one in measures):
             raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
         return None
+    vectors, n_items = by_label(vectors, item_ids, "item_vectors"), item_ids.size
     try:
         array = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
     except ValueError:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._checks import examples
 from ipseval._columns import columns_of
 from ipseval._ids import places
 from ipseval._types import FloatArray, IntArray
@@ -52,13 +53,20 @@ def as_target(policy: Any, log: ExposureLog, places_of_log: IntArray, name: str)
     position = np.zeros(len(log), dtype=np.int64) if log.position is None else log.position
     place = np.searchsorted(places_of_log, position)
     if isinstance(policy, np.ndarray):
-        return _of_table(policy, log, place, places_of_log, name)
-    if hasattr(policy, "columns"):
-        return _of_lists(policy, log, position, name)
-    raise InputError(
-        f"policy {name!r} must be an array of chances (n_items, n_places), or a frame of lists with columns "
-        f"user, item and position; got {type(policy).__name__}."
-    )
+        target = _of_table(policy, log, place, places_of_log, name)
+    elif hasattr(policy, "columns"):
+        target = _of_lists(policy, log, position, name)
+    else:
+        raise InputError(
+            f"policy {name!r} must be an array of chances (n_items, n_places), or a frame of lists with "
+            f"columns user, item and position; got {type(policy).__name__}."
+        )
+    if target.held is not None and (target.held < 0).all():
+        raise InputError(
+            f"policy {name!r} meets no row of the log: its lists have no item of a user at a position of the "
+            f"log (which are {examples(places_of_log)})."
+        )
+    return target
 
 
 def _of_table(policy: Any, log: ExposureLog, place: IntArray, held: IntArray, name: str) -> Target:
@@ -85,6 +93,8 @@ def _of_lists(policy: Any, log: ExposureLog, position: IntArray, name: str) -> T
         raise InputError(
             f"policy {name!r} must have one item at each position of a user, positions 1, 2, 3, …."
         )
+    if columns["position"].min(initial=1) < min(1, position.min(initial=1)):
+        raise InputError(f"policy {name!r} has positions below 1; the first position of a list is 1.")
     rows = pd.DataFrame({"user": log.user, "position": position})
     found = rows.merge(lists[lists["user"] >= 0], on=["user", "position"], how="left")["item"]
     held = found.fillna(-1).to_numpy().astype(np.int64)

@@ -28,7 +28,8 @@ class HasIds(Protocol):
 def as_frame(values: Any) -> Any | None:
     """Return a data frame for any engine's, None for what is none."""
     try:
-        return nw.from_native(values)
+        table: Any = nw.from_native(values)
+        return table.collect() if isinstance(table, nw.LazyFrame) else table
     except (TypeError, nw.exceptions.NarwhalsError):  # such as columns of one name
         return None
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ipseval._checks import examples, warn_user
 from ipseval._columns import frame_columns
+from ipseval._ids import by_label
 from ipseval._keys import among
 from ipseval._types import BoolArray, IntArray, readonly
 from ipseval.errors import DataWarning, InputError
@@ -57,6 +59,11 @@ def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLis
 
 def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
     """Return the sorted codes of the items that may be recommended, from ids or a mask (n_items,)."""
+    if isinstance(allowed_items, pd.Series) and allowed_items.dtype == bool:
+        allowed_items = by_label(allowed_items, split.item_ids, "allowed_items")
+        n_lacking = int(pd.isna(allowed_items).sum())
+        if n_lacking:
+            raise InputError(f"allowed_items says nothing of {n_lacking} of {split.n_items} items.")
     try:
         given = np.asarray(allowed_items)
     except ValueError:  # a list of lists of several lengths

@@ -221,10 +221,9 @@ class RankedPositives:
         """Return Σwv/Σw over each user's positives, (n_users_with_positives,); w = 1 without weights."""
         if weights is None:
             return self.sum_by_user(values) / self.counts
-        total = self._total(weights)
-        if np.shape(values)[:1] != self.user.shape:
-            raise InputError(f"values must have one entry for each of {len(self):,} positives.")
-        return self.sum_by_user(values * weights) / total
+        if np.shape(weights) != self.user.shape or np.shape(values)[:1] != self.user.shape:
+            raise InputError(f"values and weights must have one entry for each of {len(self):,} positives.")
+        return self.sum_by_user(values * weights) / self._total(weights)
 
     def _total(self, weights: FloatArray) -> FloatArray:
         """Return Σw over each user's positives, or what it was when the last weights were the same."""

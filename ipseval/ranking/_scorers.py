@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import examples, kind_of, number_type, refuse_masked
-from ipseval._ids import as_ids, places
+from ipseval._ids import as_ids, by_label, places
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.splits import Split
@@ -88,7 +88,7 @@ class CallableScorer:
     """A function from user codes (b,) to scores (b, n_items)."""
 
     function: Callable[[IntArray], Any]
-    n_items: int
+    split: Split
     name: str = "the model"
 
     def block(self, users: IntArray) -> AnyArray:
@@ -103,11 +103,16 @@ class CallableScorer:
                 )
             raise
         refuse_masked(given, self.name)
-        scores = np.asarray(given)
-        if scores.shape != (users.size, self.n_items):
+        if isinstance(given, pd.DataFrame):
+            what = f"the scores that {self.name} returned"
+            given = by_label(given, self.split.user_ids[users], what)
+            given = by_label(given, self.split.item_ids, what, axis=1)
+            given = given.to_numpy(number_type(given))
+        scores, n_items = np.asarray(given), self.split.n_items
+        if scores.shape != (users.size, n_items):
             raise InputError(
                 f"{self.name}: the scorer function returned shape {scores.shape} for {users.size} users; "
-                f"expected ({users.size}, {self.n_items})."
+                f"expected ({users.size}, {n_items})."
             )
         checked: AnyArray = _numeric(scores, self.name)
         return checked
@@ -129,7 +134,7 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
         scorer: Scorer = model
         return scorer
     if callable(model):
-        return CallableScorer(model, split.n_items, name)
+        return CallableScorer(model, split, name)
     raise InputError(
         f"{name} is {kind_of(model)}; expected an (n_users, n_items) array, DataFrame or sparse "
         "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
@@ -140,6 +145,9 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
 def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
     for part, what in zip(model, ("user factors", "item factors", "item bias"), strict=False):
         refuse_masked(part, f"{name}: {what}")
+    ids = split.user_ids, split.item_ids, split.item_ids
+    whats = f"{name}: user factors", f"{name}: item factors", f"{name}: item bias"
+    model = tuple(by_label(*one) for one in zip(model, ids, whats, strict=False))
     user_factors = np.asarray(model[0])
     if user_factors.ndim == 0:  # not the item factors: a data set of a library may be slow to turn into one
         kinds = ", ".join(type(part).__name__ for part in model)

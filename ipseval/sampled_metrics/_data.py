@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._checks import as_float_vector, check_positive_int
+from ipseval._ids import by_row
 from ipseval._types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
@@ -77,7 +78,7 @@ def read_sampled(
             raise InputError(
                 "RankedPositives bring n_candidates, n_sampled, replacement and users along; leave them out."
             )
-        return _read_ranked(sampled_ranks, weights, method)
+        return _read_ranked(sampled_ranks, by_row(weights, "weights"), method)
     if n_candidates is None or n_sampled is None:
         raise InputError("n_candidates and n_sampled are needed with an array of sampled ranks.")
     if method == "importance":
@@ -85,6 +86,10 @@ def read_sampled(
             "method='importance' needs the probabilities of the drawn candidates; pass the RankedPositives "
             "of rank_positives(..., candidates=SampledCandidates(...))."
         )
+    n_candidates, users, weights = (
+        by_row(one, name, sampled_ranks)
+        for name, one in (("n_candidates", n_candidates), ("users", users), ("weights", weights))
+    )
     m = check_positive_int("n_sampled", n_sampled)
     drawn = True if replacement is None else bool(replacement)
     rank = as_float_vector("sampled_ranks", sampled_ranks)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._checks import as_float_vector, check_finite, check_positive_int, refuse_masked
+from ipseval._ids import by_row
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
@@ -161,7 +162,7 @@ def check_ranks(
     """Return ranks and n as float arrays of one shape (n_ranks,), or raise `InputError`."""
     refuse_masked(ranks, "ranks")
     rank = as_float_vector("ranks", np.atleast_1d(np.asarray(ranks)))
-    n = check_sizes(n_candidates, rank.size, n_sampled, replacement)
+    n = check_sizes(by_row(n_candidates, "n_candidates", ranks), rank.size, n_sampled, replacement)
     bad = ~((rank >= 1) & (rank <= n) & (rank == np.floor(rank)))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])

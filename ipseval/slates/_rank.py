@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ipseval._ids import by_row
 from ipseval._keys import ranks_within_group
 from ipseval._types import AnyArray, BoolArray
 from ipseval.errors import InputError
@@ -75,7 +76,7 @@ def rank_slates(
 
 
 def _scores(scores: Any, slates: Slates, name: str) -> AnyArray:
-    values = np.asarray(scores)
+    values = np.asarray(by_row(scores, f"{name}: scores", slates.row_labels))
     if values.dtype.kind not in "iuf" or values.shape != (len(slates),):
         raise InputError(
             f"{name}: scores must be numbers, one for each of the {len(slates):,} rows of the slates; got "

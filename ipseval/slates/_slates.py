@@ -45,6 +45,8 @@ class Slates:
         Probability in (0, 1] that the item, if relevant, was observed.
     counted : tuple of Count
         What was read; `data` shows it as a table.
+    row_labels : pandas index or None
+        Of the frame that was read: a Series of scores with the same labels may be in any order.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class Slates:
     position: IntArray | None = None
     propensity: FloatArray | None = None
     counted: tuple[Count, ...] = ()
+    row_labels: pd.Index | None = None
 
     def __post_init__(self) -> None:
         for name in ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", *OPTIONAL[1:]):
@@ -161,6 +164,8 @@ class Slates:
             more["propensity"] = column.astype(np.float64)
         labels = to_numbers(data["label"], f"column {label!r}").astype(np.float64)
         rows = (Count("rows read", queries.size, None, "slates"),)
+        if isinstance(frame, pd.DataFrame):
+            more["row_labels"] = frame.index
         return cls(queries, found, labels, query_ids, item_ids, counted=rows, **more)
 
     @classmethod
