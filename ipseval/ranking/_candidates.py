@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ipseval._checks import examples, warn_user
 from ipseval._columns import frame_columns
@@ -59,10 +58,10 @@ def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLis
 
 def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
     """Return the sorted codes of the items that may be recommended, from ids or a mask (n_items,)."""
-    if isinstance(allowed_items, pd.Series) and allowed_items.dtype == bool:
-        allowed_items = by_label(allowed_items, split.item_ids, "allowed_items")
-        n_lacking = int(pd.isna(allowed_items).sum())
-        if n_lacking:
+    if getattr(allowed_items, "dtype", None) == bool:
+        allowed_items = np.asarray(by_label(allowed_items, split.item_ids, "allowed_items"))
+        if allowed_items.dtype != bool:  # NaN where a Series has no label
+            n_lacking = int((allowed_items != allowed_items).sum())
             raise InputError(f"allowed_items says nothing of {n_lacking} of {split.n_items} items.")
     try:
         given = np.asarray(allowed_items)
