@@ -58,7 +58,7 @@ def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLis
 
 def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
     """Return the sorted codes of the items that may be recommended, from ids or a mask (n_items,)."""
-    if getattr(allowed_items, "dtype", None) == bool:
+    if str(getattr(allowed_items, "dtype", "")) == "bool":
         allowed_items = np.asarray(by_label(allowed_items, split.item_ids, "allowed_items"))
         if allowed_items.dtype != bool:  # NaN where a Series has no label
             n_lacking = int((allowed_items != allowed_items).sum())

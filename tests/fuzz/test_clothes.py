@@ -10,7 +10,7 @@ import ipseval
 from ipseval.beyond import beyond_accuracy
 from ipseval.policies import evaluate_policies
 from ipseval.ranking import rank_positives
-from tests.fuzz.clothes import dressed
+from tests.fuzz.doors import dressed
 
 
 def test_the_same_data_in_other_clothes_gives_the_same_numbers_or_an_error():
