@@ -31,7 +31,7 @@ from ipseval.reading._columns import (
     tried,
     truths,
 )
-from ipseval.reading._names import Chosen, choose
+from ipseval.reading._names import USUAL, Chosen, choose, plain
 from ipseval.reading._source import Source
 
 IDS = ("user", "item", "query")
@@ -54,9 +54,18 @@ class Draft:
 
     @classmethod
     def of(
-        cls, source: Source, given: dict[str, str | None], units: Units, ignore: Sequence[str] = ()
+        cls,
+        source: Source,
+        given: dict[str, str | None],
+        units: Units,
+        ignore: Sequence[str] = (),
+        *,
+        outcomes: bool = True,
     ) -> Draft:
         chosen = _chosen(source, given, ignore)
+        outcome = _outcome(source, chosen, ignore) if outcomes and given["value"] is None else None
+        if outcome is not None:
+            chosen = _chosen(source, given | {"clicked": outcome}, ignore)
         problems = list(chosen.problems)
         names = chosen.columns
         table = source.load(list(dict.fromkeys(names.values())), [names[one] for one in IDS if one in names])
@@ -80,6 +89,7 @@ class Draft:
         draft = cls(source.name, chosen, ids, columns, np.ones(n_rows, dtype=bool), problems)
         when = columns["timestamp"].said if "timestamp" in columns else ""
         words = re.sub(r"\btimestamp(?=,|$)", f"timestamp in {when}" if when else "timestamp", chosen.said)
+        words += f"; not read: {examples(chosen.left, 12)}" if chosen.left else ""
         draft.counted.append(Count(f"rows read from {source.name}: {words}", n_rows))
         return draft
 
@@ -267,6 +277,19 @@ def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str])
     problems = [_of_the_other_kind(role, chosen.columns) for role in asked]
     left = tuple(one for one in source.columns if one not in kept.values())
     return Chosen(kept, (*chosen.problems, *problems), left)
+
+
+def _outcome(source: Source, chosen: Chosen, ignore: Sequence[str]) -> str | None:
+    """Return a column of 0 and 1 that tells what happened by its name; without it, negatives would count."""
+    if "clicked" in chosen.columns or chosen.problems:
+        return None
+    for name in (*chosen.columns.values(), *chosen.left):
+        if plain(name) in USUAL["outcome"] and name not in ignore:
+            found = truths(source.load([name], [])[name], name, "clicked")
+            values = found.values[~found.missing]
+            if found.problem is None and values.any() and not values.all():
+                return str(name)
+    return None
 
 
 def _of_the_other_kind(role: str, columns: Mapping[str, str]) -> Problem:

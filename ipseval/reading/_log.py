@@ -41,8 +41,10 @@ def read(
 ) -> Interactions | Any:
     """Return a log as it is: impressions where it has a column of clicks, otherwise interactions.
 
-    Columns with a usual name are found; `.data` of the result says which were read as what, and counts what
-    was left out. All that is wrong with the source is said in one error, with counts, rows and ways out.
+    Columns with a usual name are found; `.data` of the result says which were read as what and which were not
+    read, and counts what was left out. A column of 0 and 1 called label, target, purchased, y and the like
+    tells what happened, as `clicked` does, unless values are asked for. All that is wrong with the source is
+    said in one error, with counts, rows and ways out.
 
     Parameters
     ----------
@@ -110,7 +112,8 @@ def read(
     for name, column in given.items():
         check_type(name, column, (str, type(None)))
     opened = open_source(source, Reading(connection, separator, header, encoding))
-    draft = Draft.of(opened, given, units, [ignore] if isinstance(ignore, str) else list(ignore))
+    ignored = [ignore] if isinstance(ignore, str) else list(ignore)
+    draft = Draft.of(opened, given, units, ignored, outcomes=threshold is None)
     if opened.layout is not None and opened.layout.trec == "qrels" and threshold is None:
         threshold = 1.0
     draft.leave_out_missing(missing)

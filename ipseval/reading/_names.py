@@ -21,6 +21,8 @@ timestamp: timestamp time ts t datetime date eventtime eventtimestamp createdat 
 timestamp: unixreviewtime
 value: value rating ratings stars gain relevance rel grade weight plays playcount count
 clicked: clicked click clicks isclick isclicked clk
+outcome: label labels target y outcome purchased purchase ispurchased bought isbought converted conversion
+outcome: liked like islike response reward relevant isrelevant positive ispositive interacted
 shown: shown isshown impressed exposed isexposed displayed viewed
 position: position pos slot place rank
 propensity: propensity propensityscore pscore pshown pexposed showprobability exposureprobability

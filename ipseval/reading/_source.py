@@ -128,6 +128,11 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
         text = str(path)
         if " " in text.strip() and text.strip().split()[0].lower() in ("select", "with", "from", "table"):
             raise InputError(f"{text:.80} looks like a query; pass connection= with it.")
+        if "://" in text:  # it may hold a password
+            scheme = text.partition("://")[0]
+            raise InputError(
+                f"a URL ({scheme:.20}://…) is not read; pass a query with connection=, or a path."
+            )
         raise InputError(f"{text:.200} does not exist.")
     with file.open("rb") as stream:
         is_parquet = stream.read(4) == b"PAR1"

@@ -1,0 +1,56 @@
+"""Columns of 0 and 1 that tell what happened are read as outcomes, and what is not read is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.exposure_log import ExposureLog
+
+
+def frame(name: str, values=(1, 0, 1, 0)) -> pd.DataFrame:
+    return pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], name: values})
+
+
+@pytest.mark.parametrize("name", ["label", "target", "purchased", "y", "Purchase", "is_bought", "liked"])
+@pytest.mark.parametrize("values", [(1, 0, 1, 0), (True, False, True, False), (1.0, 0.0, 1.0, 0.0)])
+def test_zeros_of_an_outcome_are_no_positives(name, values):
+    log = ipseval.read(frame(name, values))
+    assert isinstance(log, ExposureLog)
+    assert log.clicked.tolist() == [True, False, True, False]
+    assert len(log.positives) == 2
+
+
+def test_zeros_of_an_outcome_in_a_file_are_no_positives(tmp_path):
+    frame("label").to_csv(tmp_path / "log.csv", index=False)
+    assert len(ipseval.read(tmp_path / "log.csv").positives) == 2
+    left = ipseval.read(tmp_path / "log.csv", ignore="label")
+    assert len(left) == 4
+    assert "'label'" in left.data["what"].iloc[0]
+
+
+@pytest.mark.parametrize("values", [(1, 1, 1, 1), (1, 2, 3, 4), ("a", "b", "c", "d")])
+def test_other_columns_of_such_a_name_are_not_read_and_named(values):
+    log = ipseval.read(frame("label", values))
+    assert len(log) == 4
+    assert log.data["what"].iloc[0].endswith("user, item; not read: 'label'")
+
+
+def test_values_that_are_asked_for_come_before_an_outcome():
+    rated = frame("label").assign(rating=[5, 1, 4, 2])
+    assert ipseval.read(rated).clicked.tolist() == [True, False, True, False]
+    assert len(ipseval.read(rated, threshold=4)) == 2
+    assert np.array_equal(ipseval.read(rated, value="rating").value, [5, 1, 4, 2])
+
+
+def test_every_column_that_is_not_read_is_named():
+    log = ipseval.read(frame("clicked").assign(device="app", country="NL"))
+    assert log.data["what"].iloc[0].endswith("not read: 'device', 'country'")
+
+
+def test_the_password_of_a_url_is_not_repeated():
+    with pytest.raises(ipseval.InputError, match="connection=") as caught:
+        ipseval.read("postgresql://user:hunter2@host/db")
+    assert "hunter2" not in str(caught.value)
