@@ -24,11 +24,12 @@ from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLaw
 from ipseval.ranking import rank_positives
 from ipseval.simulation import World
 from ipseval.splits import Split, split_random
-from ipseval.validation import Validation, default_models, run_validation, validate
-from ipseval.validation._balance import normalised_rank
-from ipseval.validation._conditional import conditional_score
-from ipseval.validation._family import family_test
+from ipseval.validation import default_models, default_propensities
+from ipseval.validation._run import METRICS
+from reproductions.conditional_score import conditional_score
+from reproductions.joint_test import family_test
 from reproductions.tables import deliver, markdown
+from reproductions.weight_checks import Checks, check_weights, normalised_rank
 
 CLOSED = {
     "popularity": baselines.popularity,
@@ -50,8 +51,8 @@ def p_text(value: float) -> str:
 def in_a_world(
     seed: int, *, selection: float = 0.0, activity: float = 0.0, n_users: int = 5000, ratio: bool = False,
     max_propensity: float = 0.9, gamma: float = -0.2,
-) -> Validation:  # fmt: skip
-    """Validate the true weights and wrong ones in a world; `activity`: sd of the users' log odds to log."""
+) -> Checks:  # fmt: skip
+    """Check the true weights and wrong ones in a world; `activity`: sd of the users' log odds to log."""
     world = World(
         n_users=n_users, n_items=300, mean_relevant=60, affinity=3.0, max_propensity=max_propensity,
         gamma=gamma, selection=selection, rng=1000 + seed,
@@ -69,13 +70,13 @@ def in_a_world(
     rules |= {f"gamma = {g:g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-0.5, 1.0)}
     if ratio:
         rules["density ratio"] = DensityRatioPropensity(rng=0)
-    return validate(
+    return check_weights(
         CLOSED, study, propensities=rules, metrics=["recall@10", "mean_dcg"],
-        estimators=["snips-global", "snips-pooled"], test_fraction=0.3, n_resamples=0, rng=seed,
+        estimators=["snips-global", "snips-pooled"], test_fraction=0.3, rng=seed,
     )  # fmt: skip
 
 
-def rows_of(result: Validation) -> list[list[str]]:
+def rows_of(result: Checks) -> list[list[str]]:
     frame = result.diagnostics
     return [
         [
@@ -93,20 +94,6 @@ def rows_of(result: Validation) -> list[list[str]]:
 HEADER = ["popularity", "odds per SD", "p", "Λ", "verdict"]
 
 
-def gammas_of(result: Validation) -> str:
-    """One row per estimator and metric: the γ that are not rejected."""
-    rows = [
-        [
-            f"{row['estimator']}, {row['metric']}",
-            f"{row['gamma']:g}",
-            p_text(row["p_value"]),
-            f"{row['gamma_low']:g} to {row['gamma_high']:g}" if row["explained"] else "none",
-        ]
-        for row in result.gammas.to_dict("records")
-    ]
-    return markdown(["estimator, metric", "nearest γ", "p there", "γ not rejected"], rows)
-
-
 def world() -> Iterator[tuple[str, str]]:
     rows = []
     for kind, selection in (("by item", 0.0), ("by user and item", 1.5)):
@@ -116,7 +103,7 @@ def world() -> Iterator[tuple[str, str]]:
 
 def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
     """How often each check flags, at 5,000 users."""
-    rows, explained = [], []
+    rows = []
     for kind, options in KINDS.items():
         results = [in_a_world(seed, **options) for seed in range(n_worlds)]
         every = pd.concat([one.diagnostics for one in results])
@@ -126,18 +113,18 @@ def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
         for name, part in every.groupby("propensity", sort=False):
             columns = ("popularity_flag", "selection_flag", "any", "beyond")
             rows.append([f"{kind}: {name}", *(f"{100 * part[c].mean():.0f} %" for c in columns)])
-        every = pd.concat([one.gammas for one in results])
-        shares = every[every["metric"] == "all"].groupby("estimator", sort=False)["explained"].mean()
-        explained.append([kind, *(f"{100 * (1 - share):.0f} %" for share in shares)])
     header = ["exposure: propensity", "popularity", "user × item selection", "either", "Λ > 1"]
     yield "diagnostics-rates", markdown(header, rows)
-    yield "diagnostics-gamma-rates", markdown(["exposure", "snips-global", "snips-pooled"], explained)
 
 
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
     from reproductions.validation import MODELS
 
-    result = run_validation("coat", folder / "coat", models=MODELS, n_resamples=0, rng=0)
+    study = load_coat(folder / "coat")
+    result = check_weights(
+        MODELS, study, propensities=default_propensities(study), metrics=METRICS,
+        estimators=["snips", "snips-global", "snips-pooled"], n_splits=10, rng=0,
+    )  # fmt: skip
     yield "diagnostics-coat", markdown(["propensity", *HEADER], rows_of(result))
     balance = result.balance[result.balance["check"] == "selection"]
     rows = []
@@ -152,7 +139,6 @@ def coat(folder: Path) -> Iterator[tuple[str, str]]:
         "diagnostics-coat-models",
         markdown(["odds per SD", "any weight per item", "published", "density ratio"], rows),
     )
-    yield "diagnostics-coat-gammas", gammas_of(result)
     yield "diagnostics-placebo", placebo(folder)
 
 

@@ -58,7 +58,7 @@ LAYERS = {
         *("tests/inference/test_bounds.py", "tests/inference/test_sensitivity.py"),
         *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),
         *("tests/propensity/test_density_ratio.py", "tests/propensity/test_density_ratio_steady.py"),
-        *("tests/sampled/test_pools.py", "tests/test_validation_conditional.py"),
+        *("tests/sampled/test_pools.py", "tests/test_reproduction_of_conditional_score.py"),
         *("tests/sampled/test_joint.py", "tests/simulation/test_recovery.py"),
         *(
             f"tests/test_{name}.py"
@@ -73,6 +73,7 @@ LAYERS = {
             "tests/test_doubly_robust.py",
             "tests/test_reproduction_of_protocols.py",
             "tests/test_reproduction_of_coat_exposure.py",
+            "tests/test_reproduction_of_weight_checks.py",
             "tests/test_distributed.py",
             "tests/test_distributed_groups.py",
             "tests/test_out_of_core.py",
@@ -80,7 +81,7 @@ LAYERS = {
         ),
         *("tests/slates/test_oracles.py", "tests/online/test_online_agreement.py"),
         "tests/correction/test_correction_scripts.py",
-        *(f"tests/test_validation_{name}.py" for name in ("worlds", "diagnostics", "population")),
+        *(f"tests/test_validation_{name}.py" for name in ("worlds", "population")),
     ],
 }
 

@@ -296,9 +296,9 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     page = result.to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8") == page == result.to_html()
     assert "<title>Validation on simulated world</title>" in page
-    # Heads; a table per metric, checks of two estimators; then every criterion, check and estimate (of the
-    # propensity, and of the random sample in two folds).
-    assert page.count("<tr") == 6 + (4 + 4) + 2 + (4 + 4) + 2 + (8 + 16)
+    # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the
+    # random sample in two folds).
+    assert page.count("<tr") == 4 + (4 + 4) + (4 + 4) + (8 + 16)
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     axes = result.plot()
     assert [label.get_text() for label in axes.get_yticklabels()] == [

@@ -67,18 +67,12 @@ def with_true_weights(seed: int, *, n_users: int = 1500, n_resamples: int = 200)
 
 
 @pytest.mark.slow
-def test_exposure_of_the_most_active_third_flags_true_weights_in_at_most_five_percent_of_worlds():
+def test_true_weights_of_the_most_active_third_fall_short_in_at_most_five_percent_of_worlds():
     results = [with_true_weights(seed) for seed in range(60)]
-    checks = pd.concat([one.diagnostics for one in results])
     short = pd.concat([one.summary for one in results])
     short = short[short["propensity"] == "true"]
     rates = {
-        "popularity": checks["popularity_flag"].mean(),
-        "selection": checks["selection_flag"].mean(),
-        **{
-            f"short, {m} by {e}": part["falls_short"].mean()
-            for (m, e), part in short.groupby(["metric", "estimator"])
-        },
+        f"{m} by {e}": part["falls_short"].mean() for (m, e), part in short.groupby(["metric", "estimator"])
     }
     # 5 % of 60 worlds has a standard deviation of 2.8 %.
     assert max(rates.values()) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 60), rates

@@ -2,15 +2,17 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 
 from ipseval import baselines
+from ipseval.inference import ratio_bounds
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.simulation import World
 from ipseval.validation import validate
 
 
-def in_a_world(selection):
+def in_a_world(selection, n_resamples=200):
     world = World(
         n_users=1500,
         n_items=300,
@@ -35,27 +37,30 @@ def in_a_world(selection):
     rules |= {f"gamma {g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-0.5, 0, 0.5, 1)}
     if selection:
         rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
-    result = validate(
+    return validate(
         models,
         study,
         propensities=rules,
         metrics=["recall@10", "mean_dcg"],
         estimators=["snips-global", "snips-pooled"],
         test_fraction=0.3,
-        n_resamples=200,
+        n_resamples=n_resamples,
         rng=0,
     )
+
+
+def by_propensity(result):
     return result.summary.set_index(["propensity", "estimator", "metric"]).sort_index()
 
 
 @pytest.fixture(scope="module", name="right_world")
 def fixture_right_world():
-    return in_a_world(selection=0.0)
+    return by_propensity(in_a_world(selection=0.0))
 
 
 @pytest.fixture(scope="module", name="wrong_world")
 def fixture_wrong_world():
-    return in_a_world(selection=2.5)
+    return by_propensity(in_a_world(selection=2.5))
 
 
 @pytest.mark.slow
@@ -74,3 +79,19 @@ def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_wei
     # ... but the known weights per pair do, and the fitted density ratio takes out most of it.
     assert not wrong_world.loc["pair", "falls_short"].any()
     assert (wrong_world.loc["ratio", "reduction"] > known["reduction"] + 0.2).all()
+
+
+def test_the_factor_is_where_the_bounds_meet_the_reference():
+    result = in_a_world(selection=0.0, n_resamples=0)
+    rows = result.frame.query("propensity != 'random-sample'")
+    assert (rows["factor"] >= rows["factor_beyond_noise"]).all()
+    assert (rows["factor_beyond_noise"] >= 1).all()
+    # recall@10 is 0 or 1 for each positive, so Λ follows from the estimate alone: t/(1 − t) = Λ² R/(1 − R).
+    recall = rows[rows["metric"] == "recall@10"]
+    odds = [recall[name] / (1 - recall[name]) for name in ("reference", "estimate")]
+    assert recall["factor"].to_numpy() == pytest.approx(
+        np.exp(np.abs(np.log(odds[0] / odds[1])) / 2), rel=1e-9
+    )
+    low, high = ratio_bounds(np.array([0.0, 1.0]), np.array([0.75, 0.25]), factor=2.0)
+    assert (low, high) == (pytest.approx(1 / 13), pytest.approx(4 / 7))  # odds 1/3, ∓ a factor 4
+    assert result.summary["falls_short"].isna().all()  # without resamples nothing says how far it may be

@@ -21,12 +21,10 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
-from ipseval.validation._balance import Balance, SplitBalance
 from ipseval.validation._calibration import resolve_propensity
 from ipseval.validation._criteria import Ordered, resampled
-from ipseval.validation._estimates import Estimates, common_form, error_of_difference
+from ipseval.validation._estimates import Estimates, error_of_difference
 from ipseval.validation._factors import factor_weights, factors
-from ipseval.validation._gammas import Gammas
 from ipseval.validation._population import Compared, RandomExposure, choose
 from ipseval.validation._result import Cell, Validation
 
@@ -51,8 +49,6 @@ class Collected:
         self.metrics, self.estimators, self.models = metrics, estimators, models
         self.propensities, self.exposed, self.weights, self.ties = propensities, exposed, weights, ties
         self.confidence_level = confidence_level
-        self.balance = Balance(models)
-        self.gammas = Gammas(models, metrics)
         self.rows: list[dict[str, Any]] = []  # columns of the rows of one estimator each
         self.total: dict[tuple[str, str, str], list[Part]] = {}
         # Users of this split, and how often each is drawn. Its estimates by identity (they are held, so no
@@ -87,16 +83,10 @@ class Collected:
         self.counts.append((truth.n_dropped, compared["user"].n_users if "user" in compared else 0))
         for one in compared.values():
             self._add_random_sample(number, one, compared["pooled"], fold)
-        log_popularity = np.log(split.train.popularity + 1.0)
-        checks = SplitBalance(compared["pooled"], log_popularity)
-        self.balance.add_split(checks)
-        self._add_gammas(compared, log_popularity)
         for label, rule in self.propensities.items():
             fitted = self._fitted(label, rule, split, truth.exposure, scorers, fold)
             weighted = {target: one.weighted(fitted) for target, one in compared.items()}
             self._add_propensity(number, label, weighted)
-            pairs = [(kind, *weighted[kind.target]) for kind in self.estimators]
-            self.balance.add_propensity(label, fitted, pairs, checks, fold)
 
     def _add_random_sample(self, number: int, compared: Compared, pooled: Compared, fold: IntArray) -> None:
         """Add the plain average of the random positives outside a fold, judged by those within it."""
@@ -107,14 +97,6 @@ class Collected:
             found = others.reference(self.metrics)
             self._add_rows(number, RANDOM_SAMPLE, compared.plain, found, own, pooled, fold=int(place))
             self._add_criteria(RANDOM_SAMPLE, [(compared.plain, found, own)])
-
-    def _add_gammas(self, compared: Mapping[Target, Compared], log_popularity: FloatArray) -> None:
-        for kind in self.estimators:
-            one = compared[kind.target]
-            sample = Sample(one.first[0])
-            form = common_form(kind, self.metrics, sample, one.contributions(self.metrics))
-            if form is not None and form.weighted:
-                self.gammas.add(kind.label, one, log_popularity[sample.ranked.item], form)
 
     def _fitted(
         self,
@@ -288,9 +270,6 @@ class Collected:
             float(n_both),
             len(self.models),
             float(n_dropped),
-            self.balance.frame(self.confidence_level),
-            self.gammas.frame(self.confidence_level),
-            self.balance.per_item,
             notes=tuple(self.notes.values()),
             confidence_level=self.confidence_level,
         )

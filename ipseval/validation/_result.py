@@ -15,7 +15,6 @@ from ipseval.inference import normal_interval
 from ipseval.report import Explanation, Heading, Notes, Part, Reported, Table, Tables
 from ipseval.validation._criteria import CRITERIA
 from ipseval.validation._curve import ExposureCurve
-from ipseval.validation._verdict import verdicts
 from ipseval.validation._words import remarks
 
 MAE = CRITERIA.index("mae")
@@ -63,17 +62,6 @@ class Validation(Reported):
     n_models : int
     n_random_dropped : float
         Random-exposure positives left out because they are training pairs, mean over splits.
-    balance : DataFrame
-        What `diagnostics` rests on: propensity ("any weight per item" for the test that is the same for all
-        of them), estimator, check ("popularity", "selection"), feature, value, std_error, ci_low, ci_high
-        (simultaneous over the features), p_value (adjusted likewise), flag.
-    gammas : DataFrame
-        metric ("all": jointly), estimator, gamma: the γ in [−1, 3] whose power law (n* + 1)^((γ+1)/2) comes
-        nearest to the references of all recommenders, max_z and p_value there (max |z| over recommenders),
-        gamma_low, gamma_high: range of the γ not rejected (NaN: none), explained: whether there is one.
-        A γ for `snips` also makes up for the bias of its normaliser.
-    per_item : dict
-        Propensity -> whether it differs between items only.
     notes : tuple of str
         What the propensity models warned about, once each.
     confidence_level : float
@@ -89,9 +77,6 @@ class Validation(Reported):
     n_compared: float
     n_models: int
     n_random_dropped: float
-    balance: pd.DataFrame
-    gammas: pd.DataFrame
-    per_item: dict[str, bool]
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -105,11 +90,10 @@ class Validation(Reported):
         on the same positives; reduction = 1 − mae/mae_aoa with a bootstrap interval over users;
         if_unbiased: the reduction that an unbiased estimator of the same variance would show, as reference
         and estimate are noisy; falls_short: whether the interval lies below that, so that bias is left which
-        noise does not explain. Then popularity_flag says that weights of items are wrong, selection_flag that
-        exposure depends on user and item as well (see `diagnostics`). A flag that was not checked is missing
-        (NA), not False. Rows of `random-sample` are means over folds: users outside a fold estimate, those
-        within it judge. tau_b, src, ipc (inverted pairs), or1 (best model found), regret: order of the models
-        against the reference, `…_aoa` for the plain average; tau_change = tau_b − tau_b_aoa.
+        noise does not explain (NA without resamples). Rows of `random-sample` are means over folds: users
+        outside a fold estimate, those within it judge. tau_b, src, ipc (inverted pairs), or1 (best model
+        found), regret: order of the models against the reference, `…_aoa` for the plain average; tau_change
+        = tau_b − tau_b_aoa.
         """
         rows = []
         for (metric, propensity, estimator), cell in self.cells.items():
@@ -137,9 +121,7 @@ class Validation(Reported):
                 for place, criterion in enumerate(CRITERIA[1:], start=1):
                     row[criterion + name] = values[0, place]
             rows.append(row)
-        flags = ["propensity", "estimator", "popularity_flag", "selection_flag"]
-        table = pd.DataFrame(rows).astype({"falls_short": "boolean"})
-        return table.merge(self.diagnostics[flags], on=flags[:2], how="left")
+        return pd.DataFrame(rows).astype({"falls_short": "boolean"})
 
     def _interval(self, values: FloatArray) -> tuple[float, float]:
         """Return value ∓ z · sd of the resamples; a percentile interval would be shifted by their noise."""
@@ -147,45 +129,6 @@ class Validation(Reported):
             return float("nan"), float("nan")
         spread = float(np.nanstd(values[1:], ddof=1))
         return normal_interval(float(values[0]), spread, confidence_level=self.confidence_level)
-
-    @cached_property
-    def diagnostics(self) -> pd.DataFrame:
-        """What random exposure says of the weights, one row per propensity and estimator.
-
-        If P is right, weighted held-out positives are distributed as random-exposure positives are, in every
-        function f of user and item. Two are compared, and how wrong the weights would have to be is computed:
-
-        * popularity, f = log(n* + 1): (the estimator's mean over held-out positives − the plain mean over
-          random ones)/SD, with an interval. Weights of items can and must balance it. Per-user `snips` does
-          not even with the true P: its ratio bias shows here, too.
-        * selection: whether a recommender's normalised rank shifts the odds of being in the log, given the
-          user and the item (and log P, where P differs between users of an item). For all propensities per
-          item it is one test on the data: if exposure depends on the item only, or on P_ui = a_u p_i, the
-          expected shift is 0 whatever p; if it is not 0, no weight per item can be right. Recommenders that
-          rank for all users alike cannot see it, and silence of weak recommenders proves little.
-        * factor: Λ such that weights in [w/Λ, Λw] bring an estimate to its reference; the largest over models
-          and metrics.
-
-        Tests are joint over recommenders (max |z|) and over the two checks (Bonferroni), with users as
-        independent units; influences are averaged over splits. Each propensity and estimator has its own
-        tests: of many right ones, a few are flagged by chance.
-
-        Returns
-        -------
-        DataFrame
-            propensity, estimator; per_item: whether P differs between items only; popularity_smd, …_low,
-            …_high, …_flag (interval beyond ±.02); selection_odds: odds ratio per standard deviation of
-            the recommender with the largest |z|, selection_p (adjusted; NaN: P of the random positives is not
-            known, or no recommender tells users apart), selection_flag; factor; factor_beyond_noise: Λ to
-            reach the near end of the bias's interval (simultaneous over models and metrics, Bonferroni), 1
-            if that contains 0; both NaN for estimators without a common normaliser; verdict.
-
-        References
-        ----------
-        Austin & Stuart, Statistics in Medicine 34, 2015, doi 10.1002/sim.6607 (balance); Zhao, Small &
-        Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327 (Λ).
-        """
-        return verdicts(self.balance, self.frame, self.per_item)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: what each weighting removes of the plain average's error, and the verdict."""
@@ -226,36 +169,22 @@ class Validation(Reported):
             warnings=self.notes,
             verdict=remarks(
                 self.summary,
-                self.diagnostics,
-                self.balance,
-                self.gammas,
                 f"Left out as training pairs: {dropped}.",
             ),
             hint="More: .explain()",
-            appendix=(*self._whole(digits).parts, *self._frames()) if page else (),
+            appendix=(*self._whole().parts, *self._frames()) if page else (),
         )
 
     def explain(self, *, digits: int = 2) -> Explanation:
-        """Return everything that the validation holds: how it was made, every criterion, check, estimate."""
-        return Explanation(self._whole(digits))
+        """Return everything that the validation holds: how it was made, every criterion, every estimate."""
+        return Explanation(self._whole())
 
-    def _whole(self, digits: int) -> Tables:
-        keys = ["propensity", "estimator"]
-        checks = [*keys, "popularity_smd", "factor_beyond_noise", "verdict"]
-        return Tables(
-            (),
-            (
-                Heading("How it was made"),
-                Notes(self._headline()),
-                Heading("What random exposure says of the weights"),
-                Table.of(self.diagnostics[checks], formats=f".{digits}f", n_keys=2),
-            ),
-        )
+    def _whole(self) -> Tables:
+        return Tables((), (Heading("How it was made"), Notes(self._headline())))
 
     def _frames(self) -> list[Table]:
         whole = {
             "Every criterion": self.summary,
-            "Every check": self.diagnostics,
             "Every estimate": self.frame,
         }
         return [Table.of(frame, name, intervals=False, folded=True) for name, frame in whole.items()]

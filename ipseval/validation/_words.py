@@ -8,23 +8,16 @@ from typing import Any
 import pandas as pd
 
 from ipseval.report import Remark
-from ipseval.validation._verdict import RIGHT, conclusions
 
 BENCHMARK = "random-sample"  # the plain average over random positives of other users
 
 
-def remarks(
-    summary: pd.DataFrame, diagnostics: pd.DataFrame, balance: pd.DataFrame, gammas: pd.DataFrame, data: str
-) -> tuple[Remark, ...]:
-    """Return the verdict, what random exposure says of the weights, and what was left out."""
+def remarks(summary: pd.DataFrame, data: str) -> tuple[Remark, ...]:
+    """Return the verdict, and what was left out."""
     metrics = summary.groupby("metric", sort=False)
     one = len(metrics) == 1
     verdict = [_verdict(part, "" if one else f"By {metric}, ") for metric, part in metrics]
-    weights = conclusions(balance, gammas)
-    wrong = diagnostics[diagnostics["verdict"] != RIGHT]
-    for words, part in wrong.groupby("verdict", sort=False):
-        weights.append(f"{', '.join(part['propensity'].unique())}: {words}.")
-    return Remark("Verdict", tuple(verdict)), Remark("Weights", tuple(weights)), Remark("Data", (data,))
+    return Remark("Verdict", tuple(verdict)), Remark("Data", (data,))
 
 
 def _verdict(rows: pd.DataFrame, before: str) -> str:

@@ -1,22 +1,42 @@
-"""Balance against random exposure: what the weights get wrong, and what no weight of an item can remove."""
+"""What random exposure says of weights: what they get wrong, and what no weight of an item can remove.
+
+`check_weights` does what `ipseval.validate` does, and keeps two comparisons beside it: the popularity of the
+weighted positives, and selection by user and item. docs/validation.md says what they mean.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ipseval._compute import DEFAULT_COMPUTE
 from ipseval._types import FloatArray, IntArray, TieChoice
-from ipseval.estimators import Estimator, Sample, Target, UserSums, weighted_sample
-from ipseval.metrics import AdditiveMetric
+from ipseval.adapters import adapt
+from ipseval.datasets import RandomExposureStudy
+from ipseval.estimators import (
+    Estimator,
+    Sample,
+    Target,
+    UserSums,
+    resolve_estimator,
+    weighted_sample,
+)
+from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.validation._conditional import ConditionalScore, conditional_score
-from ipseval.validation._family import family_test
-from ipseval.validation._population import Compared
+from ipseval.splits import split_random
+from ipseval.validation._calibration import seeded
+from ipseval.validation._collected import Collected
+from ipseval.validation._criteria import user_weights
+from ipseval.validation._harness import _ranks
+from ipseval.validation._population import Compared, RandomExposure, choose
+from reproductions.conditional_score import ConditionalScore, conditional_score
+from reproductions.joint_test import family_test
 
 POPULARITY, SELECTION = "popularity", "selection"
 ANY_ITEM_WEIGHT = "any weight per item"
@@ -24,6 +44,7 @@ ALL_MODELS = "mean of all"
 # An imbalance of popularity up to this many standard deviations is no fault of the weights: `snips-global`
 # has as much with the true ones, by the noise of its users' means. (By convention .1 is poor balance.)
 NEGLIGIBLE = {POPULARITY: 0.02, SELECTION: 0.0}
+RIGHT = "nothing found"
 Key = tuple[str, str, str]
 
 
@@ -202,3 +223,137 @@ class Balance:
                     }
                 )
         return pd.DataFrame(rows).astype({"flag": "boolean"})
+
+
+class _Keeping(Collected):
+    """What a validation collects, with the last propensity fitted under each name."""
+
+    fitted: dict[str, Propensity]
+
+    def _fitted(self, label: str, *rest: Any) -> Propensity:
+        self.fitted = {**getattr(self, "fitted", {}), label: super()._fitted(label, *rest)}
+        return self.fitted[label]
+
+
+@dataclass(frozen=True, eq=False)
+class Checks:
+    """Rows of the two checks, of every estimate as `Validation.frame` has them, and which P are per item."""
+
+    balance: pd.DataFrame
+    frame: pd.DataFrame
+    per_item: dict[str, bool]
+
+    @property
+    def diagnostics(self) -> pd.DataFrame:
+        """One row per propensity and estimator.
+
+        per_item: whether P differs between items only; popularity_smd, …_low, …_high, …_flag; selection_odds:
+        odds ratio per standard deviation of the recommender with the largest |z|, selection_p,
+        selection_flag; factor and factor_beyond_noise: the largest over recommenders and metrics; verdict.
+        """
+        return verdicts(self.balance, self.frame, self.per_item)
+
+
+def check_weights(
+    models: Mapping[str, Any],
+    study: RandomExposureStudy,
+    *,
+    propensities: Mapping[str, Any],
+    metrics: Sequence[str],
+    estimators: Sequence[str],
+    n_splits: int = 1,
+    test_fraction: float = 0.2,
+    rng: int = 0,
+) -> Checks:
+    """Return the checks of each propensity, over the splits that `ipseval.validate` makes with this seed."""
+    generator = np.random.default_rng(rng)
+    positives, exposed = study.positives(), np.unique(study.random.user)
+    kinds = [resolve_estimator(one) for one in estimators]
+    rules = seeded(propensities, generator.spawn(2)[1])
+    weights = user_weights(exposed.size, 0, generator)
+    collected = _Keeping(
+        [metric(one) for one in metrics], kinds, list(models), rules, exposed, weights, "default", 0.95
+    )
+    balance = Balance(list(models))
+    for number in range(n_splits):
+        split = split_random(positives.biased, test_fraction=test_fraction, rng=generator)
+        fold = generator.permutation(np.arange(split.n_users) % 2)
+        truth = RandomExposure.of(positives, split, study)
+        scorers = {name: adapt(train(split.train), split, name=name) for name, train in models.items()}
+        ranks = _ranks(scorers, split, truth, DEFAULT_COMPUTE)
+        collected.add(number, split, truth, scorers, ranks, fold)
+        shown = np.isin(np.arange(split.n_users), exposed)
+        sides = choose(ranks, split.test), choose(ranks, truth.positives)
+        targets = dict.fromkeys([*(kind.target for kind in kinds), "pooled"])
+        compared = Compared.of(targets, *sides, shown, "default")
+        checks = SplitBalance(compared["pooled"], np.log(split.train.popularity + 1.0))
+        balance.add_split(checks)
+        for label in rules:
+            fitted = collected.fitted[label]
+            weighted = {target: one.weighted(fitted) for target, one in compared.items()}
+            pairs = [(kind, *weighted[kind.target]) for kind in kinds]
+            balance.add_propensity(label, fitted, pairs, checks, fold)
+    return Checks(balance.frame(0.95), collected.result(study).frame, balance.per_item)
+
+
+def verdicts(balance: pd.DataFrame, frame: pd.DataFrame, per_item: Mapping[str, bool]) -> pd.DataFrame:
+    """Return one row per propensity and estimator; see `Checks.diagnostics`."""
+    selection = balance[balance["check"] == SELECTION]
+    popularity = balance[balance["check"] == POPULARITY]
+    names = ["propensity", "estimator", "model", "metric"]
+    over_splits = frame.groupby(names)[["factor", "factor_beyond_noise"]].mean()
+    largest = over_splits.groupby(level=names[:2]).max().to_dict("index")
+    rows = []
+    for row in popularity.to_dict("records"):
+        name, estimator = row["propensity"], row["estimator"]
+        found = selection[selection["propensity"] == (ANY_ITEM_WEIGHT if per_item[name] else name)]
+        odds, p_value, flag = _selection(found)
+        smd = np.nan if pd.isna(row["flag"]) else row["value"] if row["flag"] else 0.0
+        rows.append(
+            {
+                "propensity": name,
+                "estimator": estimator,
+                "per_item": per_item[name],
+                "popularity_smd": row["value"],
+                "popularity_low": row["ci_low"],
+                "popularity_high": row["ci_high"],
+                "popularity_flag": row["flag"],
+                "selection_odds": odds,
+                "selection_p": p_value,
+                "selection_flag": flag,
+                **largest[name, estimator],
+                "verdict": _words(per_item[name], smd, flag),
+            }
+        )
+    flags = {"popularity_flag": "boolean", "selection_flag": "boolean"}
+    return pd.DataFrame(rows).astype(flags)
+
+
+def _selection(found: pd.DataFrame) -> tuple[float, float, bool | None]:
+    """Return the odds ratio of the recommender with the largest |z|, the family's p, and the flag.
+
+    NaN, NaN and None where nothing could be checked.
+    """
+    known = found[found["p_value"].notna()]
+    if known.empty:
+        return float("nan"), float("nan"), None
+    value = known["value"].to_numpy()
+    strongest = int(np.argmax(np.abs(value / known["std_error"].to_numpy())))
+    return (
+        float(np.exp(value[strongest])),
+        float(known["p_value"].min()),
+        bool(known["flag"].any()),
+    )
+
+
+def _words(per_item: bool, smd: float, selection: bool | None) -> str:
+    parts = []
+    if selection:
+        parts.append("user × item selection" if per_item else "user × item selection left")
+    if np.isnan(smd):
+        parts.append("popularity unchecked")
+    elif smd:
+        parts.append(f"weighted positives too {'popular' if smd > 0 else 'rare'}")
+    if selection is None:
+        parts.append("user × item selection unchecked")
+    return "; ".join(parts) if parts else RIGHT

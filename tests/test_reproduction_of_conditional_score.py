@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from ipseval.validation._conditional import conditional_score, inclusion_probabilities
+from reproductions.conditional_score import conditional_score, inclusion_probabilities
 
 
 def enumerated(odds: np.ndarray, n_first: int) -> np.ndarray:
