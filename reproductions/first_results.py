@@ -15,6 +15,7 @@ from pathlib import Path
 
 import ipseval
 from ipseval import baselines, datasets
+from reproductions.data import load_citeulike_a
 
 METRICS = ["auc", "atop", "recall@5", "mean_dcg", "mean_dcg@5", "ndcg@10", "ap@10", "precision@10"]
 ESTIMATORS = ["aoa", "snips", "snips-global", "aoa-pooled", "snips-pooled"]
@@ -49,7 +50,7 @@ def main() -> None:
     if options.only != "citeulike-a":
         show("Coat", datasets.load_coat(options.data / "coat").positives(threshold=4).biased, options.csv)
     if options.only != "coat":
-        show("citeulike-a", datasets.load_citeulike_a(options.data / "citeulike-a"), options.csv)
+        show("citeulike-a", load_citeulike_a(options.data / "citeulike-a"), options.csv)
 
 
 if __name__ == "__main__":

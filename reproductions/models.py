@@ -27,9 +27,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ipseval import ComputeOptions, Interactions, Split, split_random
-from ipseval.datasets import load_citeulike_a
 from ipseval.evaluation import evaluate_ranks
 from ipseval.ranking import rank_positives
+from reproductions.data import load_citeulike_a
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "reproductions"
 N_FACTORS = 50

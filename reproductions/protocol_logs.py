@@ -17,8 +17,9 @@ from ipseval import (
     split_random,
     split_temporal,
 )
-from ipseval.datasets import load_citeulike_a, load_coat
+from ipseval.datasets import load_coat
 from ipseval.simulation import World
+from reproductions.data import load_citeulike_a
 from reproductions.tables import markdown
 
 # Zipf exponent of the items' appeal, and the share of items that come out during the year.

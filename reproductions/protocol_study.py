@@ -18,10 +18,11 @@ import numpy as np
 
 import ipseval
 from ipseval import baselines
-from ipseval.datasets import load_citeulike_a, load_coat
+from ipseval.datasets import load_coat
 from ipseval.interactions import Interactions
 from ipseval.ranking import SampledCandidates
 from ipseval.simulation import World
+from reproductions.data import load_citeulike_a
 
 MODELS = {
     "random": baselines.BASELINES["random"],

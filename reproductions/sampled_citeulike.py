@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval.baselines import BASELINES
-from ipseval.datasets import load_citeulike_a
 from ipseval.splits import Split, split_random
+from reproductions.data import load_citeulike_a
 from reproductions.sampling import agreement, sampling_study
 
 SIZES = (10, 50, 100, 500, 1000)

@@ -19,11 +19,12 @@ import pandas as pd
 import ipseval
 from ipseval import baselines
 from ipseval.agreement import order_agreement
-from ipseval.datasets import load_citeulike_a, load_coat
+from ipseval.datasets import load_coat
 from ipseval.interactions import Interactions
 from ipseval.protocols import ProtocolStudy
 from ipseval.ranking import SampledCandidates
 from reproductions.closed_forms import TUNED, UNTUNED
+from reproductions.data import load_citeulike_a
 from reproductions.protocol_study import DOMAINS, domain
 from reproductions.tables import data_folder, markdown
 from reproductions.traits import log_traits

@@ -67,7 +67,13 @@ LAYERS = {
         *(f"tests/test_{name}.py" for name in ("evaluation_oracle", "identities", "ratings")),
         *(
             f"tests/test_{name}.py"
-            for name in ("reproductions", "reproductions_models", "reproduction_of_sampling")
+            for name in (
+                "reproductions",
+                "reproductions_models",
+                "reproductions_data",
+                "reproduction_of_sampling",
+                "reproduction_of_online_tests",
+            )
         ),
         *(
             "tests/test_doubly_robust.py",

@@ -85,7 +85,7 @@ def empty_folder(tmp_path, monkeypatch):
     [
         ("index.md", "evaluation"),
         ("exposure-logs.md", "result"),
-        ("online.md", "shop"),
+        ("online.md", "found"),
         ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),

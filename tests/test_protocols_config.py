@@ -85,7 +85,7 @@ BAD_CONFIGS = {
     "no function": (CONFIG.replace('"config_models:constant"', '"config_models"'), "'module:function'"),
     "no logs": (CONFIG.replace("[logs.shop]", "[log]"), "unknown entries 'log'"),
     "no file": (CONFIG.replace("shop.csv", "none.csv"), "none.csv does not exist"),
-    "no dataset": (CONFIG.replace("timestamp = ", "dataset = "), "Choices: .*citeulike_a, coat"),
+    "no dataset": (CONFIG.replace("timestamp = ", "dataset = "), "Choices: adjacency, coat"),
     "not TOML": ("[", "cannot read"),
     "no values": (CONFIG.replace("[models.first]", "min_value = 4\n[models.first]"), "needs values"),
     "no loader": (CONFIG.replace("[models.first]", "options = {a = 1}\n[models.first]"), "this is a file"),

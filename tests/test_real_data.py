@@ -10,6 +10,7 @@ import pytest
 
 import ipseval
 from ipseval import baselines, datasets
+from reproductions.data import load_citeulike_a
 
 METRICS = ["auc", "atop", "recall@5", "mean_dcg", "mean_dcg@5", "ndcg@10", "ap@10", "precision@10"]
 ESTIMATORS = ["aoa", "snips", "snips-global", "aoa-pooled", "snips-pooled"]
@@ -62,4 +63,4 @@ def test_the_page_of_changes_shows_the_figures_of_coat(coat):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_five_baselines_on_citeulike_give_a_frame_without_a_gap(shared_data):
-    check(evaluated(datasets.load_citeulike_a(shared_data("citeulike-a"))))
+    check(evaluated(load_citeulike_a(shared_data("citeulike-a"))))

@@ -5,22 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipseval._border import guard
-from ipseval.datasets import _amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _tradesy, _yahoo
-from ipseval.datasets._amazon import load_amazon_reviews
+from ipseval.datasets import _coat, _kuairec, _movielens, _open_bandit, _yahoo
+from ipseval.datasets._adjacency import load_adjacency
 from ipseval.datasets._base import DataCard, RandomExposureStudy, StudyPositives
-from ipseval.datasets._citeulike import load_citeulike_a
 from ipseval.datasets._coat import load_coat
 from ipseval.datasets._download import fetch_all as _fetch_all
 from ipseval.datasets._kuairec import load_kuairec
 from ipseval.datasets._movielens import load_movielens
 from ipseval.datasets._open_bandit import BanditLog, BanditStudy, load_open_bandit
-from ipseval.datasets._tradesy import load_tradesy
 from ipseval.datasets._yahoo import load_yahoo_r3
 
-CARDS = {
-    module.CARD.name: module.CARD
-    for module in (_amazon, _citeulike, _coat, _kuairec, _movielens, _open_bandit, _tradesy, _yahoo)
-}
+CARDS = {module.CARD.name: module.CARD for module in (_coat, _kuairec, _movielens, _open_bandit, _yahoo)}
 STUDIES = {"coat": load_coat, "yahoo-r3": load_yahoo_r3, "kuairec": load_kuairec}
 
 
@@ -61,13 +56,11 @@ __all__ = [
     "RandomExposureStudy",
     "StudyPositives",
     "download",
-    "load_amazon_reviews",
-    "load_citeulike_a",
+    "load_adjacency",
     "load_coat",
     "load_kuairec",
     "load_movielens",
     "load_open_bandit",
-    "load_tradesy",
     "load_yahoo_r3",
 ]
 

@@ -61,9 +61,9 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
         [logs.shop]                         # a table of interactions …
         file = "shop.parquet"               # CSV, TSV or Parquet, relative to this file
         timestamp = "time"                  # columns; user and item are the default of these two
-        [logs.articles]                     # … or a data set by its loader
-        dataset = "citeulike_a"             # ipseval.datasets.load_citeulike_a
-        file = "citeulike-a"                # options = {…} are passed to the loader
+        [logs.films]                        # … or a data set by its loader
+        dataset = "movielens"               # ipseval.datasets.load_movielens
+        file = "ml-100k"                    # options = {…} are passed to the loader
         # min_value = 4: only pairs with this value or more are positives, and count alike
 
         [models.popularity]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ipseval._border import guard
-from ipseval.simulation._online import OnlineWorld
 from ipseval.simulation._world import World
 
-__all__ = ["OnlineWorld", "World"]
+__all__ = ["World"]
 
 guard(__name__)

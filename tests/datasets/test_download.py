@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from ipseval.datasets import CARDS, _download, download, load_citeulike_a
+from ipseval.datasets import CARDS, _download, download, load_movielens
 from ipseval.errors import InputError
 
 pytest.importorskip("pooch", reason="downloads need pooch")
-CONTENT = b"2 0 3\n0\n1 2\n"
+CONTENT = b"10\t3\t4\t100\n2\t3\t1\t200\n"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -24,7 +24,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def local_server(tmp_path):
     folder = tmp_path / "served"
     (folder / "sub").mkdir(parents=True)
-    (folder / "users.dat").write_bytes(CONTENT)
+    for name in ("u.data", "ml-100k.zip"):
+        (folder / name).write_bytes(CONTENT)
     (folder / "sub" / "part.csv").write_bytes(b"a,b\n1,2\n")
     handler = functools.partial(Quiet, directory=str(folder))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -36,15 +37,15 @@ def local_server(tmp_path):
     thread.join()
 
 
-def card(server, content=CONTENT, name="users.dat"):
+def card(server, content=CONTENT, name="u.data"):
     checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return replace(CARDS["citeulike-a"], downloads={name: (f"{server}/{name}", checksum)})
+    return replace(CARDS["movielens"], downloads={name: (f"{server}/{name}", checksum)})
 
 
 def test_a_file_with_the_right_checksum_arrives_and_can_be_loaded(server, tmp_path):
-    path = _download.fetch(card(server), tmp_path / "new" / "folder", "users.dat")
+    path = _download.fetch(card(server), tmp_path / "new" / "folder", "u.data")
     assert path.read_bytes() == CONTENT
-    assert len(load_citeulike_a(path.parent, verify=False)) == 3
+    assert len(load_movielens(path.parent)) == 2
 
 
 def test_a_file_in_a_sub_folder_keeps_its_place(server, tmp_path):
@@ -55,20 +56,20 @@ def test_a_file_in_a_sub_folder_keeps_its_place(server, tmp_path):
 
 def test_a_wrong_checksum_is_an_error_and_leaves_nothing_behind(server, tmp_path):
     with pytest.raises(InputError, match=r"does not have the checksum sha256:.*nothing was kept"):
-        _download.fetch(card(server, b"something else"), tmp_path / "new", "users.dat")
+        _download.fetch(card(server, b"something else"), tmp_path / "new", "u.data")
     assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_the_published_checksum_guards_a_mirror(server, tmp_path):
-    with pytest.raises(InputError, match="does not have the checksum sha256:53211d82c14f"):
-        download("citeulike-a", tmp_path / "new", mirror=server)
+    with pytest.raises(InputError, match="does not have the checksum md5:0e33842e24a9"):
+        download("movielens", tmp_path / "new", files=["ml-100k.zip"], mirror=server)
     assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_file_that_is_there_already_is_not_fetched_again(server, tmp_path):
-    (tmp_path / "users.dat").write_bytes(CONTENT)
+    (tmp_path / "u.data").write_bytes(CONTENT)
     closed = card("http://127.0.0.1:9")  # nothing listens there: fetching would fail
-    assert _download.fetch(closed, tmp_path, "users.dat").read_bytes() == CONTENT
+    assert _download.fetch(closed, tmp_path, "u.data").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("name", ["missing.dat"])
@@ -79,7 +80,7 @@ def test_a_missing_address_is_an_error_with_the_address(server, tmp_path, name):
 
 def test_no_connection_is_an_error_with_the_address(tmp_path):
     with pytest.raises(InputError, match="could not be downloaded from http://127"):
-        _download.fetch(card("http://127.0.0.1:9"), tmp_path, "users.dat")
+        _download.fetch(card("http://127.0.0.1:9"), tmp_path, "u.data")
 
 
 @pytest.mark.parametrize(

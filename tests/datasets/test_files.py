@@ -12,7 +12,6 @@ from ipseval import _artefacts
 from ipseval.datasets import (
     CARDS,
     _files,
-    load_citeulike_a,
     load_coat,
     load_kuairec,
     load_movielens,
@@ -116,7 +115,6 @@ class Bomb:
     ("load", "names"),
     [
         (load_coat, ["train.ascii", "test.ascii"]),
-        (load_citeulike_a, ["users.dat"]),
         (
             load_yahoo_r3,
             ["ydata-ymusic-rating-study-v1_0-train.txt", "ydata-ymusic-rating-study-v1_0-test.txt"],
@@ -135,7 +133,7 @@ def test_a_pickle_under_the_right_name_is_refused_unread(tmp_path, load, names):
 
 def test_every_card_says_where_it_comes_from_and_how_to_cite_it():
     assert set(CARDS) == {
-        "amazon-reviews", "citeulike-a", "coat", "kuairec", "movielens", "open-bandit", "tradesy", "yahoo-r3",
+        "coat", "kuairec", "movielens", "open-bandit", "yahoo-r3",
     }  # fmt: skip
     for name, card in CARDS.items():
         assert card.name == name

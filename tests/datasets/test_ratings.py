@@ -1,11 +1,8 @@
-"""Yahoo! R3, KuaiRec, MovieLens and Amazon: tiny files in the original layouts, and what is refused."""
-
-import gzip
-import json
+"""Yahoo! R3, KuaiRec and MovieLens: tiny files in the original layouts, and what is refused."""
 
 import pytest
 
-from ipseval.datasets import load_amazon_reviews, load_kuairec, load_movielens, load_yahoo_r3
+from ipseval.datasets import load_kuairec, load_movielens, load_yahoo_r3
 from ipseval.errors import InputError
 
 R3_TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
@@ -135,66 +132,8 @@ def test_a_malformed_movielens_file_is_refused(tmp_path, name, text, options, me
         load_movielens(write(tmp_path, **{name: text}), **options)
 
 
-GOOD = b'{"reviewerID": "A", "asin": "B", "overall": 5, "unixReviewTime": 1}\n'
-REVIEWS = {
-    "2014": {"reviewerID": "A1", "asin": "B1", "overall": 5.0, "unixReviewTime": 7},
-    "2018": {"reviewerID": "A1", "asin": "B1", "overall": 5.0, "unixReviewTime": 7},
-    "2023": {"user_id": "A1", "parent_asin": "B1", "rating": 5.0, "timestamp": 7},
-}
-TABLES = {
-    "2014": "A1,B1,5.0,7\n",
-    "2018": "B1,A1,5.0,7\n",
-    "2023": "user_id,parent_asin,rating,timestamp\nA1,B1,5.0,7\n",
-}
-
-
-@pytest.mark.parametrize("release", ["2014", "2018", "2023"])
-@pytest.mark.parametrize("compressed", [False, True])
-def test_amazon_tables_and_reviews_of_each_release_give_the_same_log(tmp_path, release, compressed):
-    for name, text in (
-        ("ratings.csv", TABLES[release]),
-        ("reviews.json", json.dumps(REVIEWS[release]) + "\n"),
-    ):
-        path = tmp_path / (name + ".gz" if compressed else name)
-        path.write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
-        log = load_amazon_reviews(path, release=release)
-        assert pairs(log) == [("A1", "B1")]
-        assert (log.value.tolist(), log.timestamp.tolist()) == ([5.0], [7])
-
-
-def test_a_second_review_of_a_product_is_left_out_and_counted(tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text("A,B,5,1\nA,B,2,9\nA,C,3,1\n")
-    log = load_amazon_reviews(path, release="2014")
-    assert (pairs(log), log.value.tolist(), log.n_duplicates_dropped) == ([("A", "B"), ("A", "C")], [5, 3], 1)
-
-
-def test_ids_that_look_like_numbers_or_missing_values_stay_text(tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text("A,0001714538,5,1\n")
-    assert pairs(load_amazon_reviews(path, release="2014")) == [("A", "0001714538")]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("r.csv", b"A,B,6,1\n", r"stars must be in 1–5; 1 of 1 are not \(e.g. 6\). Is release"),
-        ("r.csv", b"A,B,5\n", "missing entries|cannot be read"),
-        ("r.csv", b"A,B,five,1\n", "cannot be read as user, item, rating, timestamp"),
-        ("r.json", b'{"reviewerID": "A"\n', "line 1 of r.json is not a JSON object"),
-        ("r.json", b'{"reviewerID": "A", "overall": 5, "unixReviewTime": 1}\n', "line 1 .*KeyError: 'asin'"),
-        ("r.json", b"[]\n", "line 1 of r.json is not a JSON object"),
-        ("r.json.gz", gzip.compress(GOOD * 9, mtime=0)[:-9], "truncated or damaged"),
-        ("r.csv.gz", b"not gzip", "truncated or damaged"),
-        ("r.csv", b"\x80\x05\x95\x10\x00.", "cannot be read as user"),
-    ],
-)
-def test_a_malformed_amazon_file_is_refused(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        load_amazon_reviews(tmp_path / name, release="2014")
-
-
-def test_a_missing_amazon_file_says_where_to_get_it(tmp_path):
-    with pytest.raises(InputError, match=r"is not a file\. Download"):
-        load_amazon_reviews(tmp_path / "none.csv", release="2014")
+def test_movielens_reads_a_copy_with_a_line_of_names(tmp_path):
+    (tmp_path / "u.data").write_text("user-id\titem-id\trating\ttimestamp\n1\t7\t4\t99\n2\t7\t5\t98\n")
+    log = load_movielens(tmp_path)
+    assert pairs(log) == [(1, 7), (2, 7)]
+    assert log.timestamp.tolist() == [99, 98]

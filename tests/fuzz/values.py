@@ -57,7 +57,7 @@ def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     listed = listed.assign(position=listed.groupby("query").cumcount() + 1, propensity=0.5)
     slates = ipseval.Slates.from_frame(listed)
     texts = {"mind": "1\tu\tnow\t\tN1-1 N2-0\n", "qrels": "q 0 d 1\n", "run": "q Q0 d 1 2.5 tag\n"}
-    for name, text in {**texts, "triples": "a\tr\tb\t1\n"}.items():
+    for name, text in {**texts, "triples": "a\tr\tb\t1\n", "adjacency": "0 1 2\n5 1\n"}.items():
         (folder / name).write_text(text, encoding="utf-8")
     names = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", "position", "propensity")
     return {
@@ -75,6 +75,7 @@ def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "evaluate_slates.models": {"a": np.arange(len(listed), dtype=float)},
         "evaluate_slates.slates": slates,
         "read_mind.path": folder / "mind",
+        "load_adjacency.files": folder / "adjacency",
         "read_trec.qrels": folder / "qrels",
         "read_trec.runs": {"a": folder / "run"},
         "read_triples.path": folder / "triples",
@@ -214,7 +215,7 @@ def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
     measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
         "rank_curves.metrics": ["recall@2"], "rank_curves.n_sampled": [5],
-        "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured, "OnlineWorld.split": world.split(rng=0),
+        "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured,
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
     }  # fmt: skip
 

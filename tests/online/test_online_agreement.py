@@ -8,11 +8,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
-import ipseval
 from ipseval.errors import InputError
 from ipseval.online import online_agreement
 from ipseval.online._noise import Noisy, TrueSpread, _deviance, naive_pearson
-from ipseval.simulation import OnlineWorld, World
 
 
 def frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:
@@ -186,70 +184,3 @@ def test_the_true_correlation_is_covered_and_the_naive_one_is_too_low():
     assert naive_covered / 600 < 0.8
     assert abs(np.mean(bias)) < 4 * np.std(bias) / np.sqrt(600)
     assert np.mean(naive_bias) < -0.1
-
-
-def test_position_bias_is_in_the_value_of_a_list():
-    world = World(n_users=60, n_items=30, mean_relevant=5, rng=0)
-    split = world.split(rng=1)
-    flat = OnlineWorld(world, split, length=3, position_exponent=0.0, other_click=0.0, relevant_click=1.0)
-    perfect = np.zeros((60, 30))
-    perfect[world.relevant.user, world.relevant.item] = 1.0
-    perfect[split.train.user, split.train.item] = 0.0
-    left = np.bincount(world.relevant.user, minlength=60) - np.bincount(split.train.user, minlength=60)
-    assert flat.value(perfect) == pytest.approx(np.minimum(left, 3).mean())
-    steep = OnlineWorld(world, split, length=3, position_exponent=1.0, other_click=0.0, relevant_click=1.0)
-    harmonic = np.array([0.0, 1.0, 1.5, 1.5 + 1 / 3])
-    assert steep.value(perfect) == pytest.approx(harmonic[np.minimum(left, 3)].mean())
-
-
-def test_an_ab_test_estimates_the_true_difference_and_novelty_lifts_it():
-    world = World(n_users=2000, n_items=60, mean_relevant=8, rng=0)
-    split = world.split(rng=1)
-    models = world.example_models(split, rng=2)
-    plain = OnlineWorld(world, split, length=5)
-    results = pd.DataFrame(
-        [plain.test(models["taste"], models["popular"], n_users=500, rng=seed) for seed in range(40)]
-    )
-    z = (results["difference"] - results["true_difference"]) / results["std_error"]
-    assert abs(z.mean()) < 4 / np.sqrt(40)
-    assert 0.6 < z.std() < 1.4
-    fresh = OnlineWorld(world, split, length=5, novelty=0.5)
-    lifted = pd.DataFrame(
-        [fresh.test(models["taste"], models["popular"], n_users=500, rng=seed) for seed in range(40)]
-    )
-    gap = lifted["difference"] - lifted["true_difference"] - lifted["novelty_effect"]
-    assert abs((gap / lifted["std_error"]).mean()) < 4 / np.sqrt(40)
-    assert lifted["novelty_effect"].iloc[0] > 0
-    assert lifted["true_difference"].iloc[0] == results["true_difference"].iloc[0]
-
-
-def test_a_programme_of_tests_meets_offline_comparisons():
-    world = World(n_users=600, n_items=80, mean_relevant=10, rng=3)
-    split = world.split(rng=1)
-    rng = np.random.default_rng(0)
-    models = {"base": world.example_models(split, rng=2)["popular"]}
-    for number in range(10):
-        noise = (number + 1) / 5
-        users, items = (
-            one + noise * rng.normal(size=one.shape) for one in (world.user_factors, world.item_factors)
-        )
-        models[f"v{number}"] = (2 * users, items, world.appeal)
-    online = OnlineWorld(world, split, length=5).programme(models, reference="base", n_users=300, rng=0)
-    evaluation = ipseval.evaluate(models, split, metrics=["recall@5", "auc"])
-    found = online_agreement(evaluation.compare(reference="base"), online, rng=0)
-    assert found.n_experiments == 10
-    assert found.frame[["metric", "estimator"]].to_numpy().tolist() == [["recall@5", "aoa"], ["auc", "aoa"]]
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"length": 99}, "length must be at most"),
-        ({"relevant_click": 0.9, "novelty": 0.5}, "it is a probability"),
-        ({"novelty": -1}, "novelty must be a finite number"),
-    ],
-)
-def test_bad_online_worlds_say_what_was_expected(options, text):
-    world = World(n_users=40, n_items=20, mean_relevant=5, rng=0)
-    with pytest.raises(InputError, match=text):
-        OnlineWorld(world, world.split(rng=0), **options)

@@ -8,6 +8,7 @@ import pytest
 
 import ipseval
 from ipseval.segments import Decomposition
+from reproductions.data import load_citeulike_a
 from tests.conftest import examples, shared_data
 from tests.worlds import random_world
 
@@ -93,7 +94,7 @@ def test_the_difference_between_aoa_and_snips_global_is_reproduced_on_real_logs(
         log = ipseval.datasets.load_coat(path).biased
         log = log.select(log.value >= 4)
     else:
-        log = ipseval.datasets.load_citeulike_a(path)
+        log = load_citeulike_a(path)
     split = ipseval.split_random(log, test_fraction=0.2, rng=0)
     models = {
         "popularity": ipseval.baselines.popularity(split.train),

@@ -1,0 +1,117 @@
+"""Files with one line per user: what is read, counted and refused."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from ipseval.datasets import load_adjacency
+from ipseval.errors import InputError
+
+
+def write(folder, name="train.txt", content="0 3 5\n7 3\n"):
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def pairs(log):
+    return list(zip(log.user_ids[log.user].tolist(), log.item_ids[log.item].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["0 3 5\n7 3\n", "0 3 5\n7 3", "0 3 5\r\n7 3\r\n", "0\t3  5 \n7 3 \n\n", "\ufeff0 3 5\n7 3\n"],
+    ids=["lf", "no end", "cr lf", "blanks", "byte order mark"],
+)
+def test_each_line_is_a_user_and_then_items(tmp_path, content):
+    log = load_adjacency(write(tmp_path, content=content))
+    assert pairs(log) == [(0, 3), (0, 5), (7, 3)]
+    assert log.timestamp is None
+    assert log.n_duplicates_dropped == 0
+
+
+def test_users_without_items_are_users_and_repeated_items_are_counted(tmp_path):
+    log = load_adjacency(write(tmp_path, content="4\n2 9 9 1 9\n3\n"), ordered=True)
+    assert log.user_ids.tolist() == [2, 3, 4]
+    assert pairs(log) == [(2, 9), (2, 1)]
+    assert log.timestamp.tolist() == [0, 2]  # the place of the first of equal items
+    assert log.n_duplicates_dropped == 2
+
+
+def test_several_files_are_a_split_over_the_ids_of_all(tmp_path):
+    files = {
+        "test": write(tmp_path, "test.txt", "0 8\n5 1 2\n"),
+        "validation": str(write(tmp_path, "valid.txt", "0 9\n5\n")),
+        "train": write(tmp_path, "train.txt", "0 3 5\n7 3\n"),
+    }
+    split = load_adjacency(files, ordered=True)
+    assert split.user_ids.tolist() == [0, 5, 7]
+    assert split.item_ids.tolist() == [1, 2, 3, 5, 8, 9]
+    assert pairs(split.train) == [(0, 3), (0, 5), (7, 3)]
+    assert pairs(split.validation) == [(0, 9)]
+    assert pairs(split.test) == [(0, 8), (5, 1), (5, 2)]
+    # A user's places go on: two in training, one in validation, then the test.
+    assert split.train.timestamp.tolist() == [0, 1, 0]
+    assert (split.validation.timestamp.tolist(), split.test.timestamp.tolist()) == ([2], [3, 0, 1])
+    assert load_adjacency({key: files[key] for key in ("train", "test")}).validation is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0 3\n7 x 1\n", "line 2 of .* holds something else than whole numbers and spaces: '7 x 1'"),
+        ("0 3\n7 -1\n", "line 2 of .* holds something else"),
+        ("0 3\n7 1.5\n", "line 2 of .* holds something else"),
+        ("user item\n7 1\n", "line 1 of .* holds something else"),
+        ("0 3\n\n7 1\n", "line 2 of .* is empty"),
+        ("0 3\n7 1\n0 2\n", "line 3 of .* begins with the user of line 1 again"),
+        ("2 0 3\n1 4\n2 7 8\n", "line 3 of .* begins with the user of line 1 again.*reads tables of pairs"),
+        ("0 1234567890123456789\n", "line 1 of .* holds a number of more than 18 digits"),
+        (b"0 3\n\x80\x05\x95.", "line 2 of .* holds something else"),
+        ("0\n1\n", "holds no item"),
+        ("", "holds no item"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_the_line(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        load_adjacency(write(tmp_path, content=content))
+
+
+def test_files_that_do_not_make_a_split_are_refused(tmp_path):
+    path = write(tmp_path)
+    for files, message in (
+        (tmp_path / "none.txt", "none.txt cannot be read"),
+        (tmp_path, "cannot be read"),
+        ({"train": path}, "files must name train and test; got train"),
+        ({"train": path, "test": path, "valid": path}, "Choices: test, train, validation"),
+        ({"train": path, "test": path}, "more than one part"),
+        ({"train": path, "test": write(tmp_path, "test.txt", "0\n")}, "test.txt holds no item"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load_adjacency(files)
+    with pytest.raises(InputError, match="ordered"):
+        load_adjacency(path, ordered=1)
+
+
+def test_gowalla_has_its_published_sizes_within_seconds(shared_data):
+    folder = shared_data("gowalla")
+    begin = time.process_time()
+    split = load_adjacency(
+        {"train": folder / "train.txt", "validation": folder / "valid.txt", "test": folder / "test.txt"}
+    )
+    assert time.process_time() - begin < 10  # 1.0 s on a busy machine
+    assert (split.n_users, split.n_items) == (29858, 40981)
+    assert [len(one) for one in (split.train, split.validation, split.test)] == [719081, 91047, 217242]
+
+
+def test_amazon_files_with_cr_lf_give_the_published_counts(shared_data):
+    path = shared_data("amazon14-5core") / "Amazon_Instant_Video.txt"
+    log = load_adjacency(path, ordered=True)
+    assert (log.n_users, log.n_items, len(log)) == (5130, 1685, 37126)
+    line = path.read_text().splitlines()[99].split()
+    of_user = log.user_ids[log.user] == int(line[0])
+    assert log.item_ids[log.item[of_user]].tolist() == [int(one) for one in line[1:]]
+    assert np.array_equal(log.timestamp[of_user], np.arange(len(line) - 1))
