@@ -13,8 +13,10 @@ import time
 
 import numpy as np
 
-from ipseval.estimators import Sample, estimate, resolve_estimator
-from ipseval.inference import bootstrap
+from ipseval.estimators import Sample
+from ipseval.estimators._estimate import estimate
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.inference._bootstrap import bootstrap
 from ipseval.metrics import metric
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import RankedPositives

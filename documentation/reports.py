@@ -16,7 +16,8 @@ from pathlib import Path
 import ipseval
 from documentation.stage import ROOT
 from ipseval import baselines
-from ipseval.report import forest, svg_file
+from ipseval.report._drawing import svg_file
+from ipseval.report._forest import forest
 
 DOCS = ROOT / "docs"
 MODELS = {

@@ -16,9 +16,12 @@ from ipseval._verdict import LEVEL
 from ipseval._words import listed, shown_p
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
-from ipseval.inference import compare, normal_interval
+from ipseval.inference import compare
 from ipseval.inference._comparisons import adjust
-from ipseval.report import Cell, Heading, Part, Remark, Reported, Table, Tables
+from ipseval.inference._intervals import normal_interval
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Cell, Heading, Part, Remark, Table
 
 COLUMNS = (
     *("model", "metric", "estimator", "old", "new", "difference", "std_error", "ci_low", "ci_high"),

@@ -12,10 +12,11 @@ from ipseval._types import FloatArray
 from ipseval._verdict import Verdict
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
-from ipseval.inference import popularity_weights, sensitivity
+from ipseval.inference._popularity import popularity_weights
+from ipseval.inference._sensitivity import sensitivity
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.report import N_STYLES
+from ipseval.report._drawing import N_STYLES
 
 # γ of the curves, with that of the evaluation. Two swaps within one step are not seen.
 GAMMAS = np.linspace(-1, 3, 17)
@@ -59,7 +60,7 @@ class Drawn:
     sweeps : tuple of Swept
         One per metric whose verdict rests on weights that follow a power law.
     popularity : mapping
-        Columns of `inference.popularity_weights`.
+        Columns of `popularity_weights`.
     """
 
     sweeps: tuple[Swept, ...] = ()

@@ -27,20 +27,16 @@ from ipseval._verdict import Reach, Verdict, reaches, verdicts
 from ipseval._words import verdict_lines
 from ipseval.beyond import BeyondAccuracy
 from ipseval.correction import Correction
-from ipseval.estimators import Estimate, Estimator, Extent, Sample, card
-from ipseval.inference import (
-    INTERVAL_METHODS,
-    Interval,
-    IntervalMethod,
-    Refit,
-    WeightDiagnostics,
-    bootstrap_intervals,
-    normal_intervals,
-    refit_intervals,
-)
+from ipseval.estimators import Estimate, Estimator, Sample, card
+from ipseval.estimators._extent import Extent
+from ipseval.inference import Refit
+from ipseval.inference._attach import Interval, bootstrap_intervals, normal_intervals, refit_intervals
+from ipseval.inference._bootstrap import INTERVAL_METHODS, IntervalMethod
+from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.report import Explanation, Tables, csv_text, deliver
+from ipseval.report import Explanation, Tables
+from ipseval.report._write import csv_text, deliver
 from ipseval.segments import Segments, TrainingCounts
 from ipseval.segments._evaluated import Segmented, with_segments
 

@@ -10,7 +10,8 @@ import pandas as pd
 
 from ipseval._checks import check_positive_int, examples
 from ipseval._verdict import LEVEL
-from ipseval.report import Cell, Code, Notes, Part, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._tables import Cell, Code, Notes, Part, Table
 
 GLOSSARY = (
     "Propensity P: the chance that a relevant item is observed; relative: known up to a common factor.",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ipseval.estimators import Estimate
-from ipseval.inference import Interval, WeightDiagnostics
+from ipseval.inference._attach import Interval
+from ipseval.inference._weights import WeightDiagnostics
 
 Key = tuple[str, str, str]
 

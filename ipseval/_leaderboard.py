@@ -14,7 +14,9 @@ from ipseval._evaluation import Evaluation
 from ipseval._verdict import LEVEL, Verdict
 from ipseval._words import listed
 from ipseval.errors import InputError
-from ipseval.report import Cell, Heading, Notes, Part, Remark, Reported, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Cell, Heading, Notes, Part, Remark, Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

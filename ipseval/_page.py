@@ -11,7 +11,8 @@ import pandas as pd
 from ipseval._drawn import Drawn, Swept
 from ipseval._verdict import LEVEL, Verdict
 from ipseval._words import number, shown_p
-from ipseval.report import Cell, Code, Heading, Notes, Part, Table, curves
+from ipseval.report._curves import curves
+from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Table
 
 GAMMA = (
     "γ says how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), n* the training interactions of "

@@ -13,20 +13,15 @@ from ipseval._frame import Key
 from ipseval._registry import matching
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample, resolve_estimator
-from ipseval.inference import (
-    Correction,
-    Family,
-    Sensitivity,
-    bounds,
-    compare,
-    sensitivity,
-    tipping_factors,
-)
+from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.inference import Sensitivity, bounds, compare, tipping_factors
+from ipseval.inference._comparisons import Correction, Family
+from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._trust import with_trust
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import Propensity
-from ipseval.report import Reported
+from ipseval.report._reported import Reported
 
 
 def metric_label(label: str, held: Iterable[Key]) -> str:

@@ -15,7 +15,11 @@ from ipseval._counts import RESULT, Count, added
 from ipseval._missing import settle_lists
 from ipseval._requests import Request
 from ipseval._types import AnyArray, IntArray
-from ipseval.estimators import Extent, MergedSums, Moments, Rewarded, Sample, UserSums, independent_sums
+from ipseval.estimators import Sample, UserSums
+from ipseval.estimators._estimate import independent_sums
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._moments import MergedSums, Moments
+from ipseval.estimators._rewarded import Rewarded
 from ipseval.inference._drift import drifts
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError

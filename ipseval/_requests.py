@@ -12,17 +12,12 @@ from ipseval._checks import check_choice, check_fraction, check_positive_int, ex
 from ipseval._keys import among
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
-from ipseval.estimators import (
-    Estimator,
-    Extent,
-    NRelevant,
-    NRelevantLike,
-    Sample,
-    default_estimators,
-    resolve_estimator,
-    weighted_sample,
-)
-from ipseval.inference import INTERVAL_METHODS, IntervalMethod
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._claims import NRelevant
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._labels import default_estimators, resolve_estimator
+from ipseval.estimators._sample import NRelevantLike, weighted_sample
+from ipseval.inference._bootstrap import INTERVAL_METHODS, IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, parse_propensity
 from ipseval.ranking import RankedPositives

@@ -9,7 +9,8 @@ from ipseval._reduction import Reduction
 from ipseval._requests import Request, warn_about_few_positives, warn_about_sampling
 from ipseval._types import AnyArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimate, estimate_of
+from ipseval.estimators import Estimate
+from ipseval.estimators._estimate import estimate_of
 from ipseval.estimators._sample import NOBODY
 from ipseval.inference._trust import joined, judged
 

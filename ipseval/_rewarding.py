@@ -10,7 +10,7 @@ import numpy as np
 from ipseval._requests import Request
 from ipseval._types import AnyArray, FloatArray, IntArray, TieChoice, freeze
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Rewarded, RewardedMetric
+from ipseval.estimators._rewarded import Rewarded, RewardedMetric
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._kept import Best

@@ -17,8 +17,10 @@ from ipseval._questions import Questions, estimator_label, metric_label
 from ipseval._verdict import Verdict
 from ipseval._words import verdict_lines
 from ipseval.errors import InputError
-from ipseval.inference import Sensitivity, popularity_weights, sensitivity
-from ipseval.report import csv_text
+from ipseval.inference import Sensitivity
+from ipseval.inference._popularity import popularity_weights
+from ipseval.inference._sensitivity import sensitivity
+from ipseval.report._write import csv_text
 
 KINDS = (
     "estimates",

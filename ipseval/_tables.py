@@ -14,7 +14,10 @@ from ipseval._explained import decimals, flag_warnings
 from ipseval._verdict import LEVEL, Standing, Verdict
 from ipseval._words import listed, shown_p, signed, verdict_lines
 from ipseval.estimators import Estimator
-from ipseval.report import Cell, Heading, Part, Remark, Table, Tables
+from ipseval.report import Tables
+
+# Rows that text prints of all metrics together, and of one metric at least and at most.
+from ipseval.report._tables import Cell, Heading, Part, Remark, Table
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS, FEWEST_ROWS, MOST_ROWS = 40, 3, 12

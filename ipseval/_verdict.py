@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimator, Sample, default_estimators
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._labels import default_estimators
 from ipseval.inference._leads import leading_factors, leading_gammas
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity

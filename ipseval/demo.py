@@ -17,9 +17,13 @@ from ipseval._border import guard
 from ipseval._checks import check_positive_int
 from ipseval._compute import one_blas_thread, quiet_tqdm
 from ipseval.errors import DataWarning, InputError
-from ipseval.estimators import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
+from ipseval.estimators._labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
-from ipseval.report import Heading, Notes, Part, Reported, Table, Tables, scatter, svg_file
+from ipseval.report import Tables
+from ipseval.report._drawing import svg_file
+from ipseval.report._reported import Reported
+from ipseval.report._scatter import scatter
+from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.simulation import World
 
 __all__ = ["Demo", "plot_demo", "run_demo"]

@@ -30,8 +30,10 @@ from ipseval.beyond import Measure, beyond_accuracy
 from ipseval.beyond._result import checked_measures, checked_vectors
 from ipseval.correction import correct_ranks, rank_with_exposure
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, NRelevantLike, Rewarded
-from ipseval.inference import IntervalMethod
+from ipseval.estimators import Estimator
+from ipseval.estimators._rewarded import Rewarded
+from ipseval.estimators._sample import NRelevantLike
+from ipseval.inference._bootstrap import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives

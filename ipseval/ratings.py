@@ -15,12 +15,12 @@ from ipseval._ids import as_ids, by_label, by_row, places
 from ipseval._requests import OnLowEss, as_list
 from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import AOA_POOLED, IPS, SNIPS_POOLED, Estimator
+from ipseval.estimators import Estimator
+from ipseval.estimators._labels import AOA_POOLED, IPS, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate_ranks
-from ipseval.inference import IntervalMethod
+from ipseval.inference._bootstrap import IntervalMethod
 from ipseval.interactions import Interactions, check_interactions
-from ipseval.metrics import RatingMetric, rating_metric
-from ipseval.metrics._ratings import RatedPairs
+from ipseval.metrics._ratings import RatedPairs, RatingMetric, rating_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 

@@ -23,7 +23,8 @@ import pandas as pd
 from ipseval import ComputeOptions, Interactions, Split, baselines, fit_gamma, split_random
 from ipseval.errors import IdentificationWarning
 from ipseval.evaluation import evaluate_ranks
-from ipseval.metrics import AdditiveMetric, Atop
+from ipseval.metrics import AdditiveMetric
+from ipseval.metrics._atop import Atop
 from ipseval.propensity import PowerLawPropensity, count_recommendations
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from reproductions.data import load_citeulike_a

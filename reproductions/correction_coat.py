@@ -23,7 +23,7 @@ import pandas as pd
 from ipseval import Interactions, baselines
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
-from ipseval.estimators import AOA_POOLED
+from ipseval.estimators._labels import AOA_POOLED
 from ipseval.validation import (
     DENSITY_RATIO,
     POWER_LAW,

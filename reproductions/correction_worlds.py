@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, Correction, CorrectionPrior, correct_path
-from ipseval.estimators import AOA_POOLED
+from ipseval.estimators._labels import AOA_POOLED
 from ipseval.validation import WITH_INTERACTIONS
 from reproductions.correction_family import HELD_OUT, METRICS, Simulated, world_of
 from reproductions.tables import ROOT, markdown, write_tables

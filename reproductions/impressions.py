@@ -26,7 +26,9 @@ from scipy.stats import f
 
 import ipseval
 from ipseval import ExaminationModel, ExposureLog, Interactions
-from ipseval.estimators import Rewarded, RewardedMetric, Sample, resolve_estimator
+from ipseval.estimators import Sample
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators._rewarded import Rewarded, RewardedMetric
 from ipseval.propensity import ExaminationCurve
 from ipseval.ranking import RankedPositives, top_items
 from ipseval.rewards import FittedRewards, ItemReward, ShownData

@@ -18,7 +18,7 @@ import numpy as np
 
 from ipseval import KnownPropensity, RankedPositives, evaluate_ranks, item_groups, user_groups
 from ipseval._types import FloatArray, IntArray
-from ipseval.estimators import Moments
+from ipseval.estimators._moments import Moments
 from ipseval.evaluation import Evaluation
 from ipseval.segments import Groups, Segments
 from ipseval.segments._build import build_segments

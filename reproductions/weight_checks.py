@@ -18,14 +18,10 @@ from ipseval._compute import DEFAULT_COMPUTE
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.adapters import adapt
 from ipseval.datasets import RandomExposureStudy
-from ipseval.estimators import (
-    Estimator,
-    Sample,
-    Target,
-    UserSums,
-    resolve_estimator,
-    weighted_sample,
-)
+from ipseval.estimators import Estimator, Sample, UserSums
+from ipseval.estimators._base import Target
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators._sample import weighted_sample
 from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives

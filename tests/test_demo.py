@@ -16,7 +16,8 @@ import pytest
 from ipseval import InputError
 from ipseval.cli import main
 from ipseval.demo import DRAWN, plot_demo, run_demo
-from ipseval.report import scatter, svg_file
+from ipseval.report._drawing import svg_file
+from ipseval.report._scatter import scatter
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -19,7 +19,8 @@ from ipseval.distributed._ids import popularity_of
 from ipseval.distributed._partition import reduce_partition
 from ipseval.distributed._plan import finish, make_plan, split_models
 from ipseval.errors import DataWarning, InputError, PropensityError
-from ipseval.estimators import Moments, UserSums
+from ipseval.estimators import UserSums
+from ipseval.estimators._moments import Moments
 from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from ipseval.splits import Split

@@ -12,7 +12,9 @@ import ipseval
 from ipseval import ExposureLog, InputError, PropensityError, Rewards, Split
 from ipseval._requests import Request
 from ipseval._rewarding import Rewarding
-from ipseval.estimators import Sample, estimate, resolve_estimator
+from ipseval.estimators import Sample
+from ipseval.estimators._estimate import estimate
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
 from ipseval.ranking._exact import rank_with_best
 from ipseval.rewards import BoostingReward, FactorReward, FittedRewards, ItemReward, ShownData

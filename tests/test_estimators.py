@@ -8,7 +8,9 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.estimators import Extent, LinearForm, Moments, Sample, UserSums, claim
+from ipseval.estimators import LinearForm, Sample, UserSums, claim
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._moments import Moments
 from ipseval.ranking import RankedPositives
 
 

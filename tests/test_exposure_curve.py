@@ -11,7 +11,7 @@ import pytest
 from ipseval import baselines, plan_exposure, plots
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.errors import InputError
-from ipseval.estimators import AOA_POOLED, SNIPS_POOLED
+from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.propensity import PowerLawPropensity
 from ipseval.simulation import World
 from ipseval.validation import POWER_LAW, WITH_INTERACTIONS, ExposureCurve, exposure_curve, validate

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.estimators._average import Average
+from ipseval.estimators._ips import Ips
 from tests.test_bad_input import SCORES, SPLIT, TEST, TRAIN, frame, known, run
 
 RENAMED = ipseval.Split.from_frames(
@@ -68,7 +70,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "metrics is None": (lambda: run(metrics=None), r"metrics must be labels or objects; got NoneType"),
     "estimator that is a class": (
-        lambda: run(estimators=[ipseval.estimators.Ips]),
+        lambda: run(estimators=[Ips]),
         r"'snips' or an Estimator object; got <class",
     ),
     "confidence level of None": (lambda: run(confidence_level=None), r"must be in \(0, 1\); got None"),
@@ -343,7 +345,7 @@ def test_a_mistake_in_the_options_is_found_before_anything_is_ranked(options):
 
 
 def test_one_metric_or_estimator_needs_no_list_around_it():
-    result = run(metrics=ipseval.metric("recall@2"), estimators=ipseval.estimators.Average("aoa", "equal"))
+    result = run(metrics=ipseval.metric("recall@2"), estimators=Average("aoa", "equal"))
     assert (result.metrics, result.estimators) == (["recall@2"], ["aoa"])
 
 

@@ -389,7 +389,7 @@ def test_the_picture_of_weights_says_what_the_text_says(evaluation):
 
 
 def _weights_of(evaluation):
-    from ipseval.report import Table
+    from ipseval.report._tables import Table
 
     parts = [one for one in evaluation.tables(page=True).appendix if isinstance(one, Table)]
     return next(one for one in parts if one.title == "Weights of each estimator")

@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.estimators import ShrunkSnips, claim
+from ipseval.estimators import claim
+from ipseval.estimators._shrunk import ShrunkSnips
 from ipseval.inference._bootstrap import leave_one_out
-from ipseval.metrics import RATING_METRICS, rating_metric
+from ipseval.metrics._ratings import RATING_METRICS, rating_metric
 from ipseval.ratings import evaluate_ratings
 
 ROOT = Path(__file__).resolve().parents[1]

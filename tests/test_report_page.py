@@ -10,8 +10,11 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.report import Cell, Table, Tables, curves, to_html
+from ipseval.report import Tables
 from ipseval.report._axis import Axis
+from ipseval.report._curves import curves
+from ipseval.report._page import to_html
+from ipseval.report._tables import Cell, Table
 
 NAN = float("nan")
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ipseval import baselines
-from ipseval.estimators import resolve_estimator, weighted_sample
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators._sample import weighted_sample
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.simulation import World

@@ -9,7 +9,7 @@ import pytest
 import ipseval
 from ipseval.adapters import ModelScores, with_ids
 from ipseval.agreement import RowOrders
-from ipseval.inference import bootstrap
+from ipseval.inference._bootstrap import bootstrap
 from tests.inference.worlds import random_ranks
 
 RANKS, POPULARITY = random_ranks(0)

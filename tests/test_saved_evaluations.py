@@ -17,7 +17,7 @@ import ipseval
 from ipseval import Evaluation, KnownPropensity, PowerLawPropensity, SampledCandidates
 from ipseval.cli import main
 from ipseval.errors import InputError
-from ipseval.estimators import resolve_estimator
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.testing import StoredResult, compare_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -11,6 +11,12 @@ import pytest
 import ipseval
 import ipseval.plots
 from ipseval import inference
+from ipseval.inference._bounds import ratio_bounds
+from ipseval.inference._comparisons import users_needed
+from ipseval.inference._factors import required_factor
+from ipseval.inference._intervals import normal_interval
+from ipseval.inference._pareto import pareto_k
+from ipseval.inference._weights import effective_sample_size
 from ipseval.testing import StoredResult, compare_results
 from tests.test_bad_input import SCORES, SPLIT, known, run
 from tests.test_mistaken_input import RATINGS
@@ -63,22 +69,21 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"n_candidates must be whole numbers; got inf",
     ),
     "no decimals": (lambda: run().to_markdown(digits=-1), r"digits must be an integer >= 1; got -1"),
-    "parameter as text": (lambda: ipseval.metrics.Rbp(p="0.5"), r"p must be float; got str '0.5'"),
     "seed that is not used": (lambda: run(rng="a"), r"rng must be an integer >= 0.*got str 'a'"),
     "name that is a number": (
         lambda: ipseval.rank_positives(SCORES, SPLIT, name=5),
         r"name must be str; got int 5",
     ),
     "negative weights": (
-        lambda: inference.ratio_bounds(np.ones(2), np.array([1.0, -1.0]), factor=2.0),
+        lambda: ratio_bounds(np.ones(2), np.array([1.0, -1.0]), factor=2.0),
         r"weights must be finite numbers > 0, at least one; 1 of 2 are not",
     ),
     "weights of another size": (
-        lambda: inference.required_factor(np.ones(3), np.ones(2), 0.5),
+        lambda: required_factor(np.ones(3), np.ones(2), 0.5),
         r"weights must have 3 entries, one for each id; got 2",
     ),
     "targets of one estimate": (
-        lambda: inference.required_factor(np.ones(3), np.ones(3), np.full(2, 0.5)),
+        lambda: required_factor(np.ones(3), np.ones(3), np.full(2, 0.5)),
         r"target must be one number for contributions \(n,\); got \(2,\)",
     ),
     "lists longer than memory": (
@@ -86,16 +91,16 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"lists of 4,611,686,018,427,387,904 items for 2 users need too much memory",
     ),
     "sample of negative weights": (
-        lambda: inference.effective_sample_size(-np.ones(3)),
+        lambda: effective_sample_size(-np.ones(3)),
         r"weights must be finite numbers >= 0, and one of them above 0",
     ),
-    "tail of negative values": (lambda: inference.pareto_k(-np.ones(50)), r"50 of 50 are negative"),
+    "tail of negative values": (lambda: pareto_k(-np.ones(50)), r"50 of 50 are negative"),
     "negative standard error": (
-        lambda: inference.normal_interval(0.5, -0.1, confidence_level=0.95),
+        lambda: normal_interval(0.5, -0.1, confidence_level=0.95),
         r"standard_error must be >= 0",
     ),
     "a test of level 5": (
-        lambda: inference.users_needed(1.0, 0.2, level=5),
+        lambda: users_needed(1.0, 0.2, level=5),
         r"level must be in \(0, 1\); got 5",
     ),
     "no metric to bound": (

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.estimators import Extent, Moments, Parts, UserSums
+from ipseval.estimators import Parts, UserSums
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._moments import Moments
 
 RNG = np.random.default_rng(0)
 N, D, V = RNG.random(6), RNG.random(6) + 0.5, RNG.integers(1, 9, 6).astype(float)

@@ -15,7 +15,8 @@ import pytest
 from ipseval import _artefacts as artefacts
 from ipseval.cli import main
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, resolve_estimator
+from ipseval.estimators import Estimator
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity

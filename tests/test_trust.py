@@ -10,7 +10,8 @@ import pytest
 import ipseval
 from ipseval import baselines
 from ipseval.errors import InputError, PositivityWarning, PropensityError, UnknownNameError
-from ipseval.estimators import Sample, resolve_estimator
+from ipseval.estimators import Sample
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference import bounds
 from ipseval.simulation import World
 from tests.inference.worlds import random_ranks, ranked

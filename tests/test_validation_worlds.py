@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ipseval import baselines
-from ipseval.inference import ratio_bounds
+from ipseval.inference._bounds import ratio_bounds
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.simulation import World
 from ipseval.validation import validate

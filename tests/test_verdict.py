@@ -11,7 +11,7 @@ import pytest
 import ipseval
 from ipseval._verdict import Reach, Standing, Verdict, of_record
 from ipseval._words import shown_p, verdict_lines
-from ipseval.estimators import resolve_estimator
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference._leads import leading_factors, leading_gammas
 
 

@@ -17,17 +17,15 @@ from ipseval.beyond._data import Recommended
 from ipseval.beyond._labels import Measure, measure
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate
-from ipseval.inference import (
-    Correction,
-    Interval,
-    IntervalMethod,
-    bootstrap_intervals,
-    compare,
-    normal_intervals,
-)
+from ipseval.inference import compare
+from ipseval.inference._attach import Interval, bootstrap_intervals, normal_intervals
+from ipseval.inference._bootstrap import IntervalMethod
+from ipseval.inference._comparisons import Correction
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._kept import TopLists
-from ipseval.report import Cell, Heading, Notes, Reported, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Cell, Heading, Notes, Table
 from ipseval.splits import Split
 
 LISTS = "lists"

@@ -70,7 +70,9 @@ def _propensity(options: argparse.Namespace) -> int:
 
 def _examination(options: argparse.Namespace) -> int:
     from ipseval.exposure_log import ExposureLog
-    from ipseval.report import Table, Tables, to_text
+    from ipseval.report import Tables
+    from ipseval.report._tables import Table
+    from ipseval.report._text import to_text
 
     _check_tables(options)
     log = read_log(options.log, options, **universe_of(options))

@@ -15,7 +15,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from ipseval._registry import package_of
     from ipseval.estimators import card
-    from ipseval.metrics import METRICS, RATING_METRICS
+    from ipseval.metrics import METRICS
+    from ipseval.metrics._ratings import RATING_METRICS
 
     if options.labels:
         say("\n\n".join(card(label) for label in options.labels))

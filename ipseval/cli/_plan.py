@@ -39,7 +39,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from ipseval.correction import plan_exposure
-    from ipseval.report import Table, Tables, to_text
+    from ipseval.report import Tables
+    from ipseval.report._tables import Table
+    from ipseval.report._text import to_text
 
     plan = plan_exposure(
         correction_of(options),

@@ -16,10 +16,13 @@ from ipseval._types import FloatArray
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample
 from ipseval.correction._prior import ALPHAS, CorrectionPrior
-from ipseval.estimators import AOA_POOLED, Claim, resolve_estimator
-from ipseval.inference import normal_interval
+from ipseval.estimators import Claim
+from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
+from ipseval.inference._intervals import normal_interval
 from ipseval.propensity import Exposure
-from ipseval.report import Notes, Remark, Reported, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Notes, Remark, Table
 
 CORRECTED: Final = "correction-strength"
 RANDOM_SAMPLE: Final = "random-sample"

@@ -13,7 +13,8 @@ from ipseval.estimators._labels import (
     SNIPS_POOLED,
     resolve_estimator,
 )
-from ipseval.metrics import RATING_METRICS, Metric, RatingMetric, metric, rating_metric
+from ipseval.metrics import Metric, metric
+from ipseval.metrics._ratings import RATING_METRICS, RatingMetric, rating_metric
 
 ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
 TIE_WORDS = {

@@ -10,8 +10,9 @@ import pandas as pd
 from ipseval._checks import check_pairs, real_number
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, LinearForm, Sample, independent_sums
+from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import lacks
+from ipseval.estimators._estimate import independent_sums
 from ipseval.inference._linear import LinearGroup, groups, keys_of, weights_or_ones
 from ipseval.metrics import Metric
 

@@ -13,7 +13,8 @@ from scipy.special import ndtri, stdtr, stdtrit
 from ipseval._checks import check_choice, check_fraction
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import Estimate, MergedSums
+from ipseval.estimators import Estimate
+from ipseval.estimators._moments import MergedSums
 
 Correction = Literal["holm", "bh", "bonferroni"] | None
 Key = tuple[str, str, str]

@@ -11,7 +11,8 @@ from scipy import sparse
 from ipseval._compute import one_blas_thread
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import PropensityError
-from ipseval.estimators import Estimator, Sample, independent_sums
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._estimate import independent_sums
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._influences import Units, squared_influences, users_by_count
 from ipseval.inference._linear import LinearGroup, groups

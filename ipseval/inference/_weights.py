@@ -12,7 +12,8 @@ import numpy as np
 from ipseval._checks import as_float_vector
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, Extent, Sample
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._extent import Extent
 from ipseval.inference._pareto import pareto_k
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity

@@ -9,7 +9,9 @@ import pandas as pd
 
 from ipseval._checks import check_choice
 from ipseval.errors import InputError
-from ipseval.report import Notes, Reported, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Notes, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from ipseval._checks import (
 )
 from ipseval._types import FloatArray, RngLike
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import DM, DR, IPS, SNIPS
+from ipseval.estimators._labels import DM, DR, IPS, SNIPS
 from ipseval.exposure_log import ExposureLog
 from ipseval.policies._result import CLAIMS, PolicyEvaluation, Value, controlled, mean_of
 from ipseval.policies._rewards import cross_fitted

@@ -13,10 +13,11 @@ from ipseval._checks import check_type
 from ipseval._rates import count_interval, difference_interval
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import DM, DR, IPS, SNIPS
+from ipseval.estimators._labels import DM, DR, IPS, SNIPS
 from ipseval.exposure_log import ExposureLog
 from ipseval.policies._tables import policy_tables
-from ipseval.report import Reported, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
 
 COVERED = "given the logged chances, where they cover the policy"
 EITHER = "consistent given the logged chances or a right reward model"

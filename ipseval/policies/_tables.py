@@ -10,9 +10,10 @@ import pandas as pd
 from ipseval._checks import check_positive_int
 from ipseval._explained import decimals
 from ipseval._words import listed, shown_p
-from ipseval.estimators import DR, IPS, SNIPS
+from ipseval.estimators._labels import DR, IPS, SNIPS
 from ipseval.inference._comparisons import adjust
-from ipseval.report import Remark, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._tables import Remark, Table
 
 OF_RECORD = (DR, "dr-sn", SNIPS, "ips-cv", IPS)  # the first of these that was asked for
 LEVEL = 0.05

@@ -13,7 +13,8 @@ import pandas as pd
 
 from ipseval._types import FloatArray, IntArray
 from ipseval.agreement import RowOrders
-from ipseval.estimators import Estimate, resolve_estimator
+from ipseval.estimators import Estimate
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity

@@ -19,18 +19,11 @@ from ipseval.protocols._evaluate import Result
 from ipseval.protocols._protocol import LEGEND
 from ipseval.protocols._verdict import conclusions, verdict_section
 from ipseval.protocols._winners import winners
-from ipseval.report import (
-    Explanation,
-    Heading,
-    Notes,
-    Part,
-    Remark,
-    Reported,
-    Table,
-    Tables,
-    csv_text,
-    to_text,
-)
+from ipseval.report import Explanation, Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Heading, Notes, Part, Remark, Table
+from ipseval.report._text import to_text
+from ipseval.report._write import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

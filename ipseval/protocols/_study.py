@@ -12,7 +12,7 @@ from ipseval._checks import check_fraction, check_positive_int, warn_user
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
-from ipseval.estimators import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
+from ipseval.estimators._labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
 from ipseval.interactions import Interactions
 from ipseval.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
 from ipseval.protocols._protocol import Protocol, grid

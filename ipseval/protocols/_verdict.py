@@ -9,7 +9,7 @@ import pandas as pd
 
 from ipseval._checks import counted
 from ipseval.protocols._compare import ProtocolComparison
-from ipseval.report import Heading, Notes, Part, Remark, Table
+from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 
 MAX_EXAMPLES = 12
 

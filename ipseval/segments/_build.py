@@ -9,8 +9,7 @@ from scipy.linalg import block_diag
 
 from ipseval._checks import counted
 from ipseval._types import BoolArray, FloatArray, IntArray
-from ipseval.estimators import Moments
-from ipseval.estimators._moments import WIDTH
+from ipseval.estimators._moments import WIDTH, Moments
 from ipseval.inference._trust import joined, too_wide
 from ipseval.inference._weights import WeightSums, weight_flag
 from ipseval.metrics import Metric

@@ -17,7 +17,9 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._base import lacks
 from ipseval.metrics import Metric
-from ipseval.report import Cell, Notes, Reported, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Cell, Notes, Table
 from ipseval.segments._groups import Groups
 
 SAVED = "ipseval-decomposition"

@@ -8,16 +8,11 @@ from typing import Any, Protocol
 
 from ipseval._checks import chosen
 from ipseval.errors import InputError
-from ipseval.estimators import (
-    Estimate,
-    Estimator,
-    Sample,
-    UserSums,
-    plain_estimator,
-    resolve_estimator,
-)
+from ipseval.estimators import Estimate, Estimator, Sample, UserSums
+from ipseval.estimators._labels import plain_estimator, resolve_estimator
 from ipseval.metrics import Metric
-from ipseval.report import Heading, Notes, Tables
+from ipseval.report import Tables
+from ipseval.report._tables import Heading, Notes
 from ipseval.segments._build import build_segments
 from ipseval.segments._built_in import resolve
 from ipseval.segments._decomposition import Decomposition

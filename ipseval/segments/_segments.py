@@ -15,10 +15,11 @@ from ipseval._checks import check_choice
 from ipseval._codec import load_one, save
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
-from ipseval.estimators import default_estimators
-from ipseval.inference import Correction
-from ipseval.inference._comparisons import CORRECTIONS, adjust
-from ipseval.report import Reported, Tables, csv_text, deliver
+from ipseval.estimators._labels import default_estimators
+from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._write import csv_text, deliver
 from ipseval.segments._family import (
     ALIKE,
     family_level,

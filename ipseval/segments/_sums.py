@@ -9,8 +9,9 @@ import numpy as np
 
 from ipseval._keys import distinct
 from ipseval._types import BoolArray, FloatArray, IntArray
-from ipseval.estimators import Estimator, Moments, Parts, Sample, UserSums, independent_sums
-from ipseval.estimators._moments import WIDTH
+from ipseval.estimators import Estimator, Parts, Sample, UserSums
+from ipseval.estimators._estimate import independent_sums
+from ipseval.estimators._moments import WIDTH, Moments
 from ipseval.inference._weights import Weighed, WeightSums
 from ipseval.metrics import Metric
 from ipseval.segments._groups import Groups

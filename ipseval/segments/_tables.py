@@ -12,7 +12,8 @@ import pandas as pd
 
 from ipseval._checks import check_positive_int, counted
 from ipseval._types import IntArray
-from ipseval.report import Cell, Notes, Part, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._tables import Cell, Notes, Part, Table
 
 LEVEL = 0.05
 

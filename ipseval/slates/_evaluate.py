@@ -16,9 +16,10 @@ from ipseval._ids import places
 from ipseval._requests import OnLowEss, check_models, fitted_propensity, requested_metrics
 from ipseval._types import AnyArray, BoolArray, IntArray, Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError
-from ipseval.estimators import Estimator, NRelevantLike
+from ipseval.estimators import Estimator
+from ipseval.estimators._sample import NRelevantLike
 from ipseval.evaluation import Evaluation, evaluate_ranks
-from ipseval.inference import IntervalMethod
+from ipseval.inference._bootstrap import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives

@@ -12,8 +12,8 @@ import numpy as np
 from ipseval._checks import check_choice, warn_user
 from ipseval._questions import estimator_label, metric_label
 from ipseval.errors import InputError, PositivityWarning, UnknownNameError
-from ipseval.estimators import resolve_estimator
-from ipseval.inference import normal_interval
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.inference._intervals import normal_interval
 from ipseval.testing._result import Influence, Key, StoredResult, write_baseline
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from ipseval._checks import check_fraction
 from ipseval._rates import difference_interval, weighted_rate_interval
 from ipseval._types import BoolArray
 from ipseval.datasets import BanditLog, BanditStudy
-from ipseval.estimators import IPS, SNIPS
+from ipseval.estimators._labels import IPS, SNIPS
 
 NAIVE = "naive"
 RATES = ["random_rate", "random_low", "random_high", "estimate", "ci_low", "ci_high"]

@@ -15,8 +15,9 @@ from ipseval._keys import union
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
-from ipseval.estimators import Estimator, Sample, Target
-from ipseval.inference import diagnostics_by_estimator, effective_sample_size
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._base import Target
+from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity
 from ipseval.ranking import RankedPositives

@@ -20,13 +20,15 @@ from ipseval._types import FloatArray, IntArray, RngLike
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior, correct_path, correction_path
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError, IpsevalError
-from ipseval.estimators import AOA_POOLED, SNIPS_POOLED
+from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.evaluation import evaluate_ranks
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, Exposure, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.report import Heading, Notes, Part, Reported, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.splits import Split, split_random
 from ipseval.validation._criteria import CRITERIA, criteria
 

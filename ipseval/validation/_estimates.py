@@ -10,7 +10,8 @@ import numpy as np
 
 from ipseval._keys import union
 from ipseval._types import FloatArray, IntArray
-from ipseval.estimators import Estimator, LinearForm, Sample, UserSums, independent_sums
+from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
+from ipseval.estimators._estimate import independent_sums
 from ipseval.metrics import Metric
 
 

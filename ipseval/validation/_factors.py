@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from ipseval._types import FloatArray, IntArray
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.inference import required_factor
+from ipseval.inference._factors import required_factor
 from ipseval.metrics import Metric
 
 

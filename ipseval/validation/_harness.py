@@ -15,7 +15,8 @@ from ipseval._types import RngLike, TieChoice
 from ipseval.adapters import adapt
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError
-from ipseval.estimators import SNIPS_GLOBAL, SNIPS_POOLED, Estimator, resolve_estimator
+from ipseval.estimators import Estimator
+from ipseval.estimators._labels import SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
 from ipseval.ranking import RankedPositives, rank_positives

@@ -12,7 +12,10 @@ from ipseval._keys import among
 from ipseval._types import BoolArray, FloatArray, TieChoice
 from ipseval.datasets import RandomExposureStudy, StudyPositives
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, Sample, Target, plain_estimator, weighted_sample
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._base import Target
+from ipseval.estimators._labels import plain_estimator
+from ipseval.estimators._sample import weighted_sample
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Exposure, Propensity

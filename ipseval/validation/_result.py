@@ -11,8 +11,10 @@ import pandas as pd
 
 from ipseval._checks import counted
 from ipseval._types import FloatArray
-from ipseval.inference import normal_interval
-from ipseval.report import Explanation, Heading, Notes, Part, Reported, Table, Tables
+from ipseval.inference._intervals import normal_interval
+from ipseval.report import Explanation, Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.validation._criteria import CRITERIA
 from ipseval.validation._curve import ExposureCurve
 from ipseval.validation._words import remarks

@@ -15,7 +15,7 @@ from ipseval._registry import lookup
 from ipseval._types import RngLike
 from ipseval.datasets import STUDIES, RandomExposureStudy
 from ipseval.errors import IdentificationWarning, InputError
-from ipseval.estimators import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
+from ipseval.estimators._labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval.report import Remark
+from ipseval.report._tables import Remark
 
 BENCHMARK = "random-sample"  # the plain average over random positives of other users
 

@@ -17,7 +17,9 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimate
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.interactions import Interactions
-from ipseval.report import Notes, Reported, Table, Tables
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Notes, Table
 from ipseval.splits import SlidingSplits
 
 if TYPE_CHECKING:

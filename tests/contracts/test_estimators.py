@@ -12,8 +12,10 @@ import pytest
 import ipseval
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import ESTIMATORS, Estimator, resolve_estimator
+from ipseval.estimators import ESTIMATORS, Estimator
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.interactions import Interactions
+from ipseval.metrics._auc import Auc
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -231,7 +233,7 @@ def test_a_pair_ratio_has_no_bounds_under_any_label_of_the_metric():
             {"a": world.scores},
             world.split,
             propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
-            metrics=["auc", ipseval.metrics.Auc(label="area")],
+            metrics=["auc", Auc(label="area")],
             estimators=["snips-pooled"],
         )
     rows = result.bounds(1.0)

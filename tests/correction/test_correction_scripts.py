@@ -10,7 +10,7 @@ import pytest
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.correction._posterior import posterior
-from ipseval.estimators import AOA_POOLED
+from ipseval.estimators._labels import AOA_POOLED
 from ipseval.validation import ExposureCurve
 from reproductions import correction_coat, correction_prior, correction_worlds
 from reproductions.correction_family import METRICS, Setting, world_of

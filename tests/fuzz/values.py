@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval import agreement, correction, datasets, estimators, inference
-from ipseval.estimators import weighted_sample as inference_sample
+from ipseval import agreement, correction, datasets, inference
+from ipseval.estimators._estimate import estimate
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators._sample import weighted_sample as inference_sample
 from ipseval.simulation import World
 
 N_USERS, N_ITEMS = 12, 9
@@ -107,9 +109,9 @@ def right(folder: Path) -> dict[str, Any]:
     world = World(n_users=40, n_items=20, mean_relevant=6, rng=0)
     counts = np.array([4.0, 9, 2, 7, 5, 1, 3, 8, 6])
     sample = inference_sample(ranked, propensity, None, "default")
-    metric, estimator = ipseval.metric("recall@2"), estimators.resolve_estimator("snips-global")
-    estimates = {("a", "recall@2", "snips-global"): estimators.estimate(sample, metric, estimator)}
-    estimates |= {("b", "recall@2", "snips-global"): estimators.estimate(sample, metric, estimator)}
+    metric, estimator = ipseval.metric("recall@2"), resolve_estimator("snips-global")
+    estimates = {("a", "recall@2", "snips-global"): estimate(sample, metric, estimator)}
+    estimates |= {("b", "recall@2", "snips-global"): estimate(sample, metric, estimator)}
     refit = inference.PowerLawRefit(split.train, gamma=0.0)
     shown = np.arange(N_ITEMS)
     times = np.full(N_ITEMS, np.datetime64("2020-01-01", "ns"))

@@ -10,8 +10,7 @@ from scipy.stats import norm
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import UserSums
-from ipseval.inference import bootstrap
-from ipseval.inference._bootstrap import blocks, draw_counts, leave_one_out
+from ipseval.inference._bootstrap import blocks, bootstrap, draw_counts, leave_one_out
 
 A, B, C = ("a", "m", "e"), ("b", "m", "e"), ("c", "m", "e")
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.inference import ratio_bounds
+from ipseval.inference._bounds import ratio_bounds
 from tests.conftest import examples
 from tests.inference.worlds import random_ranks
 

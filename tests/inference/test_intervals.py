@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.inference import bca_interval, normal_interval, percentile_interval
-from ipseval.inference._intervals import jackknife_acceleration
+from ipseval.inference._intervals import (
+    bca_interval,
+    jackknife_acceleration,
+    normal_interval,
+    percentile_interval,
+)
 from tests.inference.scipy_bootstrap import bca_of_mean
 
 

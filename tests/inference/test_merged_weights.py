@@ -7,7 +7,9 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.estimators import Extent, Sample, resolve_estimator
+from ipseval.estimators import Sample
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference._weights import AllWeights, Weighed, WeightDiagnostics, effective_sample_size
 from tests.inference.worlds import ranked
 

@@ -9,8 +9,9 @@ import pytest
 
 import ipseval
 from ipseval.errors import PositivityWarning
-from ipseval.estimators import Estimator, Sample, resolve_estimator
-from ipseval.inference import WeightDiagnostics, diagnostics_by_estimator
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.inference._weights import WeightDiagnostics, diagnostics_by_estimator
 from tests.inference.worlds import ranked
 
 ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)")

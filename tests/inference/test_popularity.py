@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.inference import popularity_weights
+from ipseval.inference._popularity import popularity_weights
 
 
 def evaluated(propensity, estimators=("aoa", "snips-global")):

@@ -11,9 +11,12 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.estimators import Sample, estimate, resolve_estimator
-from ipseval.inference import PowerLawRefit, bootstrap_refit
+from ipseval.estimators import Sample
+from ipseval.estimators._estimate import estimate
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.inference import PowerLawRefit
 from ipseval.inference._bootstrap import blocks, draw_counts
+from ipseval.inference._refit import bootstrap_refit
 from ipseval.metrics import metric
 from ipseval.propensity import Propensity
 from tests.inference.worlds import random_ranks, ranked

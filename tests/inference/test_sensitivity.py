@@ -11,8 +11,9 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Sample, resolve_estimator
-from ipseval.inference import sensitivity
+from ipseval.estimators import Sample
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.inference._sensitivity import sensitivity
 from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
 

@@ -12,7 +12,7 @@ import pytest
 import ipseval
 from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Sample
-from ipseval.inference import weight_diagnostics
+from ipseval.inference._weights import weight_diagnostics
 from tests.inference.worlds import random_ranks, ranked
 
 

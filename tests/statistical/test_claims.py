@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.estimators import ESTIMATORS_SHOWN, card, claim
+from ipseval.estimators import card, claim
+from ipseval.estimators._card import ESTIMATORS_SHOWN
 from ipseval.metrics import METRICS
 from ipseval.ranking import RankedPositives
 from tests.golden import oracle

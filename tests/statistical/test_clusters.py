@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.estimators import UserSums, resolve_estimator
+from ipseval.estimators import UserSums
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.metrics import metric
 from ipseval.slates import Slates, evaluate_slates
 

@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.estimators import Claim, Estimate, Sample, UserSums, resolve_estimator
-from ipseval.inference import bootstrap, compare, normal_interval
+from ipseval.estimators import Claim, Estimate, Sample, UserSums
+from ipseval.estimators._labels import resolve_estimator
+from ipseval.inference import compare
+from ipseval.inference._bootstrap import bootstrap
+from ipseval.inference._intervals import normal_interval
 from ipseval.metrics import metric
 from tests.inference.worlds import ranked
 

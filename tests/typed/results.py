@@ -20,7 +20,8 @@ from ipseval.agreement import OrderAgreement
 from ipseval.beyond import BeyondAccuracy
 from ipseval.correction import Correction
 from ipseval.estimators import Estimator, Sample, UserSums
-from ipseval.inference import Interval, Sensitivity
+from ipseval.inference import Sensitivity
+from ipseval.inference._attach import Interval
 from ipseval.metrics import AdditiveMetric, Definition, Metric
 from ipseval.policies import PolicyEvaluation, evaluate_policies
 from ipseval.propensity import ExaminationCurve
