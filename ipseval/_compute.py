@@ -17,7 +17,7 @@ from ipseval._border import guard
 from ipseval._checks import check_choice, check_positive_int
 from ipseval.errors import InputError
 
-ENGINES = ("numpy", "numba", "torch")
+ENGINES = ("numpy", "numba")
 DEFAULT_MEMORY = 128 * 2**20
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
@@ -35,10 +35,8 @@ class ComputeOptions:
         not counted.
     block_size : int, optional
         Users ranked together; default: what fits the caches and `max_memory`.
-    engine : {"numpy", "numba", "torch"}, optional
-        Default: Numba where it is installed and the work is large enough to be worth loading it. "torch"
-        (PyTorch, `ipseval[gpu]`) makes the products of factors on a GPU, with CUDA; without one, on the
-        processor. What it holds there counts as buffers; the factors of the items do not.
+    engine : {"numpy", "numba"}, optional
+        Default: Numba where it is installed and the work is large enough to be worth loading it.
 
     Raises
     ------
@@ -54,7 +52,7 @@ class ComputeOptions:
     n_threads: int | None = None
     max_memory: int | str | None = None
     block_size: int | None = None
-    engine: Literal["numpy", "numba", "torch"] | None = None
+    engine: Literal["numpy", "numba"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_threads", "block_size"):

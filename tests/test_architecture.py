@@ -117,7 +117,6 @@ THIRD_PARTY = {
     "reading._source": {"pyarrow", "polars"},
     "ranking._scorers": {"pandas"},
     **{f"ranking.{name}": {"numba", "llvmlite"} for name in ("_compiled", "_reach_numba")},
-    **{f"ranking.{name}": {"torch"} for name in ("_kernels_torch", "_device_torch")},
     "ranking._parquet": {"pandas", "pyarrow"},
     "baselines": {"scipy"},
     "adapters": {"scipy", "pandas"},
@@ -161,9 +160,9 @@ OPTIONAL = [
     *("llvmlite", "implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark", "sklearn"),
 ]
-# Files made of code of numba or torch: they may import it at the top, as they are themselves imported only
+# Files made of code of numba: they may import it at the top, as they are themselves imported only
 # where it is used. So may plots matplotlib, and the plugin that pytest loads pytest.
-KERNELS = {f"ranking._{name}" for name in ("compiled", "reach_numba", "kernels_torch", "device_torch")}
+KERNELS = {"ranking._compiled", "ranking._reach_numba"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

@@ -19,7 +19,6 @@ NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "narwhals", "threadpoolctl"
 # Extra -> the module that shows that it is there, its distribution, and what it is for.
 EXTRAS = {
     "fast": ("numba", "numba", "ranks large logs about twice as fast"),
-    "gpu": ("torch", "torch", "ranks factors on a GPU"),
     "parquet": ("pyarrow", "pyarrow", "reads and writes Parquet"),
     "plot": ("matplotlib", "matplotlib", "draws pictures as PNG and PDF"),
     "download": ("pooch", "pooch", "downloads public data sets"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class Tile(NamedTuple):
     """Consecutive items whose products with a block are made and counted at once."""
 
     first: int
-    fast_item: Any  # (width, d) or (width, d + 1), an array or what `placed` of the kernels makes of one
+    fast_item: AnyArray  # (width, d) or (width, d + 1)
     infinite: IntArray  # (m,) places in the tile of the items with an infinite bias
     bias: FloatArray  # (m,) and that bias
     n_twins: IntArray  # (n_classes,) how many items of the tile are in each class of `twin`, or empty

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class Part:
 
     level: int
     rows: IntArray  # (b,) of the block
-    user: Any  # (b, d) or (b, d + 1) their factors for the products of the level
+    user: AnyArray  # (b, d) or (b, d + 1) their factors for the products of the level
     positive: IntArray  # (n_pos,) of the block
     row: IntArray  # (n_pos,) place of the positive's user in `rows`
     item: IntArray  # (n_pos,)
@@ -36,8 +35,9 @@ class Part:
     counter: Counter
 
     @classmethod
-    def of(cls, level: int, block: Block, rows: IntArray, counter: Counter) -> Self:
-        """Return the part of the users `rows`, ascending; `counter` takes up their bounds."""
+    def of(cls, level: int, block: Block, rows: IntArray) -> Part:
+        """Return the part of the users `rows`, ascending."""
+        counter = Counter()
         size, excluded_size = np.diff(block.start), np.diff(block.excluded_start)
         chosen = np.zeros(size.size, dtype=bool)
         chosen[rows] = True
@@ -56,7 +56,7 @@ class Part:
         item = block.item[positive]
         return cls(level, rows, user, positive, row, item, lo, hi, excluded_row, excluded, counter)
 
-    def near(self, scores: Any, some: IntArray) -> tuple[IntArray, IntArray]:
+    def near(self, scores: AnyArray, some: IntArray) -> tuple[IntArray, IntArray]:
         """Return (positive of the block, column) of the scores within the bounds of positives `some`."""
         found, row = [], self.row[some]
         lo, hi = self.lo[some, None], self.hi[some, None]

@@ -36,20 +36,19 @@ class Counter:
     partitions and sorts with vector instructions.)
     """
 
-    def __init__(self, n_slots: int | None = None) -> None:
+    def __init__(self) -> None:
         self._mask = np.zeros(0, dtype=bool)
-        self._n_slots = SLOTS if n_slots is None else n_slots
 
     def arrange(self, start: IntArray, lo: AnyArray, hi: AnyArray) -> None:
         """Take up thresholds: row r has those from `start[r]` to `start[r + 1]`."""
         self._start, self._lo, self._hi = start, lo, hi
         size = np.diff(start)
-        few = np.unique(size[(size > 0) & (size <= self._n_slots)])
+        few = np.unique(size[(size > 0) & (size <= SLOTS)])
         self._few = [
             Even.of(rows, start[rows, None] + np.arange(k), lo, hi)
             for k, rows in ((k, np.flatnonzero(size == k)) for k in few.tolist())
         ]
-        self._many = np.flatnonzero(size > self._n_slots)
+        self._many = np.flatnonzero(size > SLOTS)
         if self._many.size:
             row = np.repeat(np.arange(size.size), size)
             lowest = np.lexsort((lo, row))[start[self._many]]  # the lowest threshold of each of these rows

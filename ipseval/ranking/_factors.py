@@ -148,14 +148,11 @@ class Factors:
         """Return the shape of blocks of `n_users` users and tiles of `width` items."""
         return Shape(n_users, width, self.fast_item.shape[1], self.fast_item.dtype)
 
-    def count(self, worker: Any, width: int, placed: Any) -> Iterator[None]:
-        """Count for the positives of the worker's block, a tile of items at each step.
-
-        `placed`: `fast_item`, where the kernels read it.
-        """
+    def count(self, worker: Any, width: int) -> Iterator[None]:
+        """Count for the positives of the worker's block, a tile of items at each step."""
         n_lost, n_close = 0, 0
         for first in range(0, self.n_items, width):
-            items = placed[first : first + width]
+            items = self.fast_item[first : first + width]
             inside = self.infinite[(self.infinite >= first) & (self.infinite < first + width)]
             twin = self.twin if 8 * n_close > self.n_items or "twin" in self.__dict__ else NO_TWINS
             here = twin[first : first + width]

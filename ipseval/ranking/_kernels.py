@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
 from ipseval.ranking._best import Kept
@@ -22,12 +19,6 @@ SETTLED = 128  # positives whose close pairs are settled at once
 PAIRS = 1024  # pairs whose factors are gathered at a time
 FEW = (128, 8)  # a tile of w items is counted otherwise where more than w / FEW products are too close
 WAIT = 15  # tiles until the products are tried again for such a user
-held = one_blas_thread  # around a pass
-
-
-def placed(fast_item: AnyArray) -> AnyArray:
-    """Return the factors of all items where the products read them."""
-    return fast_item
 
 
 def pair_scores(
@@ -118,12 +109,8 @@ class Worker:
             return before
         step = rows.size if level == 0 else self._room // width
         pieces = [rows[first : first + step] for first in range(0, rows.size, step)]
-        self._parts[level] = [self._part(level, some) for some in pieces]
+        self._parts[level] = [Part.of(level, self._block, some) for some in pieces]
         return self._parts[level]
-
-    def _part(self, level: int, rows: IntArray) -> Part:
-        """Return the part of the users `rows`."""
-        return Part.of(level, self._block, rows, Counter())
 
     def _count_part(self, part: Part, catalogue: Catalogue, tile: Tile) -> tuple[int, int, IntArray]:
         """Add the counts of some users; return what `count` does, and the users to be counted otherwise."""
@@ -154,11 +141,11 @@ class Worker:
 
     def _scores_of(
         self, part: Part, catalogue: Catalogue, tile: Tile, hidden: tuple[IntArray, IntArray]
-    ) -> Any:
+    ) -> AnyArray:
         """Return the scores of a part and a tile as its level has them, NaN in the places `hidden`."""
         shape = part.rows.size, tile.fast_item.shape[0]
         memory = self._scores if part.level else self._scores.view(self._narrow)
-        scores = memory[: shape[0] * shape[1]].reshape(shape)
+        scores: AnyArray = memory[: shape[0] * shape[1]].reshape(shape)
         if part.level == 0:
             np.matmul(part.user, tile.fast_item.T, out=scores)
             scores[:, tile.infinite] = tile.bias

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._compute import one_blas_thread
 from ipseval._types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._batches import Block, Catalogue, Gathered, Shape, Tile
 from ipseval.ranking._best_numba import Top, keep_best
@@ -40,12 +39,6 @@ BLOCK = 1024  # users in a block
 PER_USER = 1024  # bytes: positives and training items of a user, roughly
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-held = one_blas_thread  # around a pass
-
-
-def placed(fast_item: AnyArray) -> AnyArray:
-    """Return the factors of all items where the products read them."""
-    return fast_item
 
 
 def _compile_fused(function: Function) -> Function:

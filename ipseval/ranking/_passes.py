@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 
+from ipseval._compute import one_blas_thread
 from ipseval._keys import ranks_within_group
 from ipseval._types import AnyArray, IntArray
 from ipseval.errors import InputError
@@ -98,7 +99,6 @@ def _rank_products(
         n_workers=n_workers,
         what="a block of one user",
     )
-    placed = kernels.placed(rest.fast_item)
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
 
     def make_worker() -> Callable[[int], Iterator[int]]:
@@ -111,7 +111,7 @@ def _rank_products(
             among = chosen.part(*rows)
             block, slack = rest.block(among, exact), SLACK * factors.error_bound(part.users)
             worker.begin(block, slack)
-            for _ in rest.count(worker, width, placed):
+            for _ in rest.count(worker, width):
                 yield 0
             n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
             if alike is not None:
@@ -124,7 +124,7 @@ def _rank_products(
 
         return handle
 
-    with kernels.held():
+    with one_blas_thread():
         run_workers(-(-n_users // size), make_worker, resources, n_users)
     return n_above, n_tied
 

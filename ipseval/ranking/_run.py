@@ -53,16 +53,7 @@ class Resources:
 
 
 def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
-    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading.
-
-    PyTorch's only where it is asked for: to load it takes seconds.
-    """
-    if engine == "torch":
-        if "torch" not in sys.modules and find_spec("torch") is None:
-            raise InputError(
-                "engine='torch' needs PyTorch, which is not installed; pip install 'ipseval[gpu]'."
-            )
-        return import_module("ipseval.ranking._kernels_torch")
+    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading."""
     installed = "numba" in sys.modules or find_spec("numba") is not None
     if engine == "numba" and not installed:
         raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")

@@ -78,8 +78,6 @@ ROOMS = {
             "_close_numba.py",
             "_compiled.py",
             "_kernels_numba.py",
-            "_device_torch.py",
-            "_kernels_torch.py",
             "_reach_numba.py",
         ),
     ),

@@ -43,8 +43,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
 MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # imported once
-# Tests by engine: NumPy's, which is what is changed. The others call the same code around it and take longer.
-ONE_ENGINE = ("-k", "not [numba and not -numba and not [torch and not -torch")
+# Tests by engine: NumPy's, which is what is changed. Numba's call the same code around it and take longer.
+ONE_ENGINE = ("-k", "not [numba and not -numba")
 NO_TESTS = 5  # exit code of pytest: all of them are slow
 BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot")  # once, not in forks
 

@@ -86,7 +86,7 @@ def test_a_block_takes_the_memory_that_it_says_it_needs_and_some_for_each_positi
     tracemalloc.start()
     worker = _kernels.Worker(shape)
     worker.begin(block, _passes.SLACK * factors.error_bound(batch.users))
-    for _ in factors.count(worker, n_items, factors.fast_item):
+    for _ in factors.count(worker, n_items):
         pass
     worker.gathered()
     peak = tracemalloc.get_traced_memory()[1]

@@ -75,10 +75,21 @@ def test_the_memory_of_a_worker_has_room_for_all_scores_and_a_group_more(width, 
 
 
 SAME = """
-import json, sys
+import json
 from tests.ranking.test_reach import ranks_of_a_world
-from ipseval.ranking._reach_numba import REGISTER
-print(json.dumps([REGISTER, ranks_of_a_world()]))
+from ipseval.ranking._reach_numba import REGISTER, count_all
+print(json.dumps([REGISTER, count_all.__name__, ranks_of_a_world()]))
+"""
+FEW = """
+import json
+import numpy as np
+import numba.extending
+from llvmlite import ir
+del {gone}
+from ipseval.ranking._reach_numba import count_all
+from tests.ranking.test_reach import counted
+scores, bound, before = np.arange(40.0), np.array([3.0, 20.0, 9.0]), np.zeros(3, np.int64)
+print(json.dumps([count_all.__name__, *counted(scores, bound, bound, before, 0)]))
 """
 
 
@@ -94,6 +105,25 @@ def ranks_of_a_world():
     return [[list(map(int, one)) for one in ranks] for ranks in found]
 
 
+def printed_by_another_process(code, tmp_path, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_scores_are_gathered_where_the_processor_can():
+    from ipseval.ranking._reach_numba import REGISTER, count_all
+
+    assert count_all.__name__ == ("_gather_first" if REGISTER else "_compare_all")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("without", "register"), [(("+avx512",), 32), (("+avx512", "+avx2"), 0)], ids=["AVX2", "neither"]
@@ -107,15 +137,13 @@ def test_other_registers_count_alike(without, register, tmp_path):
         pytest.skip("this processor has no wider registers")
     features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
     fewer = [f"-{one[1:]}" if one.startswith(without) else one for one in features]
-    environment = {
-        **os.environ,
-        "NUMBA_CPU_NAME": "x86-64",
-        "NUMBA_CPU_FEATURES": ",".join(fewer),
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SAME], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [register, ranks_of_a_world()]
+    found = ranks_in_another_process(tmp_path, NUMBA_CPU_NAME="x86-64", NUMBA_CPU_FEATURES=",".join(fewer))
+    assert found == [register, "_gather_first" if register else "_compare_all", ranks_of_a_world()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gone", ["numba.extending.intrinsic", "ir.IRBuilder.ctpop"])
+def test_where_instructions_cannot_be_inserted_all_scores_are_compared(gone, tmp_path):
+    # Without the first nothing can be imported, without the second nothing compiled.
+    found = printed_by_another_process(FEW.format(gone=gone), tmp_path)
+    assert found == ["_compare_all", [36, 19, 30], [37, 20, 31]]

@@ -226,7 +226,7 @@ def test_the_buffers_follow_max_memory(engine):
     copies = 8 * 4000 * 4 * 2  # the factors in single precision, and room for one array per positive and user
     assert peaks["256 KB"] < 2**18 + copies + 2**20
     assert peaks["8 MB"] < 8 * 2**20 + copies + 2**20
-    if engine == "numpy":  # PyTorch's own memory is not seen here; Numba needs less than it may use
+    if engine == "numpy":  # Numba needs less than it may use
         assert peaks["8 MB"] > 2 * 2**20
 
 
@@ -372,10 +372,3 @@ def test_a_block_with_too_few_rows_is_refused(parallel):
     split = Split.from_frames(pairs, pairs.assign(item=3), items=[0, 1, 2, 3])
     with pytest.raises(InputError, match=r"block returned shape \(2, 4\) for 3 users; expected \(3, 4\)"):
         rank_positives(Short(), split)
-
-
-def test_pytorch_is_named_when_it_is_asked_for_and_missing(monkeypatch):
-    monkeypatch.setattr(_run, "find_spec", lambda name: None)
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    with pytest.raises(InputError, match=r"ipseval\[gpu\]"):
-        _run.kernels_for("torch", 1e12)

@@ -329,17 +329,3 @@ def test_an_engine_is_there_where_it_is_loaded_or_can_be_found(monkeypatch):
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, "numba")
         assert _run.kernels_for("numba", 0) is kernels
-
-
-@pytest.mark.parametrize(("loaded", "found"), [(True, True), (True, False), (False, True), (False, False)])
-def test_pytorch_is_loaded_where_it_is_asked_for_and_there(loaded, found, monkeypatch):
-    monkeypatch.setattr(_run, "import_module", lambda name: name)
-    monkeypatch.setattr(_run, "find_spec", lambda name: object() if found else None)
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    if loaded:
-        monkeypatch.setitem(sys.modules, "torch", object())
-    if loaded or found:
-        assert _run.kernels_for("torch", 0) == "ipseval.ranking._kernels_torch"
-        return
-    with pytest.raises(InputError, match="engine='torch' needs PyTorch, which is not installed"):
-        _run.kernels_for("torch", 0)

@@ -35,12 +35,12 @@ def of_classes() -> Factors:
 
 def test_classes_are_made_once_more_than_one_product_for_eight_items_was_close():
     worker, factors = Noted([0] * 4, [1, 1, 1, 0]), of_classes()
-    assert len(list(factors.count(worker, 4, factors.fast_item))) == 4  # a step for each tile
+    assert len(list(factors.count(worker, 4))) == 4  # a step for each tile
     twin = [-1, 0, 0, -1, 1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1, 1]
     assert worker.classes == [[], [], [], twin]  # two close products are one for eight, three are more
     assert worker.n_twins == [[], [], [], [0, 1]]
     again = Noted([0] * 4, [0] * 4)  # the next block has them from its first tile on
-    list(factors.count(again, 4, factors.fast_item))
+    list(factors.count(again, 4))
     assert again.classes == [twin] * 4
     assert again.n_twins == [[2, 0], [0, 1], [0, 1], [0, 1]]
 
@@ -49,7 +49,7 @@ def test_products_outside_of_their_own_bounds_stop_the_ranking():
     factors = of_classes()
     for lost, total in (([1, 0, 0, 2], 3), ([0, 0, 1, 0], 1)):
         with pytest.raises(AssertionError, match=f"^{total} products are farther from the exact score"):
-            list(factors.count(Noted(lost, [0] * 4), 4, factors.fast_item))
+            list(factors.count(Noted(lost, [0] * 4), 4))
 
 
 def test_a_positive_outside_of_its_own_bounds_is_lost(monkeypatch):

@@ -11,11 +11,10 @@ import pytest
 
 from ipseval import RankedPositives, Split
 
-has_numba, has_torch = find_spec("numba") is not None, find_spec("torch") is not None
+has_numba = find_spec("numba") is not None
 needs_numba = pytest.mark.skipif(not has_numba, reason="Numba is not installed: pip install 'ipseval[fast]'")
-needs_torch = pytest.mark.skipif(not has_torch, reason="PyTorch is not installed: pip install 'ipseval[gpu]'")
-ENGINES = ("numpy", pytest.param("numba", marks=needs_numba), pytest.param("torch", marks=needs_torch))
-INSTALLED = ("numpy", *(("numba",) if has_numba else ()), *(("torch",) if has_torch else ()))
+ENGINES = ("numpy", pytest.param("numba", marks=needs_numba))
+INSTALLED = ("numpy", *(("numba",) if has_numba else ()))
 
 
 @dataclass(frozen=True)
