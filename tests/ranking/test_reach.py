@@ -137,7 +137,8 @@ def test_other_registers_count_alike(without, register, tmp_path):
         pytest.skip("this processor has no wider registers")
     features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
     fewer = [f"-{one[1:]}" if one.startswith(without) else one for one in features]
-    found = ranks_in_another_process(tmp_path, NUMBA_CPU_NAME="x86-64", NUMBA_CPU_FEATURES=",".join(fewer))
+    environment = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ",".join(fewer)}
+    found = printed_by_another_process(SAME, tmp_path, **environment)
     assert found == [register, "_gather_first" if register else "_compare_all", ranks_of_a_world()]
 
 
