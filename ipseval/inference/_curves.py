@@ -82,7 +82,7 @@ class Curves:
         found: tuple[Values, Values, Values] = ({}, {}, {})
         # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
         with one_blas_thread():
-            parts = [(self.slower, self._anew(gamma, errors=errors))]
+            parts = [(self.slower, list(self._anew(gamma, errors=errors)))]
             for bundle in _bundles(self.linear):
                 keys = [key for group in bundle for key in group.keys]
                 parts.append((keys, self._linear(bundle, gamma, errors=errors)))

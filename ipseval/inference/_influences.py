@@ -105,8 +105,8 @@ class _Psi:
         """Return Σψ², (n_gamma, n_columns)."""
         if self.added is None:
             return self.squares.T
-        scale = (self.units.n / self.units.place.size) ** 2
-        return scale * np.einsum("ucg,ucg->gc", self.added, self.added)
+        squares: FloatArray = np.einsum("ucg,ucg->gc", self.added, self.added)
+        return squares * (self.units.n / self.units.place.size) ** 2
 
 
 def users_by_count(

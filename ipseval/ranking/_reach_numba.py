@@ -10,6 +10,7 @@ instructions, every score is compared with every threshold: `count_all` is one o
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,16 @@ import numpy as np
 from ipseval._types import AnyArray, IntArray
 from ipseval.ranking._compiled import borrowing
 
-try:  # the inside of Numba, which promises nothing
+_found = False
+with suppress(ImportError):  # the inside of Numba, which promises nothing
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.core.registry import cpu_target
     from numba.extending import intrinsic
-except ImportError:
-    ir = types = cgutils = cpu_target = intrinsic = None
+
+    _inside: Any = cgutils
+    _found = True
 
 SEVERAL = 3  # thresholds of a row from which on it pays to gather
 GROUP = 16  # gathered scores that are compared with a threshold at once
@@ -41,7 +44,7 @@ def _register_bytes() -> int:
     return 64 if "+avx512f" in features else 32 if "+avx2" in features else 0
 
 
-REGISTER = _register_bytes()
+REGISTER = _register_bytes() if _found else 0
 
 
 def _inserted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +91,7 @@ def _pack(builder: Any, numbers: Any, bits: Any, lanes: int) -> Any:
     if REGISTER == 64:
         name = f"llvm.x86.avx512.mask.compress.v{lanes}f{512 // lanes}"
         mask = bits.type
-        pack = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, kind, mask]), name)
+        pack = _inside.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, kind, mask]), name)
         return builder.call(pack, [numbers, ir.Constant(kind, None), bits])
     size = 8 // lanes  # a number in double precision moves as two of eight
     eight, order = ir.VectorType(ir.FloatType(), 8), ir.VectorType(_integer(32), 8)
@@ -97,11 +100,11 @@ def _pack(builder: Any, numbers: Any, bits: Any, lanes: int) -> Any:
         for chosen in range(2**lanes)
     ]
     content = [ir.Constant(order, row + [0] * (8 - len(row))) for row in rows]
-    table = cgutils.global_constant(
+    table = _inside.global_constant(
         builder.module, f"ipseval_orders_of_{lanes}", ir.Constant(ir.ArrayType(order, 2**lanes), content)
     )
     chosen = builder.zext(builder.bitcast(bits, _integer(lanes)), _integer(64))
-    permute = cgutils.get_or_insert_function(
+    permute = _inside.get_or_insert_function(
         builder.module, ir.FunctionType(eight, [eight, order]), "llvm.x86.avx2.permps"
     )
     wanted = builder.load(builder.gep(table, [ir.Constant(_integer(64), 0), chosen]))

@@ -249,5 +249,5 @@ def test_every_tile_knows_its_items_of_infinite_bias(width):
             seen.update(zip((tile.first + tile.infinite).tolist(), tile.bias.tolist(), strict=True))
             return 0, 0
 
-    assert len(list(factors.count(Noting(), width, factors.fast_item))) == -(-n_items // width)
+    assert len(list(factors.count(Noting(), width))) == -(-n_items // width)
     assert seen == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}
