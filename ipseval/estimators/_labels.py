@@ -37,6 +37,8 @@ def _estimator(name: str, given: Any) -> Estimator:
         raise InputError(
             f"an estimator is an object or class of ipseval.estimators.Estimator; got {kind_of(given)}."
         )
+    if name in ALIASES:
+        raise InputError(f"the estimator {name!r} is there already; choose another name.")
     if made.label.partition("(")[0] != name or re.fullmatch("[a-z][a-z0-9_-]*", name) is None:
         raise InputError(
             f"the estimator {type(made).__name__} has the label {made.label!r} and is registered as "
@@ -57,7 +59,7 @@ _BUILT_IN: dict[str, Estimator] = {
     DR: DoublyRobust(),
     "snips-shown": SnipsShown(),
 }
-ESTIMATORS = Registry("estimator", "ipseval.estimators", _BUILT_IN, _estimator, ALIASES)
+ESTIMATORS = Registry("estimator", "ipseval.estimators", _BUILT_IN, _estimator)
 
 
 def resolve_estimator(name: str | Estimator) -> Estimator:
@@ -86,7 +88,8 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     match = _LABEL.fullmatch(name.strip().lower())
     if match is None:
         raise InputError(f"estimator {name!r} does not parse; expected a name or name(parameter).")
-    found = ESTIMATORS.find(match["name"].strip())
+    name = match["name"].strip()
+    found = ESTIMATORS.find(ALIASES.get(name, name))
     return found if match["parameter"] is None else found.with_parameter(match["parameter"].strip())
 
 
