@@ -49,13 +49,13 @@ def main() -> None:
             rank_positives(model, split, compute=compute)
 
     def evaluating(reward: RewardModel) -> None:
-        ipseval.evaluate(
+        ipseval.policies.evaluate_rewards(
             models,
             split,
+            Rewards(log, reward, rng=0),
             propensity=known,
             metrics=(*METRICS, f"mean_dcg@{options.depth}"),
             estimators=["dm", "dr"],
-            rewards=Rewards(log, reward, rng=0),
             on_low_ess="ignore",
             compute=compute,
         )

@@ -25,6 +25,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -112,7 +113,7 @@ def calls(workload: Workload, engine: str, n_threads: int) -> dict[str, Callable
     compute = ComputeOptions(engine=engine, n_threads=n_threads)
 
     def rank() -> ipseval.RankedPositives:
-        return rank_positives(model, workload.split, compute=compute, progress=False)
+        return rank_positives(model, workload.split, compute=replace(compute, progress=False))
 
     def whole() -> ipseval.Evaluation:
         fitted = propensity.fit(workload.split.train)
@@ -288,7 +289,7 @@ def shared(arguments: argparse.Namespace) -> None:
     for engine in arguments.engines:
         compute = ComputeOptions(engine=engine, n_threads=arguments.threads)
         for name, (model, split) in cases.items():
-            call = partial(rank_positives, model, split, compute=compute, progress=False)
+            call = partial(rank_positives, model, split, compute=replace(compute, progress=False))
             spent = in_turn({name: call}, arguments.repeats, clock(arguments))[name]
             print(f"  {engine:6} {name:16} {len(split.test):9,} positives {np.median(spent):6.2f}")
 

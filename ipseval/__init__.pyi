@@ -42,6 +42,8 @@ from ipseval.estimators import card as card
 from ipseval.evaluation import Evaluation as Evaluation
 from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks
+from ipseval.evidence import Evidence as Evidence
+from ipseval.evidence import Exposure as Exposure
 from ipseval.exposure_log import ExposureLog as ExposureLog
 from ipseval.extension import register as register
 from ipseval.interactions import Interactions as Interactions
@@ -49,7 +51,6 @@ from ipseval.online import online_agreement as online_agreement
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
 from ipseval.propensity import DirectPropensity as DirectPropensity
 from ipseval.propensity import ExaminationModel as ExaminationModel
-from ipseval.propensity import Exposure as Exposure
 from ipseval.propensity import GammaFit as GammaFit
 from ipseval.propensity import ImpressionPropensity as ImpressionPropensity
 from ipseval.propensity import KnownPropensity as KnownPropensity

@@ -1,4 +1,4 @@
-"""What a computation may use: threads, memory and engine. None of it changes a number."""
+"""What a computation may use and show: threads, memory, engine, a bar. None of it changes a number."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class ComputeOptions:
         Users ranked together; default: what fits the caches and `max_memory`.
     engine : {"numpy", "numba"}, optional
         Default: Numba where it is installed and the work is large enough to be worth loading it.
+    progress : bool, optional
+        A bar after two seconds, on standard error. Default: only on a terminal.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class ComputeOptions:
     max_memory: int | str | None = None
     block_size: int | None = None
     engine: Literal["numpy", "numba"] | None = None
+    progress: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_threads", "block_size"):
@@ -80,8 +83,8 @@ def check_compute(compute: Any) -> ComputeOptions:
     """Return `compute`, or raise `InputError` when it is no `ComputeOptions`."""
     if not isinstance(compute, ComputeOptions):
         raise InputError(
-            f"compute must be ipseval.ComputeOptions(n_threads=…, max_memory=…, block_size=…, engine=…); got "
-            f"{type(compute).__name__}."
+            "compute must be ipseval.ComputeOptions(n_threads=…, max_memory=…, block_size=…, engine=…, "
+            f"progress=…); got {type(compute).__name__}."
         )
     return compute
 

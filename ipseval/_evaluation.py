@@ -25,7 +25,6 @@ from ipseval._tables import evaluation_tables, with_correction
 from ipseval._types import AnyArray, RngLike
 from ipseval._verdict import Reach, Verdict, reaches, verdicts
 from ipseval._words import verdict_lines
-from ipseval.beyond import BeyondAccuracy
 from ipseval.correction import Correction
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators._extent import Extent
@@ -38,7 +37,7 @@ from ipseval.propensity import Propensity
 from ipseval.report import Explanation, Tables
 from ipseval.report._write import csv_text, deliver
 from ipseval.segments import Segments, TrainingCounts
-from ipseval.segments._evaluated import Segmented, with_segments
+from ipseval.segments._evaluated import Segmented
 
 SAVED = "ipseval-evaluation"
 NOTHING = Extent(np.zeros(1, dtype=np.int64))
@@ -79,11 +78,9 @@ class Evaluation(Segmented, Shown):
     training : TrainingCounts or None
         Training interactions of users and items, for groups by count.
     segments : dict
-        Name -> the `Segments` that `by=` asked for.
-    beyond : BeyondAccuracy or None
-        Measures of the lists that `beyond=` asked for.
+        Name -> the `Segments` that a cluster was asked for, where the positives stay; `by` reads them.
     correction : Correction or None
-        What random exposure makes of it, for metrics that are averages over relevant items.
+        What evidence makes of it, for metrics that are averages over relevant items.
     """
 
     estimates: dict[Key, Estimate]
@@ -101,7 +98,6 @@ class Evaluation(Segmented, Shown):
     given_drawn: Drawn | None = None
     training: TrainingCounts | None = None
     segments: dict[str, Segments] = field(default_factory=dict)
-    beyond: BeyondAccuracy | None = None
     correction: Correction | None = None
 
     @cached_property
@@ -187,9 +183,6 @@ class Evaluation(Segmented, Shown):
             title="Evaluation of recommenders" if page else "",
             appendix=page_parts(self._page_data) if page else (),
         )
-        if self.beyond is not None:
-            made = self.beyond.after(made, digits)
-        made = with_segments(made, self.segments.values(), digits, page=page)
         if self.correction is None:
             return made
         return with_correction(made, self.correction.tables(digits=digits))

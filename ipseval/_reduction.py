@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +18,6 @@ from ipseval.estimators import Sample, UserSums
 from ipseval.estimators._estimate import independent_sums
 from ipseval.estimators._extent import Extent
 from ipseval.estimators._moments import MergedSums, Moments
-from ipseval.estimators._rewarded import Rewarded
 from ipseval.inference._drift import drifts
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError
@@ -78,16 +76,12 @@ class Reduction:
         ranks: Mapping[str, RankedPositives],
         request: Request,
         n_threads: int | None = 1,
-        rewarded: Mapping[str, Rewarded] = MappingProxyType({}),
     ) -> Reduction:
-        """Return what a request reads of the users whose positives are ranked.
-
-        `rewarded`: of each model, where there are impressions.
-        """
+        """Return what a request reads of the users whose positives are ranked."""
         depth = request.depth
         ranks = settle_lists(ranks, request.missing, depth)
         samples = {
-            name: replace(request.sample(ranked), rewarded=rewarded.get(name))
+            name: replace(request.sample(ranked), rewarded=ranked.candidate_sums)
             for name, ranked in ranks.items()
         }
         first = next(iter(samples.values()))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, check_positive_int, examples, kind_of, warn_user
+from ipseval._checks import check_choice, check_fraction, examples, kind_of, warn_user
 from ipseval._keys import among
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
@@ -42,10 +42,10 @@ class Request:
     metrics, estimators : tuple of objects
         Given as labels or objects; estimators None: the defaults.
     propensity : Propensity or None
-    missing, ties, confidence_level, n_relevant, on_low_ess, interval, n_resamples, rng
+    missing, ties, confidence_level, n_relevant, on_low_ess, interval, rng
         As in `evaluate`.
     has_rewards : bool
-        Whether impressions with a reward model are given.
+        Whether all ranks come with the sums of a reward model over all candidates.
     """
 
     metrics: Sequence[Metric]
@@ -57,7 +57,6 @@ class Request:
     n_relevant: NRelevantLike
     on_low_ess: OnLowEss = "warn"
     interval: IntervalMethod = "normal"
-    n_resamples: int = 10_000
     rng: RngLike = None
     has_rewards: bool = False
 
@@ -79,14 +78,13 @@ class Request:
         check_choice("missing", self.missing, MISSING)
         check_choice("ties", self.ties, TIES)
         check_choice("interval", self.interval, INTERVAL_METHODS)
-        check_positive_int("n_resamples", self.n_resamples)
         if isinstance(self.n_relevant, str):
             check_choice("n_relevant", self.n_relevant, ("estimated",))
         lacking = [one.label for one in self.estimators if one.needs_rewards and not self.has_rewards]
         if lacking:
             raise InputError(
-                f"{', '.join(lacking)} need impressions. Pass evaluate(…, rewards=ipseval.Rewards(log)), log "
-                "an ExposureLog; ranks alone do not do."
+                f"{', '.join(lacking)} need impressions. Use ipseval.policies.evaluate_rewards(models, "
+                "split, Rewards(log)), log an ExposureLog."
             )
         for one in self.estimators:
             for each in self.metrics:

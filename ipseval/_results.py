@@ -50,7 +50,7 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
         extent=extent,
         counted=_counted(reduction, request.depth),
     )
-    return evaluation.with_intervals(request.interval, n_resamples=request.n_resamples, rng=request.rng)
+    return evaluation.with_intervals(request.interval, rng=request.rng)
 
 
 def _counted(reduction: Reduction, depth: int) -> tuple[Count, ...]:

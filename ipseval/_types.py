@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,18 @@ RngLike: TypeAlias = int | np.random.Generator | None
 Missing: TypeAlias = Literal["zero", "drop", "raise"]
 TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
 TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]
+
+
+class HasIds(Protocol):
+    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
+
+    @property
+    def user_ids(self) -> AnyArray:
+        """Ids of the users."""
+
+    @property
+    def item_ids(self) -> AnyArray:
+        """Ids of the items."""
 
 
 def owned(values: Any) -> AnyArray:

@@ -15,7 +15,7 @@ from ipseval import baselines
 from ipseval._artefacts import write_text
 from ipseval._border import guard
 from ipseval._checks import check_positive_int
-from ipseval._compute import one_blas_thread, quiet_tqdm
+from ipseval._compute import ComputeOptions, one_blas_thread, quiet_tqdm
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators._labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
@@ -150,7 +150,7 @@ def run_demo(
                 metrics=METRICS,
                 estimators=(*USER_AVERAGES, *POOLED),
                 n_relevant=world.n_relevant - split.train.activity,
-                progress=False,
+                compute=ComputeOptions(progress=False),
             )
         step("computing the truth")
         truth = world.truth(models, METRICS, split)

@@ -38,7 +38,6 @@ def evaluate_ratings(
     confidence_level: float = 0.95,
     on_low_ess: OnLowEss = "warn",
     interval: IntervalMethod = "normal",
-    n_resamples: int = 10_000,
     rng: RngLike = None,
 ) -> Evaluation:
     """Return the error of predicted ratings over all pairs, estimated from the pairs that were rated.
@@ -70,7 +69,7 @@ def evaluate_ratings(
     n_pairs : int or (n_users,) array, optional
         Number of pairs of each user that the average is over; default: the number of items. Pairs that could
         not be held out, such as training pairs, do not count.
-    confidence_level, on_low_ess, interval, n_resamples, rng
+    confidence_level, on_low_ess, interval, rng
         As in `evaluate`.
 
     Returns
@@ -113,7 +112,6 @@ def evaluate_ratings(
         confidence_level=confidence_level,
         on_low_ess=on_low_ess,
         interval=interval,
-        n_resamples=n_resamples,
         rng=rng,
     )
 

@@ -29,10 +29,11 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval import ExposureLog, ImpressionPropensity, KnownPropensity, Rewards, Split
+from ipseval import Evidence, ExposureLog, ImpressionPropensity, KnownPropensity, Rewards, Split
 from ipseval._logistic import fit_logistic
 from ipseval.correction import CORRECTED, correct
 from ipseval.datasets import RandomExposureStudy, load_coat
+from ipseval.policies import evaluate_rewards
 from ipseval.propensity import PowerLawPropensity, Propensity, profile_features
 from ipseval.rewards import BoostingReward, FactorReward, ItemReward
 from reproductions.correction_coat import recommenders
@@ -111,19 +112,17 @@ def estimates(
         for reward, model in REWARDS.items():
             first = reward == "item"
             labels = [*(SHOWN if first else SHOWN[2:]), *(["dm"] if name == "by item" else [])]
-            frame = ipseval.evaluate(
-                models,
-                split,
-                propensity=chance,
-                estimators=labels,
-                rewards=Rewards(log, model, rng=0),
-                **common,
+            impressions = Rewards(log, model, rng=0)
+            frame = evaluate_rewards(
+                models, split, impressions, propensity=chance, estimators=labels, **common
             ).frame
             for label in labels:
                 rest = f", rewards by {reward}" if label in ("dm", "dr") else ""
                 seen = "" if label == "dm" else f", seen {name}"
                 yield f"{label}{seen}{rest}", of(frame, label)
-    corrected = correct(models, split, metrics=METRICS, interactions=study.biased, rng=rng).frame
+    corrected = correct(
+        models, split, evidence=Evidence(interactions=study.biased), metrics=METRICS, rng=rng
+    ).frame
     yield "correction, all interactions", of(corrected, CORRECTED)
 
 

@@ -22,10 +22,10 @@ from scipy.stats import kendalltau
 import ipseval
 from ipseval import baselines
 from ipseval.datasets import load_coat
+from ipseval.evidence import Exposure
 from ipseval.propensity import (
     DensityRatioPropensity,
     DirectPropensity,
-    Exposure,
     PowerLawPropensity,
     StratifiedPropensity,
     count_recommendations,

@@ -95,5 +95,5 @@ def test_propensities_of_a_sample_cannot_be_written_to():
 
 def test_a_warning_of_ranking_points_at_the_line_that_called():
     with pytest.warns(ipseval.DataWarning, match="not among the allowed items") as caught:
-        ipseval.rank_positives(SCORES, SPLIT, allowed_items=[SPLIT.item_ids[SPLIT.test.item[0]]])
+        ipseval.rank_positives(SCORES, SPLIT, candidates=[SPLIT.item_ids[SPLIT.test.item[0]]])
     assert [one.filename for one in caught] == [__file__]

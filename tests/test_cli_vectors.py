@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,20 +48,13 @@ def write(kind):
 
 def test_every_form_gives_the_diversity_of_the_library(folder, capsys):
     split = ipseval.split_random(ipseval.read("log.csv"), rng=0)
-    found = ipseval.evaluate(
-        {"popularity": ipseval.baselines.popularity(split.train)},
-        split,
-        metrics=["recall@5"],
-        beyond=["ild@4"],
-        item_vectors=VECTORS,
-    )
-    expected = found.beyond.frame["estimate"].item()
+    models = {"popularity": ipseval.baselines.popularity(split.train)}
+    found = ipseval.beyond_accuracy(models, split, measures=["ild@4"], item_vectors=VECTORS)
+    expected = str(found)
     for kind in ("csv", "csv:item=sku", "parquet", "arrays", "npy"):
-        arguments = [*COMMAND, "--item-vectors", write(kind), "--quiet", "--out", "result.npz", "--out", "-"]
+        arguments = [*COMMAND, "--item-vectors", write(kind), "--quiet"]
         assert main(arguments) == 0, capsys.readouterr().err
-        ours = ipseval.Evaluation.load("result.npz").beyond.frame["estimate"].item()
-        assert ours == pytest.approx(expected, abs=1e-12), kind
-    assert io.StringIO(capsys.readouterr().out).readline()
+        assert expected.strip() in capsys.readouterr().out, kind
 
 
 WRONG = {

@@ -23,6 +23,7 @@ from ipseval.estimators import UserSums
 from ipseval.estimators._moments import Moments
 from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
+from ipseval.segments._evaluated import segment
 from ipseval.splits import Split
 
 pytestmark = [
@@ -59,11 +60,13 @@ def as_arrays(lists: pd.DataFrame) -> pd.DataFrame:
     return ordered.groupby("user")["item"].agg(list).rename("items").reset_index()
 
 
-def local(frames, models, *, users=None, items=None, **options):
+def local(frames, models, *, users=None, items=None, by=None, **options):
+    """Return the evaluation here; with `by` as a cluster returns it, with its segments."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         split = Split.from_frames(frames["train"], frames["test"], users=users, items=items)
-        return evaluate(models, split, **options)
+        found = evaluate(models, split, **options)
+        return found if by is None else replace(found, segments=segment(found, by))
 
 
 def user_rows(frames) -> UserRows:

@@ -10,13 +10,13 @@ import pytest
 
 import ipseval
 from ipseval import ExposureLog, InputError, PropensityError, Rewards, Split
-from ipseval._requests import Request
-from ipseval._rewarding import Rewarding
+from ipseval._compute import ComputeOptions
 from ipseval.estimators import Sample
 from ipseval.estimators._estimate import estimate
 from ipseval.estimators._labels import resolve_estimator
+from ipseval.policies import evaluate_rewards
+from ipseval.policies._candidate_sums import shown_weights, sum_candidates
 from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
-from ipseval.ranking._exact import rank_with_best
 from ipseval.rewards import BoostingReward, FactorReward, FittedRewards, ItemReward, ShownData
 from tests.worlds import random_world
 
@@ -81,13 +81,9 @@ def expectation(label, propensity, reward, metric=DCG, *, part=lambda sums: sums
     known = KnownPropensity(
         pair=pd.DataFrame({"user": user, "item": item, "propensity": propensity[user, item]})
     ).fit(SPLIT)
-    request = Request.of(
-        [metric], ["dr"], known, missing="zero", ties="default", confidence_level=0.9, n_relevant=None,
-        has_rewards=True,
-    )  # fmt: skip
-    sums = Rewarding.of(fitted, SPLIT, request).sums()
-    rank_with_best(SCORES, SPLIT, name="m", best=sums.best)
-    whole = sums.made()
+    weight = shown_weights(fitted, known)
+    options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
+    whole = sum_candidates(SCORES, SPLIT, fitted, weight, [metric], **options)
     total = 0.0
     for chance, clicked, shown in patterns():
         seen, taken = shown > 0, clicked > 0
@@ -205,13 +201,13 @@ def test_estimates_are_those_of_plain_loops():
     world, log = shown_world()
     curve = ExaminationCurve.known([1.0, 0.6])
     rewards = Rewards(log, ItemReward(), examination=curve, rng=0)
-    result = ipseval.evaluate(
+    result = evaluate_rewards(
         {"m": world.scores},
         world.split,
+        rewards,
         metrics=METRICS,
         estimators=LABELS,
         propensity=LoggedPropensity(log, curve),
-        rewards=rewards,
         on_low_ess="ignore",
     )
     fitted = rewards.fit(world.split)
@@ -223,9 +219,10 @@ def test_estimates_are_those_of_plain_loops():
 
 def test_snips_of_shown_pairs_is_pooled_snips_where_every_positive_was_shown():
     world, log = shown_world()
-    options = {"metrics": ["recall@5"], "propensity": LoggedPropensity(log), "rewards": Rewards(log, rng=0)}
-    result = ipseval.evaluate(
-        {"m": world.scores}, world.split, estimators=["snips-shown", "snips-pooled"], **options
+    options = {"metrics": ["recall@5"], "propensity": LoggedPropensity(log)}
+    labels = ["snips-shown", "snips-pooled"]
+    result = evaluate_rewards(
+        {"m": world.scores}, world.split, Rewards(log, rng=0), estimators=labels, **options
     )
     assert result.frame["estimate"][0] == pytest.approx(result.frame["estimate"][1], rel=1e-12)
 
@@ -268,19 +265,24 @@ def test_the_item_reward_is_the_shrunk_click_rate():
 def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
     world, log = shown_world()
     models, split = {"m": world.scores}, world.split
-    good = {"propensity": LoggedPropensity(log), "rewards": Rewards(log, rng=0), "estimators": ["dr"]}
+    good = {"propensity": LoggedPropensity(log), "estimators": ["dr"], "metrics": ["recall@3"]}
 
-    def run(**changed):
-        return ipseval.evaluate(models, split, **{"metrics": ["recall@3"], **good, **changed})
+    impressions = Rewards(log, rng=0)
 
-    with pytest.raises(InputError, match=r"dr need impressions. Pass evaluate\(…, rewards"):
+    def run(rewards=impressions, **changed):
+        return evaluate_rewards(models, split, rewards, **{**good, **changed})
+
+    with pytest.raises(InputError, match=r"dr need impressions. Use ipseval.policies.evaluate_rewards"):
+        ipseval.evaluate(models, split, **good)
+    with pytest.raises(InputError, match="rewards must be"):
         run(rewards=None)
     with pytest.raises(InputError, match="adds up contributions of single items, which ndcg@3"):
         run(metrics=["ndcg@3"])
     with pytest.raises(PropensityError, match="needs the chance of being shown"):
         run(propensity=ipseval.PowerLawPropensity(gamma=0))
-    with pytest.raises(InputError, match="leave candidates at 'all'"):
-        run(candidates=ipseval.SampledCandidates(5))
+    lists = pd.DataFrame({"user": split.user_ids[:2], "item": split.item_ids[:2], "rank": 1})
+    with pytest.raises(InputError, match="need scores of all items"):
+        evaluate_rewards({"m": lists}, split, Rewards(log, rng=0), **good)
     unknown = KnownPropensity(item=np.where(np.arange(split.n_items) < 3, np.nan, 0.5))
     with pytest.raises(PropensityError, match=r"of \d+ shown pairs have no propensity"):
         run(propensity=unknown)
@@ -291,18 +293,15 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
 
 def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp_path):
     world, log = shown_world()
-    result = ipseval.evaluate(
+    result = evaluate_rewards(
         {"m": world.scores, "n": -world.scores},
         world.split,
+        Rewards(log, rng=0),
         metrics=["recall@3"],
         estimators=["dr", "dm", "aoa"],
         propensity=LoggedPropensity(log),
-        rewards=Rewards(log, rng=0),
         on_low_ess="ignore",
-        interval="percentile",
-        n_resamples=50,
-        rng=0,
-    )
+    ).with_intervals("percentile", n_resamples=50, rng=0)
     assert "dr" in str(result)
     assert "<table" in result.to_html()
     result.save(tmp_path / "saved.npz")

@@ -190,15 +190,12 @@ def test_a_perfect_ranking_scores_one_where_the_metric_is_normalised(label: str)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_states_a_claim_and_a_standard_error(name: str):
     world = random_world(9)
-    result = ipseval.evaluate(
-        {"m": world.scores},
-        world.split,
-        propensity=ipseval.KnownPropensity(item=world.propensity),
-        metrics=["recall@5", "atop"],
-        estimators=[name],
-        n_relevant=20,
-        rewards=world.rewards(),
-    )
+    models, options = {"m": world.scores}, {"metrics": ["recall@5", "atop"], "estimators": [name]}
+    options["propensity"] = ipseval.KnownPropensity(item=world.propensity)
+    if ipseval.estimators.resolve_estimator(name).needs_rewards:
+        result = ipseval.policies.evaluate_rewards(models, world.split, world.rewards(), **options)
+    else:
+        result = ipseval.evaluate(models, world.split, n_relevant=20, **options)
     assert (result.frame["claim"].str.len() > 0).all()
     assert (result.frame["std_error"] > 0).all()
     assert not result.frame[["estimate", "ci_low", "ci_high", "ess"]].isna().any(axis=None)

@@ -198,13 +198,9 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.ranking.rank_positives(SCORES, TEST),
         r"split must be a Split; got DataFrame.*split_random",
     ),
-    "all items allowed in a word": (
-        lambda: ipseval.rank_positives(SCORES, SPLIT, allowed_items="all"),
-        r"allowed_items must be a sequence of ids or a mask.*got 'all'. None allows all items",
-    ),
-    "one allowed item without a list": (
-        lambda: ipseval.rank_positives(SCORES, SPLIT, allowed_items=2),
-        r"allowed_items must be a sequence of ids or a mask.*got 2",
+    "a number of candidates": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, candidates=2),
+        r"candidates must be 'all', SampledCandidates, ids.*got 2. Pass SampledCandidates\(2\)",
     ),
     "codes that are no whole numbers": (
         lambda: ipseval.RankedPositives([0.0, 1.0], [0, 0], [0, 0], [0, 0], [3, 3], [0, 1], [0, 1, 2]),
@@ -304,10 +300,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"n_candidates must be a number or an array of numbers, all finite; got 'a'",
     ),
     "no resamples": (
-        lambda: run(interval="bca", n_resamples=0),
-        r"n_resamples must be an integer >= 1; got 0",
-    ),
-    "no resamples afterwards": (
         lambda: run().with_intervals("bca", n_resamples=0),
         r"n_resamples must be an integer >= 1; got 0",
     ),

@@ -72,7 +72,7 @@ CASES: dict[str, Callable[[], Evaluation]] = {
     "ids of text": lambda: evaluated(split=split(lambda one: f"Ü{one:03}")),
     "graded": lambda: evaluated(split=split(value=True)),
     "probabilities": lambda: evaluated(propensity=known(), n_relevant=N_ITEMS, estimators=["aoa", "ips"]),
-    "bootstrap": lambda: evaluated(interval="bca", n_resamples=200, rng=0),
+    "bootstrap": lambda: evaluated().with_intervals("bca", n_resamples=200, rng=0),
     "clipped": lambda: evaluated(propensity=PowerLawPropensity(gamma=1).fit(split().train).clip(floor=9.0)),
     "sampled": lambda: evaluated(candidates=SampledCandidates(9, rng=0), metrics=["recall@5"]),
     "an own metric": lambda: evaluated(metrics=[MyMetric(5), "recall@5"]),

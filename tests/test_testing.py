@@ -166,7 +166,7 @@ def test_an_undefined_estimate_is_named_as_its_own_result_names_it(baseline):
 
 
 def test_errors_of_a_bootstrap_need_not_be_those_of_the_users(tmp_path):
-    found = evaluated(TRUTH, interval="percentile", n_resamples=20, rng=0)
+    found = evaluated(TRUTH).with_intervals("percentile", n_resamples=20, rng=0)
     write_baseline(found, tmp_path / "bootstrap.json")
     stored = StoredResult.read(tmp_path / "bootstrap.json")
     assert stored.entry(("model", "recall@5", "aoa")).std_error == found.frame["std_error"][0]

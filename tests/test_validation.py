@@ -11,14 +11,9 @@ from ipseval import baselines
 from ipseval.datasets import RandomExposureStudy, load_coat
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
+from ipseval.evidence import Exposure
 from ipseval.interactions import Interactions
-from ipseval.propensity import (
-    DirectPropensity,
-    Exposure,
-    KnownPropensity,
-    PowerLawPropensity,
-    Propensity,
-)
+from ipseval.propensity import DirectPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.simulation import World
 from ipseval.splits import Split, split_random
 from ipseval.validation import default_models, default_propensities, run_validation, validate

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ipseval._checks import counted
+from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._ids import by_label
-from ipseval._requests import as_list
+from ipseval._requests import as_list, check_models
 from ipseval._types import AnyArray, RngLike
 from ipseval.beyond._data import Recommended
 from ipseval.beyond._labels import Measure, measure
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate
+from ipseval.evaluation import Evaluation
 from ipseval.inference import compare
 from ipseval.inference._attach import Interval, bootstrap_intervals, normal_intervals
 from ipseval.inference._bootstrap import IntervalMethod
 from ipseval.inference._comparisons import Correction
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._kept import TopLists
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
-from ipseval.report._tables import Cell, Heading, Notes, Table
+from ipseval.report._tables import Cell, Notes, Table
 from ipseval.splits import Split
 
 LISTS = "lists"
@@ -96,12 +98,6 @@ class BeyondAccuracy(Reported):
             parts=(Table(header, tuple(lines), "lists"), Notes(tuple(notes))),
         )
 
-    def after(self, tables: Tables, digits: int) -> Tables:
-        """Return a report with this one behind it."""
-        found = self.tables(digits=digits)
-        parts = (*tables.parts, Heading(found.summary[0]), *found.parts)
-        return replace(tables, parts=parts)
-
     def cards(self) -> str:
         """Return the definitions of the measures."""
         return "\n\n".join(one.card() for one in self.measures)
@@ -117,7 +113,7 @@ class BeyondAccuracy(Reported):
 
 
 def beyond_accuracy(
-    ranks: Mapping[str, RankedPositives],
+    models: Mapping[str, Any] | Evaluation,
     split: Split,
     *,
     measures: Iterable[str | Measure] = DEFAULT_MEASURES,
@@ -126,13 +122,15 @@ def beyond_accuracy(
     interval: IntervalMethod = "normal",
     n_resamples: int = 10_000,
     rng: RngLike = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> BeyondAccuracy:
     """Return measures of the first k items of every ranked user: coverage, exposure, popularity, diversity.
 
     Parameters
     ----------
-    ranks : mapping
-        Name -> RankedPositives with lists: `rank_positives(…, top_k=k)`.
+    models : mapping, or Evaluation
+        Name -> scorer or trained model, as in `evaluate`; RankedPositives, and those of an evaluation, must
+        have lists: `rank_positives(…, top_k=k)`.
     split : Split
         Its training log gives n* and histories; its items are the catalogue.
     measures : labels
@@ -140,7 +138,9 @@ def beyond_accuracy(
         "calibration@10". See `measure`.
     item_vectors : (n_items, d) array, optional
         In the order of `split.item_ids`, for "ild@k"; a pandas frame may have the ids as index.
-    confidence_level, interval, n_resamples, rng
+    n_resamples : int
+        Of the bootstrap.
+    confidence_level, interval, rng, compute
         As in `evaluate`. Coverage, gini and entropy have jackknife errors, and what is resampled of them are
         the jackknife's terms: a resample of users repeats lists, so that its own value would be biased.
 
@@ -151,8 +151,14 @@ def beyond_accuracy(
     """
     chosen = checked_measures(measures)
     vectors = checked_vectors(item_vectors, split.item_ids, chosen)
+    if isinstance(models, Evaluation):
+        models = {name: one.ranked for name, one in models.samples.items()}
+    check_models(models, "models", "scorer")
     estimates: dict[Key, Estimate] = {}
-    for name, ranked in ranks.items():
+    depth = max(one.cutoff for one in chosen)
+    for name, model in models.items():
+        is_ranked = isinstance(model, RankedPositives)
+        ranked = model if is_ranked else rank_positives(model, split, name=name, top_k=depth, compute=compute)
         by_depth: dict[int, Recommended] = {}
         for one in chosen:
             if one.cutoff not in by_depth:
@@ -196,8 +202,8 @@ def checked_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure
     return array
 
 
-def _lists(name: str, ranked: Any, k: int) -> TopLists:
-    if not isinstance(ranked, RankedPositives) or ranked.top is None or ranked.top.depth < k:
+def _lists(name: str, ranked: RankedPositives, k: int) -> TopLists:
+    if ranked.top is None or ranked.top.depth < k:
         raise InputError(
             f"{name} has no lists of the first {k} items; rank it with rank_positives(…, top_k={k})."
         )

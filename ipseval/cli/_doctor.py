@@ -61,6 +61,7 @@ def self_test() -> str:
     import numpy as np
     import pandas as pd
 
+    from ipseval._compute import ComputeOptions
     from ipseval.evaluation import evaluate
     from ipseval.propensity import KnownPropensity
     from ipseval.splits import Split
@@ -73,7 +74,7 @@ def self_test() -> str:
         propensity=KnownPropensity(item=pd.DataFrame({"item": [0, 1, 2], "propensity": [0.5, 0.25, 1]})),
         metrics=["recall@1"],
         on_low_ess="ignore",
-        progress=False,
+        compute=ComputeOptions(progress=False),
     )
     values = [round(one, 12) for one in found.frame["estimate"]]
     expected = [round(one, 12) for one in (1 / 2, 1 / 3)]

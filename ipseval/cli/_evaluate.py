@@ -10,7 +10,7 @@ from ipseval.cli._command import Command
 from ipseval.cli._inputs import (
     column_of,
     compute_options,
-    exposure_of,
+    evidence_of,
     groups_of,
     labels,
     models_of,
@@ -36,43 +36,72 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from ipseval.beyond import beyond_accuracy
     from ipseval.evaluation import evaluate
 
     check_out(options)
     work = work_of(options)
     split = work.split
-    beyond = labels(options.beyond)
-    allowed = None if options.allowed_items is None else column_of(options.allowed_items, "item", options)
+    beyond, groups = labels(options.beyond), groups_of(options)
+    vectors = vectors_of(options, split, beyond)
+    models, candidates = models_of(options, split), _candidates(options)
+    if beyond:
+        models, candidates = _with_lists(models, split, beyond, candidates, options), "all"
     result = evaluate(
-        models_of(options, split),
+        models,
         split,
         propensity=propensity_of(options, split, work.exposures),
-        exposure=exposure_of(options, split),
+        evidence=evidence_of(options, split),
         metrics=labels(options.metrics) or [],
         estimators=labels(options.estimators),
-        candidates=_candidates(options),
+        candidates=candidates,
         missing=options.missing,
         ties=options.ties,
         confidence_level=options.confidence_level,
         n_relevant=options.n_relevant,
         on_low_ess=options.on_low_ess,
-        interval=options.interval,
-        n_resamples=options.n_resamples,
         rng=options.seed,
-        progress=False if options.quiet else None,
-        allowed_items=allowed,
-        by=groups_of(options),
-        beyond=beyond,
-        item_vectors=vectors_of(options, split, beyond),
         compute=compute_options(options),
     )
-    deliver(result, options)
+    intervals = {"interval": options.interval, "n_resamples": options.n_resamples, "rng": options.seed}
+    if options.interval != "normal":
+        result = result.with_intervals(**intervals)
+    more: list[Any] = []
+    if beyond:
+        more.append(
+            beyond_accuracy(
+                models,
+                split,
+                measures=beyond,
+                item_vectors=vectors,
+                confidence_level=options.confidence_level,
+                **intervals,
+            )
+        )
+    more += [result.by(one) for one in groups]
+    deliver(result, options, more)
     return 0
+
+
+def _with_lists(
+    models: dict[str, Any], split: Any, measures: list[str], candidates: Any, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Return the ranks of all models with the lists that measures read."""
+    from ipseval.beyond import measure
+    from ipseval.ranking import rank_positives
+
+    how = {"candidates": candidates, "compute": compute_options(options)}
+    how["top_k"] = max(measure(one).cutoff for one in measures)
+    return {name: rank_positives(one, split, name=name, **how) for name, one in models.items()}
 
 
 def _candidates(options: argparse.Namespace) -> Any:
     from ipseval.ranking import SampledCandidates
 
+    if options.allowed_items is not None:
+        if options.candidates != "all":
+            raise InputError("give --candidates or --allowed-items, not both.")
+        return column_of(options.allowed_items, "item", options)
     if options.candidates == "all":
         return "all"
     if not options.candidates.isdigit():

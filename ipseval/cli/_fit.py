@@ -10,9 +10,8 @@ from ipseval.cli._advice import say
 from ipseval.cli._command import Command
 from ipseval.cli._inputs import (
     compute_options,
+    evidence_of,
     examination_of,
-    exposure_of,
-    interactions_of,
     labels,
     models_of,
     propensity_of,
@@ -130,8 +129,7 @@ def correction_of(options: argparse.Namespace) -> Any:
     return correct(
         models_of(options, split),
         split,
-        exposure=exposure_of(options, split),
-        interactions=interactions_of(options, split),
+        evidence=evidence_of(options, split),
         metrics=labels(options.metrics) or [],
         missing=options.missing,
         ties=options.ties,

@@ -49,7 +49,12 @@ def compute_options(options: argparse.Namespace) -> Any:
     """Return what a computation may use."""
     from ipseval._compute import ComputeOptions
 
-    return ComputeOptions(n_threads=options.threads, max_memory=options.memory, engine=options.engine)
+    return ComputeOptions(
+        n_threads=options.threads,
+        max_memory=options.memory,
+        engine=options.engine,
+        progress=False if getattr(options, "quiet", False) else None,
+    )
 
 
 def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interactions | ExposureLog:
@@ -241,9 +246,16 @@ def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
     return ExaminationModel(options.examination).fit(exposures)
 
 
+def evidence_of(options: argparse.Namespace, split: Split) -> Any:
+    """Return the random exposure of --exposure and the pairs of --interactions as evidence."""
+    from ipseval.evidence import Evidence
+
+    return Evidence(exposure_of(options, split), interactions_of(options, split))
+
+
 def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
     """Return the random exposure of --exposure in the ids of a log or split, or None."""
-    from ipseval.propensity import Exposure
+    from ipseval.evidence import Exposure
 
     if options.exposure is None:
         return None
@@ -265,7 +277,7 @@ def interactions_of(options: argparse.Namespace, split: Split) -> Interactions |
     """Return every pair of --interactions, liked or not, in the ids of a split; None without it."""
     from ipseval.interactions import Interactions
 
-    if options.interactions is None:
+    if getattr(options, "interactions", None) is None:
         return None
     whole = argparse.Namespace(**vars(options) | {"threshold": None, "unknown": "drop"})
     log = read_log(options.interactions, whole, users=split.user_ids, items=split.item_ids)
@@ -291,8 +303,8 @@ def column_of(entry: str, role: str, options: argparse.Namespace) -> Any:
     return table[role].to_numpy()
 
 
-def groups_of(options: argparse.Namespace) -> Any:
-    """Return what --by names: labels, and tables of attributes; None without it."""
+def groups_of(options: argparse.Namespace) -> list[Any]:
+    """Return what --by names: labels, and tables of attributes."""
     from ipseval.segments import BUILT_IN
 
     found = []
@@ -306,4 +318,4 @@ def groups_of(options: argparse.Namespace) -> Any:
         if column and column not in table.columns:
             raise InputError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}.")
         found.append(table[[*ids, column]] if column else table)
-    return found or None
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,18 @@ TEXTS: dict[str, Callable[[Any], str]] = {
 }
 
 
+def _text(result: Any, more: Sequence[Any], form: str) -> str:
+    """Return results in a format: as one report, or the first alone as data."""
+    from ipseval.report import Report
+
+    whole = result if not more or form in ("csv", "json") else Report((result, *more))
+    return TEXTS[form](whole)
+
+
 # What a printed result says of Python, and what to ask of the command line instead. Lines may be broken.
 IN_OPTIONS = {
     r"More: \.explain\(\)": "More: --explain",
     r": \.frame, \.differences\(\),\s+\.to_html\(\)\.": ": on the page of --out page.html.",
-    r": print\(evaluation\.segments\[.*\]\)\.": ": on the page of --out page.html.",
     r"; the (\S+) intervals of `frame` hold for all groups at once": "",
     r"(\bin) \.data\s+and\s+\.frame": r"\1 --out page.html",
     r"(more in) \.frame": r"\1 --out all.csv",
@@ -66,21 +73,24 @@ def check_out(options: argparse.Namespace) -> None:
             writable(path)
 
 
-def deliver(result: Any, options: argparse.Namespace) -> None:
-    """Print a result as --format says, and write it to every file of --out."""
+def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
+    """Print a result as --format says, and write it to every file of --out.
+
+    `more`: other results, which stand behind it where the format is a report.
+    """
     from ipseval._artefacts import write_text
 
     files = [path for path in options.out if path != "-"]
     if "-" in options.out or not (options.quiet and files):
         explained = options.format == "text" and getattr(options, "explain", False)
-        text = TEXTS[options.format](result.explain() if explained else result)
+        text = _text(result.explain() if explained else result, more, options.format)
         for phrase, words in IN_OPTIONS.items():
             text = re.sub(phrase, words, text)
         say(text.rstrip("\n"))
     for path in files:
         suffix = Path(path).suffix.lower()
         if suffix != ".npz":
-            text = TEXTS[SUFFIXES[suffix]](result)
+            text = _text(result, more, SUFFIXES[suffix])
             write_text(path, text if text.endswith("\n") else f"{text}\n")
         elif hasattr(result, "save"):
             result.save(path)

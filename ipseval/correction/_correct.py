@@ -19,9 +19,9 @@ from ipseval.correction._posterior import RandomSample, posterior
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._result import Correction
 from ipseval.errors import InputError
+from ipseval.evidence import Evidence, Exposure, check_evidence
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
-from ipseval.propensity import Exposure
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.splits import Split
 
@@ -32,8 +32,7 @@ def correct(
     models: Mapping[str, Any],
     split: Split,
     *,
-    exposure: Exposure | None = None,
-    interactions: Interactions | None = None,
+    evidence: Evidence | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     prior: CorrectionPrior | None = None,
     missing: Missing = "zero",
@@ -55,11 +54,8 @@ def correct(
     models : mapping
         Name -> scorer or trained model, as in `evaluate`.
     split : Split
-    exposure : Exposure, optional
-        Pairs that were shown at random to users drawn at random. Those of the training log are left out.
-    interactions : Interactions, optional
-        Every pair of the log, liked or not, such as all ratings, over the ids of the split. Their odds show
-        exposure more directly than those of positives do.
+    evidence : Evidence, optional
+        Pairs shown at random, and every pair of the log, liked or not; None: the log alone.
     metrics : labels or objects
         Averages over relevant items: atop, recall@k, mean_dcg@k.
     prior : CorrectionPrior, optional
@@ -91,9 +87,9 @@ def correct(
     check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
     split.check_seen_excluded("the correction")
     check_fraction("confidence_level", confidence_level)
-    prior = _checked(prior)
+    prior, known = _checked(prior), check_evidence(evidence)
     asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours
-    ranks = rank_with_exposure(models, split, exposure, compute=compute)
+    ranks = rank_with_exposure(models, split, known.exposure, compute=compute)
     depth = max(one.cutoff or 1 for one in asked)
     given = settle_lists(ranks.all, missing, depth)
     first = next(iter(given.values()))
@@ -102,7 +98,7 @@ def correct(
     return correct_ranks(
         replace(ranks, all=given),
         split,
-        interactions=interactions,
+        interactions=known.interactions,
         metrics=asked,
         prior=prior,
         ties=ties,
@@ -141,7 +137,6 @@ def rank_with_exposure(
     """Return the ranks of `split.test` and of random positives; `options` as of `rank_positives`."""
     shown = None
     if exposure is not None:
-        check_type("exposure", exposure, Exposure, " Make it with Exposure.from_frame(frame, split).")
         exposure.check_ids(split, "split")
         shown = exposure.without(split.excluded)
     test = split.test.pair_key

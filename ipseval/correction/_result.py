@@ -18,8 +18,8 @@ from ipseval.correction._posterior import Posterior, RandomSample
 from ipseval.correction._prior import ALPHAS, CorrectionPrior
 from ipseval.estimators import Claim
 from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
+from ipseval.evidence import Exposure
 from ipseval.inference._intervals import normal_interval
-from ipseval.propensity import Exposure
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Notes, Remark, Table

@@ -50,7 +50,6 @@ def evaluate_duckdb(
     per_user: bool = False,
     seen: Seen = "exclude",
     by: Any | None = None,
-    progress: bool | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
     memory_limit: str = "3GB",
     temporary: str | PathLike[str] | None = None,
@@ -68,10 +67,8 @@ def evaluate_duckdb(
     train, test : files with columns user, item
     n_partitions : int, optional
         How many parts; default: one for each 8 million rows of all files, which takes about 1 GB.
-    progress : bool, optional
-        A bar after two seconds. Default: only on a terminal.
     compute : ComputeOptions
-        Threads of DuckDB.
+        Threads of DuckDB, and whether a bar is shown.
     memory_limit : str
         Of DuckDB alone, such as "3GB"; what does not fit is written to `temporary`.
     temporary : folder, optional
@@ -113,7 +110,7 @@ def evaluate_duckdb(
         listed = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
         n_parts = _dealt([*tables.values(), *listed.values()], n_partitions, Path(folder))
         parts = []
-        for number in bar(range(n_parts), progress):
+        for number in bar(range(n_parts), compute.progress):
             given = {name: listed[name].part(number) if name in listed else factors[name] for name in models}
             trained, tested = (tables[name].part(number) for name in ("train", "test"))
             parts.append(reduce_partition(trained, tested, given, plan))

@@ -45,7 +45,7 @@ class Estimator(ABC):
     counts_all_users : bool
         Whether users without observed positives count too.
     needs_rewards : bool
-        Whether it reads impressions and a reward model, `evaluate(…, rewards=…)`.
+        Whether it reads impressions and a reward model, as of `ipseval.policies.evaluate_rewards`.
     takes_root : bool
         Whether its sums carry the root of a metric such as rmse.
     """

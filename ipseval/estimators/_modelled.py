@@ -55,7 +55,9 @@ class Modelled(Estimator):
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u and D_u of every user of the population."""
         if sample.rewarded is None:
-            raise InputError(f"{self.label} needs impressions: evaluate(…, rewards=Rewards(log)).")
+            raise InputError(
+                f"{self.label} needs impressions: ipseval.policies.evaluate_rewards(models, split, rewards)."
+            )
         numerator, denominator, volume = self.terms(sample.rewarded, metric)
         if sample.ranked.left_out is not None:
             numerator = np.where(sample.ranked.left_out, np.nan, numerator)

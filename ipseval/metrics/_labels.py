@@ -64,7 +64,7 @@ METRICS = Registry(
 
 # Names that other libraries know, and what to ask for here.
 _RATINGS = "It compares ratings: use ipseval.evaluate_ratings."
-_LISTS = "It describes lists, not test positives: use evaluate(…, beyond=…)."
+_LISTS = "It describes lists, not test positives: use beyond_accuracy(models, split)."
 ELSEWHERE = {
     "f1": "It mixes two metrics: ask for precision@k and recall@k.",
     "arhr": "It is the reciprocal rank of the first positive: rr@k.",

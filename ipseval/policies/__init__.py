@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.policies._evaluate import evaluate_policies
+from ipseval.policies._evaluate_rewards import evaluate_rewards
 from ipseval.policies._result import PolicyEvaluation
 from ipseval.policies._targets import LISTS_COLUMNS
 
-__all__ = ["LISTS_COLUMNS", "PolicyEvaluation", "evaluate_policies"]
+__all__ = ["LISTS_COLUMNS", "PolicyEvaluation", "evaluate_policies", "evaluate_rewards"]
 
 guard(__name__)

@@ -6,7 +6,7 @@ from ipseval._border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPropensity
 from ipseval.propensity._examination import ExaminationCurve, ExaminationModel
-from ipseval.propensity._exposure import Exposure, fit_gamma_from_exposure
+from ipseval.propensity._exposure import fit_gamma_from_exposure
 from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._gamma import fit_gamma
 from ipseval.propensity._gamma_fit import GammaFit
@@ -33,7 +33,6 @@ __all__ = [
     "DirectPropensity",
     "ExaminationCurve",
     "ExaminationModel",
-    "Exposure",
     "FitError",
     "GammaChain",
     "GammaFit",

@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ipseval._checks import as_float_vector, check_bool, check_choice, check_fraction, check_real, examples
-from ipseval._types import AnyArray, FloatArray, IntArray, freeze, readonly
+from ipseval._types import AnyArray, FloatArray, HasIds, IntArray, freeze, readonly
 from ipseval.errors import PropensityError
 from ipseval.interactions import check_codes
-from ipseval.propensity._common import HasIds, check_range
+from ipseval.propensity._common import check_range
 from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._steps import GammaChain, Step
 

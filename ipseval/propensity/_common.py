@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from ipseval._checks import check_choice, check_real, warn_user
-from ipseval._types import AnyArray, FloatArray
+from ipseval._types import FloatArray
 from ipseval.errors import DataWarning, PropensityError
 from ipseval.interactions import check_interactions
-
-
-class HasIds(Protocol):
-    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
-
-    @property
-    def user_ids(self) -> AnyArray:
-        """Ids of the users."""
-
-    @property
-    def item_ids(self) -> AnyArray:
-        """Ids of the items."""
 
 
 def as_frame(values: Any) -> Any | None:

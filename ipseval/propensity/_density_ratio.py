@@ -12,11 +12,11 @@ from ipseval._checks import as_generator, check_choice, check_fraction, check_po
 from ipseval._keys import among, distinct
 from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.errors import InputError, PositivityWarning
+from ipseval.evidence import Exposure, check_exposure
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity import _pair_features
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import check_same_ids
-from ipseval.propensity._exposure import Exposure, check_exposure
 from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._ratio import (
     BIASED,

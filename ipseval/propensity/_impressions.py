@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from ipseval._checks import check_type
-from ipseval._types import FloatArray, IntArray, freeze
+from ipseval._types import FloatArray, HasIds, IntArray, freeze
 from ipseval.errors import InputError, PropensityError
 from ipseval.exposure_log import ExposureLog
 from ipseval.propensity._base import Propensity
-from ipseval.propensity._common import HasIds, check_shrinkage
+from ipseval.propensity._common import check_shrinkage
 from ipseval.propensity._examination import ExaminationCurve
 
 NEEDS_LOG = (

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from ipseval._checks import as_float_vector, check_bool, kind_of
 from ipseval._ids import by_label
-from ipseval._types import AnyArray, FloatArray
+from ipseval._types import AnyArray, FloatArray, HasIds
 from ipseval.errors import InputError, PropensityError
 from ipseval.interactions import Interactions, encode
 from ipseval.propensity._base import PairFunction, Propensity
-from ipseval.propensity._common import HasIds, as_frame, check_range
+from ipseval.propensity._common import as_frame, check_range
 
 
 @dataclass(frozen=True, eq=False)

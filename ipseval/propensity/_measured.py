@@ -11,10 +11,11 @@ import numpy.typing as npt
 from ipseval._checks import as_float_vector, check_choice, check_positive_int
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError, PropensityError
+from ipseval.evidence import Exposure, check_exposure
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._common import cap, check_same_ids, check_shrinkage, refuse_unseen
-from ipseval.propensity._exposure import Exposure, check_exposure, fit_gamma_from_exposure
+from ipseval.propensity._exposure import fit_gamma_from_exposure
 
 
 @dataclass(frozen=True, eq=False)

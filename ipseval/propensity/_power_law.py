@@ -11,10 +11,11 @@ import numpy.typing as npt
 from ipseval._checks import check_choice, check_counts, check_real, real_number, warn_user
 from ipseval._types import FloatArray
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
+from ipseval.evidence import Exposure, check_exposure
 from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import cap, check_same_ids, refuse_unseen
-from ipseval.propensity._exposure import Exposure, check_exposure, fit_gamma_from_exposure
+from ipseval.propensity._exposure import fit_gamma_from_exposure
 from ipseval.propensity._gamma import Method, Source, check_source, fit_gamma, gamma_above_one
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit
 from ipseval.propensity._recommendations import count_recommendations

@@ -45,44 +45,46 @@ class CandidateLists:
         return inside
 
 
-def as_candidate_lists(candidates: Any, split: Split, name: str) -> CandidateLists | None:
-    """Return each user's own candidates, or None for the whole catalogue."""
-    if isinstance(candidates, str) and candidates == "all":
-        return None
-    if not {"user", "item"} <= frame_columns(candidates):
-        raise InputError(
-            f"candidates must be 'all' or a data frame with columns user and item; got {candidates!r:.80}."
-        )
-    return CandidateLists.of(candidates, split, name)
+def is_catalogue(candidates: Any) -> bool:
+    """Return whether the whole catalogue competes."""
+    return isinstance(candidates, str) and candidates == "all"
 
 
-def allowed_codes(allowed_items: Any, split: Split) -> IntArray:
-    """Return the sorted codes of the items that may be recommended, from ids or a mask (n_items,)."""
-    if str(getattr(allowed_items, "dtype", "")) == "bool":
-        allowed_items = np.asarray(by_label(allowed_items, split.item_ids, "allowed_items"))
-        if allowed_items.dtype != bool:  # NaN where a Series has no label
-            n_lacking = int((allowed_items != allowed_items).sum())
-            raise InputError(f"allowed_items says nothing of {n_lacking} of {split.n_items} items.")
+def as_candidates(candidates: Any, split: Split, name: str) -> tuple[CandidateLists | None, IntArray | None]:
+    """Return each user's own candidates, or the codes of the items that compete; twice None: all of them."""
+    if is_catalogue(candidates):
+        return None, None
+    if {"user", "item"} <= frame_columns(candidates):
+        return CandidateLists.of(candidates, split, name), None
+    return None, _item_codes(candidates, split)
+
+
+def _item_codes(candidates: Any, split: Split) -> IntArray:
+    """Return the sorted codes of the items that compete, from ids or a mask (n_items,)."""
+    if str(getattr(candidates, "dtype", "")) == "bool":
+        candidates = np.asarray(by_label(candidates, split.item_ids, "candidates"))
+        if candidates.dtype != bool:  # NaN where a Series has no label
+            n_lacking = int((candidates != candidates).sum())
+            raise InputError(f"candidates says nothing of {n_lacking} of {split.n_items} items.")
     try:
-        given = np.asarray(allowed_items)
+        given = np.asarray(candidates)
     except ValueError:  # a list of lists of several lengths
         given = np.empty((0, 0))
     if given.ndim != 1:
+        hint = f" Pass SampledCandidates({candidates!r})." if type(candidates) is int else ""
         raise InputError(
-            f"allowed_items must be a sequence of ids or a mask (n_items,); got {allowed_items!r:.80}. "
-            "None allows all items."
+            "candidates must be 'all', SampledCandidates, ids of items or a mask (n_items,), or a data frame "
+            f"with columns user and item; got {candidates!r:.80}.{hint}"
         )
     if given.dtype == bool:
         if given.shape != (split.n_items,):
-            raise InputError(
-                f"allowed_items as a mask must have shape ({split.n_items},); got {given.shape}."
-            )
+            raise InputError(f"candidates as a mask must have shape ({split.n_items},); got {given.shape}.")
         codes = np.flatnonzero(given)
     else:
         values = given.astype(object) if given.dtype.kind in "US" else given
-        codes = np.unique(encode(values, split.item_ids, "allowed_items")[0])
+        codes = np.unique(encode(values, split.item_ids, "candidates")[0])
     if not codes.size:
-        raise InputError("allowed_items is empty; at least one item must be allowed.")
+        raise InputError("candidates is empty; at least one item must compete.")
     return codes
 
 

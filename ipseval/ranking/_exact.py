@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from ipseval._types import IntArray
 from ipseval.adapters import adapt
 from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._batches import Batch
-from ipseval.ranking._candidates import allowed_codes, as_candidate_lists, listed, restricted
+from ipseval.ranking._candidates import as_candidates, is_catalogue, listed, restricted
 from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._kept import Best, ListMaker, TopK
@@ -38,8 +38,6 @@ def rank_positives(
     *,
     name: str = "the model",
     candidates: Any = "all",
-    allowed_items: Any | None = None,
-    progress: bool | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
     top_k: int | None = None,
 ) -> RankedPositives:
@@ -68,18 +66,15 @@ def rank_positives(
         `seen="include"`.
     name : str
         Used in error messages and beside the progress bar.
-    candidates : "all", SampledCandidates or data frame
-        `SampledCandidates(m, ...)`: m drawn candidates compete, see there. A frame with columns user and item
-        gives each user candidates of its own.
-    allowed_items : ids or boolean mask (n_items,), optional
-        Only these items compete. Test positives outside are left out, counted, and named in a warning.
-    progress : bool, optional
-        A bar after two seconds. Default: only on a terminal.
+    candidates : "all", SampledCandidates, ids or boolean mask (n_items,), or data frame
+        Ids of items, or a mask in the order of `split.item_ids`: only these items compete; test positives
+        outside are left out, counted, and named in a warning. A frame with columns user and item gives each
+        user candidates of its own. `SampledCandidates(m, ...)`: m drawn candidates compete, see there.
     top_k : int, optional
         Keep the first k candidates of every user with test positives as `top`, from the same pass; equal
         scores stand in the order of `split.item_ids`. What is ranked already, or sampled, has no lists.
     compute : ComputeOptions
-        Threads, memory, block size and engine; BLAS is held at one thread each while factors are ranked.
+        Threads, memory, block size, engine and bar; BLAS is held at one thread each while factors are ranked.
 
     Raises
     ------
@@ -106,8 +101,6 @@ def rank_positives(
         split,
         name=name,
         candidates=candidates,
-        allowed_items=allowed_items,
-        progress=progress,
         compute=compute,
         top_k=k,
     )
@@ -119,8 +112,6 @@ def rank_with_best(
     *,
     name: str,
     candidates: Any = "all",
-    allowed_items: Any | None = None,
-    progress: bool | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
     top_k: int = 0,
     best: Best | None = None,
@@ -131,7 +122,7 @@ def rank_with_best(
     `positives`: whether any is ranked.
     """
     check_split(split)
-    resources = Resources(check_compute(compute), progress, name)
+    resources = Resources(check_compute(compute), name)
     adapted = model if isinstance(model, (Lists, SettledLists)) else adapt(model, split, name=name)
     is_lists = isinstance(adapted, (Lists, SettledLists)) or is_list_frame(adapted)
     if best is not None and (is_lists or isinstance(adapted, RankedPositives)):
@@ -140,13 +131,11 @@ def rank_with_best(
         )
     with _named(name):
         if isinstance(adapted, RankedPositives):
-            return _as_it_is(adapted, candidates, allowed_items, name, top_k)
+            return _as_it_is(adapted, candidates, name, top_k)
         targets = Targets.from_split(split)
         if not positives:
             targets = replace(targets, user=targets.user[:0], item=targets.item[:0], gain=None)
-        return _ranked(
-            adapted, split, targets, candidates, allowed_items, resources, top_k, best, is_lists=is_lists
-        )
+        return _ranked(adapted, split, targets, candidates, resources, top_k, best, is_lists=is_lists)
 
 
 def top_items(
@@ -154,8 +143,8 @@ def top_items(
     split: Split,
     *,
     k: int,
+    each: Callable[[RankedPositives], None] | None = None,
     name: str = "the model",
-    progress: bool | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> RankedPositives:
     """Return the candidates with fewer than k others scored strictly above them, of every user.
@@ -170,7 +159,10 @@ def top_items(
     split : Split
         All its users are ranked; `split.excluded` does not compete.
     k : int
-    name, progress, compute
+    each : callable, optional
+        Called with the items of a few users at a time, from several threads, for each user at most once; what
+        is returned is empty then. For sums over items of users that do not fit in memory together.
+    name, compute
         As in `rank_positives`.
 
     Raises
@@ -192,19 +184,24 @@ def top_items(
     check_positive_int("k", k)
     check_split(split)
     parts: dict[int, tuple[IntArray, ...]] = {}
+    targets = replace(Targets.from_split(split), gain=None)
 
     def keep(*part: IntArray) -> None:
-        if part[0].size:
+        if not part[0].size:
+            return
+        if each is None:
             parts[int(part[0][0])] = part
+        else:
+            user, item, n_above, n_tied = part
+            each(replace(targets, user=user, item=item).ranked(n_above, n_tied))
 
     best = Best(k, keep, all_users=True)
-    rank_with_best(model, split, name=name, progress=progress, compute=compute, best=best, positives=False)
+    rank_with_best(model, split, name=name, compute=compute, best=best, positives=False)
     nothing = (np.zeros(0, dtype=np.int64),) * 4
     columns = [np.concatenate(one) for one in zip(nothing, *parts.values(), strict=True)]
     order = np.argsort(columns[0], kind="stable")  # a user's items are in one part
     user, item, n_above, n_tied = (one[order] for one in columns)
-    targets = Targets.from_split(split)
-    return replace(targets, user=user, item=item, gain=None).ranked(n_above, n_tied)
+    return replace(targets, user=user, item=item).ranked(n_above, n_tied)
 
 
 @contextmanager
@@ -218,11 +215,9 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-def _as_it_is(
-    ranked: RankedPositives, candidates: Any, allowed_items: Any | None, name: str, k: int
-) -> RankedPositives:
+def _as_it_is(ranked: RankedPositives, candidates: Any, name: str, k: int) -> RankedPositives:
     """Return ranks that were made before, if they are what is asked for."""
-    if not (isinstance(candidates, str) and candidates == "all" and allowed_items is None):
+    if not is_catalogue(candidates):
         raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
     if k and (ranked.top is None or ranked.top.depth < k):
         raise InputError(
@@ -236,7 +231,6 @@ def _ranked(
     split: Split,
     targets: Targets,
     candidates: Any,
-    allowed_items: Any | None,
     resources: Resources,
     k: int,
     best: Best | None,
@@ -245,15 +239,12 @@ def _ranked(
 ) -> RankedPositives:
     name = resources.name
     if isinstance(candidates, SampledCandidates):
-        if allowed_items is not None or is_lists:
-            raise InputError(f"{name}: sampled candidates need scores of all items, and no allowed_items.")
+        if is_lists:
+            raise InputError(f"{name}: sampled candidates need scores of all items.")
         if k:
             raise InputError(f"{name}: a sample of candidates has no lists of the first {k}; rank them all.")
         return rank_sampled(as_scorer(model, split, name), split, targets, candidates, resources)
-    lists = as_candidate_lists(candidates, split, name)
-    allowed = None if allowed_items is None else allowed_codes(allowed_items, split)
-    if lists is not None and allowed is not None:
-        raise InputError("give either candidates for each user or allowed_items, not both.")
+    lists, allowed = as_candidates(candidates, split, name)
     if lists is not None:
         targets = listed(targets, lists)
     elif allowed is not None:

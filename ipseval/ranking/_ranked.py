@@ -71,6 +71,9 @@ class RankedPositives:
         The universe of those persons.
     counted : tuple of Count
         With top-K lists: what of them was read, left out and kept.
+    candidate_sums : object or None
+        Sums over all candidates, for estimators that read more than the positives, as `ipseval.policies`
+        makes them. Parquet does not hold them.
 
     Raises
     ------
@@ -98,6 +101,7 @@ class RankedPositives:
     counted: tuple[Count, ...] = ()
     cluster: IntArray | None = None
     cluster_ids: AnyArray | None = None
+    candidate_sums: Any = None
 
     def __post_init__(self) -> None:
         for name in (*PER_POSITIVE, *PER_USER, "user_ids", "item_ids", "cluster_ids"):
@@ -317,7 +321,8 @@ class RankedPositives:
         InputError
             Without pyarrow, and for ids of a type that parquet does not hold.
         """
-        write(path, {field.name: getattr(self, field.name) for field in fields(self)})
+        stored = [field.name for field in fields(self) if field.name != "candidate_sums"]
+        write(path, {name: getattr(self, name) for name in stored})
 
     @classmethod
     def from_parquet(cls, path: str | PathLike[str]) -> RankedPositives:

@@ -26,7 +26,6 @@ class Resources:
     """What a ranking may use, whether it shows a progress bar, and the name of the recommender."""
 
     compute: ComputeOptions
-    progress: bool | None
     name: str
 
     @property
@@ -133,7 +132,7 @@ def run_blocks(
 def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
     """Give a bar that appears after two seconds, by default only on a terminal."""
     tqdm = quiet_tqdm()
-    disable = None if resources.progress is None else not resources.progress
+    disable = None if resources.compute.progress is None else not resources.compute.progress
     with tqdm(
         total=n_users, desc=f"ranking {resources.name}", unit="user", delay=BAR_DELAY, disable=disable
     ) as bar:

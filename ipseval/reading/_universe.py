@@ -116,7 +116,7 @@ def read_attributes(
     """Return the attributes of users or items: a frame with a column `user` or `item`, one row for each.
 
     Its ids are read as `read` reads those of a log, so that they are equal where the files agree. It can be
-    passed on as `by=` of `evaluate`, and its ids as `users=` or `items=` of `read`.
+    passed on as the groups of `Evaluation.by`, and its ids as `users=` or `items=` of `read`.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ Whoever has results builds a `Tables` and hands it down; nothing here knows an e
 
 from __future__ import annotations
 
-from ipseval.report._reported import Explanation
+from ipseval.report._reported import Explanation, Report
 from ipseval.report._tables import Tables
 
-__all__ = ["Explanation", "Tables"]
+__all__ = ["Explanation", "Report", "Tables"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from ipseval.report._html import to_html_tables
 from ipseval.report._latex import to_latex
 from ipseval.report._markdown import to_markdown
 from ipseval.report._page import to_html
-from ipseval.report._tables import Tables
+from ipseval.report._tables import Heading, Tables
 from ipseval.report._text import to_text
 from ipseval.report._write import deliver
 
@@ -43,6 +44,25 @@ class Reported(ABC):
         """Return one self-contained page: tables, pictures, diagnostics, definitions, provenance."""
         tables = self.tables(digits=digits, page=True)
         return deliver(to_html(tables if title is None else replace(tables, title=title)), path)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Reported):
+    """Several results as one report, one behind the other: an evaluation, its segments, its lists.
+
+    Parameters
+    ----------
+    results : sequence of results
+        The first gives the title and the summary.
+    """
+
+    results: Sequence[Reported]
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the tables of all results."""
+        first, *others = (one.tables(digits=digits, page=page) for one in self.results)
+        behind = [part for one in others for part in (Heading(one.summary[0]), *one.parts)]
+        return replace(first, parts=(*first.parts, *behind))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ipseval._checks import chosen
@@ -11,8 +10,6 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample, UserSums
 from ipseval.estimators._labels import plain_estimator, resolve_estimator
 from ipseval.metrics import Metric
-from ipseval.report import Tables
-from ipseval.report._tables import Heading, Notes
 from ipseval.segments._build import build_segments
 from ipseval.segments._built_in import resolve
 from ipseval.segments._decomposition import Decomposition
@@ -115,12 +112,12 @@ class Segmented:
             For groups that do not match the ids, several groupings at once, and where the ranked positives
             stayed on a cluster.
         """
+        kept: dict[str, Segments] = self.segments  # type: ignore[attr-defined]  # of an evaluation
+        if isinstance(by, str) and by in kept:
+            return kept[by]
         found = segment(self, by, counts=counts)
         if len(found) > 1:
-            raise InputError(
-                f"by= holds {len(found)} groupings ({', '.join(found)}); ask for one, or pass all of them to "
-                "evaluate(…, by=…)."
-            )
+            raise InputError(f"by= holds {len(found)} groupings ({', '.join(found)}); ask for one at a time.")
         return next(iter(found.values()))
 
     def decomposition(
@@ -168,15 +165,3 @@ class Segmented:
         light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
         one = definitions[0][0] if metric is None else known[metric]
         return Decomposition.of(groups[0], samples, one, light, heavy)
-
-
-def with_segments(tables: Tables, segments: Iterable[Segments], digits: int, *, page: bool) -> Tables:
-    """Return a report with the tables of segments after its own: of the first metric, on a page of all."""
-    parts = list(tables.parts)
-    for one in segments:
-        some = {key: cell for key, cell in one.cells.items() if page or key[0] == one.metrics[0]}
-        found = replace(one, cells=some).tables(digits=digits, page=page)
-        parts += [Heading(found.summary[0]), *found.parts]
-        if len(some) < len(one.cells):
-            parts.append(Notes((f"The other metrics: print(evaluation.segments[{one.name!r}]).",)))
-    return replace(tables, parts=tuple(parts))

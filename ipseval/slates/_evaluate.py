@@ -45,9 +45,7 @@ def evaluate_slates(
     n_relevant: NRelevantLike = None,
     on_low_ess: OnLowEss = "warn",
     interval: IntervalMethod = "normal",
-    n_resamples: int = 10_000,
     rng: RngLike = None,
-    by: Any | None = None,
 ) -> Evaluation:
     """Return estimates of every metric within queries, for every recommender, with errors over users.
 
@@ -78,11 +76,8 @@ def evaluate_slates(
         With "miss", of queries without any scored item; as in `evaluate`.
     n_relevant
         s of each query, an array in the order of `slates.query_ids` or a Series; as in `evaluate`.
-    estimators, ties, confidence_level, on_low_ess, interval, n_resamples, rng
+    estimators, ties, confidence_level, on_low_ess, interval, rng
         As in `evaluate`.
-    by
-        Groups of users or items, as in `evaluate`: a query belongs to its user. Without users, groups of
-        users are groups of queries, by their ids.
 
     Raises
     ------
@@ -122,9 +117,7 @@ def evaluate_slates(
         n_relevant=n_relevant,
         on_low_ess=on_low_ess,
         interval=interval,
-        n_resamples=n_resamples,
         rng=rng,
-        by=by,
     )
     return replace(evaluation, counted=(*listed.counts, *evaluation.counted))
 

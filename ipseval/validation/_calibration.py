@@ -11,8 +11,9 @@ import numpy as np
 from ipseval._checks import kind_of
 from ipseval._types import FloatArray, IntArray
 from ipseval.errors import InputError
+from ipseval.evidence import Exposure
 from ipseval.interactions import Interactions
-from ipseval.propensity import DensityRatioPropensity, Exposure, Propensity
+from ipseval.propensity import DensityRatioPropensity, Propensity
 from ipseval.splits import Split
 
 

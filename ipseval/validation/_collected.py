@@ -17,9 +17,10 @@ from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._base import Target
+from ipseval.evidence import Exposure
 from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
 from ipseval.metrics import Metric
-from ipseval.propensity import Exposure, Propensity
+from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 from ipseval.validation._calibration import resolve_propensity

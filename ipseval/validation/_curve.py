@@ -22,9 +22,10 @@ from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.evaluation import evaluate_ranks
+from ipseval.evidence import Exposure
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
-from ipseval.propensity import DensityRatioPropensity, Exposure, PowerLawPropensity, Propensity
+from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.report import Tables
 from ipseval.report._reported import Reported

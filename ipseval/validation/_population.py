@@ -16,9 +16,10 @@ from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._base import Target
 from ipseval.estimators._labels import plain_estimator
 from ipseval.estimators._sample import weighted_sample
+from ipseval.evidence import Exposure
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
-from ipseval.propensity import Exposure, Propensity
+from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 from ipseval.validation._estimates import Estimates, contributions_of, estimates

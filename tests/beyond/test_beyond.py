@@ -9,6 +9,7 @@ import pytest
 import ipseval
 from ipseval.beyond import MEASURES, measure
 from ipseval.beyond._data import Recommended
+from ipseval.report import Report
 from tests.worlds import random_world
 
 # Ann was trained on a, b; Bob on a. n*: a 2, b 1, c 0, d 0. Lists: Ann c, d; Bob b, c. Each first k is 2.
@@ -92,18 +93,17 @@ def test_intervals_of_the_catalogue_hold_the_mean_over_samples_of_as_many_users(
     assert 0.93 <= held.mean() <= 0.99  # the jackknife errs on the large side (Efron and Stein 1981)
 
 
-def test_evaluate_keeps_the_lists_of_every_recommender_and_prints_what_they_show(tmp_path):
+def test_lists_come_from_models_from_ranks_and_from_an_evaluation_alike():
     world = random_world(7, n_users=60, n_items=40)
     models = {"a": world.scores, "pop": ipseval.baselines.popularity(world.split.train)}
     labels = ["coverage@3", "arp@5", "novelty@5"]
-    evaluation = ipseval.evaluate(models, world.split, metrics=["recall@5"], beyond=labels)
     ranks = {name: ipseval.rank_positives(one, world.split, top_k=5) for name, one in models.items()}
     apart = ipseval.beyond_accuracy(ranks, world.split, measures=labels)
-    pd.testing.assert_frame_equal(evaluation.beyond.frame, apart.frame)
-    assert "coverage@3" in repr(evaluation)
-    assert repr(apart) in repr(evaluation)
-    evaluation.save(tmp_path / "e.npz")
-    assert repr(ipseval.Evaluation.load(tmp_path / "e.npz")) == repr(evaluation)
+    evaluation = ipseval.evaluate(ranks, world.split, metrics=["recall@5"])
+    for given in (models, evaluation):
+        other = ipseval.beyond_accuracy(given, world.split, measures=labels)
+        pd.testing.assert_frame_equal(other.frame, apart.frame)
+    assert repr(apart) in repr(Report([evaluation, apart]))
     gaps = apart.compare().set_index("measure")
     frame = apart.frame.set_index(["measure", "model"])["estimate"]
     assert gaps.loc["arp@5", "difference"] == pytest.approx(frame["arp@5", "a"] - frame["arp@5", "pop"])
@@ -139,12 +139,15 @@ def test_labels_are_read():
 
 
 def test_what_is_missing_is_named_before_anything_is_ranked():
+    def vectors(values):
+        return {"measures": ["ild@2"], "item_vectors": values}
+
     with pytest.raises(ipseval.InputError, match="pass item_vectors="):
-        ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"])
+        ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, measures=["ild@2"])
     with pytest.raises(ipseval.InputError, match=r"shape \(4, d\)"):
-        ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"], item_vectors=np.ones((3, 2)))
+        ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, **vectors(np.ones((3, 2))))
     with pytest.raises(ipseval.InputError, match="rows differ in length"):
-        ipseval.evaluate({"m": lambda users: 1 / 0}, SPLIT, beyond=["ild@2"], item_vectors=[[1], [1, 2]] * 2)
+        ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, **vectors([[1], [1, 2]] * 2))
     plain = ipseval.rank_positives(LISTS, SPLIT)
     with pytest.raises(ipseval.InputError, match=r"m has no lists of the first 10.*top_k=10"):
         ipseval.beyond_accuracy({"m": plain}, SPLIT)

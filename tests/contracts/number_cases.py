@@ -14,7 +14,7 @@ import ipseval
 from ipseval import baselines
 from ipseval.correction import correct
 from ipseval.metrics import METRICS
-from ipseval.policies import evaluate_policies
+from ipseval.policies import evaluate_policies, evaluate_rewards
 from ipseval.propensity import ExaminationCurve
 from ipseval.sampled_metrics import correct_sampled, equivalent_cutoff, expected_sampled, std_sampled
 from ipseval.slates import evaluate_slates
@@ -111,8 +111,11 @@ def intervals() -> Numbers:
 
 
 def drawn_intervals() -> Numbers:
-    options = {"estimators": ["snips-global"], "metrics": ["recall@5"], "n_resamples": 200, "rng": 7}
-    found = {kind: evaluated(interval=kind, **options) for kind in ("percentile", "bca")}
+    options = {"estimators": ["snips-global"], "metrics": ["recall@5"]}
+    found = {
+        kind: evaluated(**options).with_intervals(kind, n_resamples=200, rng=7)
+        for kind in ("percentile", "bca")
+    }
     frames = [one.frame.assign(kind=kind) for kind, one in found.items()]
     return of_frame(pd.concat(frames), ["kind", "model"], ["ci_low", "ci_high"])
 
@@ -144,7 +147,8 @@ def segments() -> Numbers:
 
 
 def beyond() -> Numbers:
-    found = evaluated(beyond=["coverage@5", "gini@5", "arp@5", "novelty@5", "entropy@5"]).beyond
+    measures = ["coverage@5", "gini@5", "arp@5", "novelty@5", "entropy@5"]
+    found = ipseval.beyond_accuracy(models(), split(), measures=measures)
     return of_frame(found.frame, ["model", "measure"], ["estimate"])
 
 
@@ -188,7 +192,7 @@ def ranks() -> Numbers:
             f"{name} · {key}": float((getattr(one, key) * (1 + np.arange(len(one)))).sum())
             for key in ("n_above", "n_tied")
         }
-    few = ipseval.rank_positives(models()["free"], split(), allowed_items=range(25))
+    few = ipseval.rank_positives(models()["free"], split(), candidates=range(25))
     return found | {"25 items · n_above": few.n_above.sum(), "25 items · positives": len(few)}
 
 
@@ -264,13 +268,13 @@ def rewards() -> Numbers:
     curve = ExaminationCurve.known([1.0, 0.8, 0.6, 0.5])
     fitted = ipseval.Rewards(shown(), model=ipseval.rewards.ItemReward(), examination=curve, rng=1)
     clicks = pd.DataFrame({"user": shown().positives.user, "item": shown().positives.item})
-    found = ipseval.evaluate(
+    found = evaluate_rewards(
         {"free": models()["free"]},
         ipseval.Split.from_frames(None, clicks, users=range(N_USERS), items=range(N_ITEMS)),
+        fitted,
         metrics=["recall@5", "mean_dcg@5"],
         estimators=["dm", "dr", "snips-shown"],
         propensity=ipseval.KnownPropensity(item=np.full(N_ITEMS, 0.2)),
-        rewards=fitted,
         on_low_ess="ignore",
     )
     return of_evaluation(found)
@@ -295,7 +299,8 @@ def windows() -> Numbers:
 
 
 def correction() -> Numbers:
-    found = correct(models(), split(), exposure=exposure(), metrics=["recall@5", "atop"], rng=0)
+    known = ipseval.Evidence(exposure())
+    found = correct(models(), split(), evidence=known, metrics=["recall@5", "atop"], rng=0)
     return of_frame(found.frame, ROW, ["estimate", "std_error"])
 
 

@@ -72,8 +72,8 @@ LOG = ipseval.Interactions.from_frame(TRAIN.assign(value=1.0), value="value")
 FOUND = {
     "no estimator": (lambda: few(estimators=[]), "estimators is empty"),
     "lists of allowed items": (
-        lambda: ipseval.evaluate({"a": SCORES}, SPLIT, allowed_items=[[1], [1, 2]]),
-        r"allowed_items must be a sequence of ids.*\[\[1\], \[1, 2\]\]",
+        lambda: ipseval.evaluate({"a": SCORES}, SPLIT, candidates=[[1], [1, 2]]),
+        r"candidates must be 'all', SampledCandidates, ids.*\[\[1\], \[1, 2\]\]",
     ),
     "a column twice": (
         lambda: ipseval.evaluate({"a": pd.DataFrame(SCORES, columns=[0, 1, 1])}, SPLIT),

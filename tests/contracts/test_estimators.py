@@ -16,6 +16,7 @@ from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.interactions import Interactions
 from ipseval.metrics._auc import Auc
+from ipseval.policies import evaluate_rewards
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -79,15 +80,15 @@ def metrics_of(label):
 def evaluated(label, copied, metrics=None):
     world = random_world(4)
     one = resolve_estimator(label)
-    return ipseval.evaluate(
-        {"a": world.scores, "b": np.roll(world.scores, 1, axis=1)},
-        world.split,
-        propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
-        metrics=metrics or metrics_of(label),
-        estimators=[Copy(one) if copied else one],
-        n_relevant=20,
-        rewards=world.rewards() if one.needs_rewards else None,
-    )
+    models = {"a": world.scores, "b": np.roll(world.scores, 1, axis=1)}
+    options = {
+        "propensity": ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
+        "metrics": metrics or metrics_of(label),
+        "estimators": [Copy(one) if copied else one],
+    }
+    if one.needs_rewards:
+        return evaluate_rewards(models, world.split, world.rewards(), **options)
+    return ipseval.evaluate(models, world.split, n_relevant=20, **options)
 
 
 def assert_same(found: pd.DataFrame, expected: pd.DataFrame, label: str) -> None:

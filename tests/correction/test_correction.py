@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import Exposure, rank_positives
+from ipseval import Evidence, Exposure, rank_positives
 from ipseval.correction import (
     CORRECTED,
     RANDOM_SAMPLE,
@@ -48,7 +48,7 @@ def an_exposure(world):
 @pytest.fixture(scope="module", name="found")
 def a_correction(world, exposure):
     _, split, models = world
-    return correct(models, split, exposure=exposure, metrics=METRICS, rng=0)
+    return correct(models, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
 
 
 def by_name(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.DataFrame:
@@ -195,7 +195,7 @@ def test_random_exposure_narrows_the_interval_and_moves_the_strength(world, foun
 def test_equal_recommenders_stay_equal(world, exposure):
     _, split, models = world
     twice = {"popular": models["popular"], "twin": models["popular"], "noisy": models["noisy"]}
-    found = correct(twice, split, exposure=exposure, metrics=METRICS, rng=0)
+    found = correct(twice, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
     frame = by_name(found.frame)
     np.testing.assert_allclose(frame.loc["popular"], frame.loc["twin"], atol=1e-6)
     rows = found.compare().query("model == 'popular' and reference == 'twin'")
@@ -205,7 +205,7 @@ def test_equal_recommenders_stay_equal(world, exposure):
 def test_the_order_of_recommenders_and_metrics_does_not_matter(world, exposure, found):
     _, split, models = world
     turned = {name: models[name] for name in reversed(models)}
-    other = correct(turned, split, exposure=exposure, metrics=METRICS[::-1], rng=0)
+    other = correct(turned, split, evidence=Evidence(exposure), metrics=METRICS[::-1], rng=0)
     np.testing.assert_allclose(by_name(other.frame), by_name(found.frame), atol=1e-7)
 
 
@@ -272,7 +272,7 @@ def test_the_plan_foresees_the_intervals(world, exposure):
     alone = correct(models, split, metrics=METRICS, rng=0)
     shown = exposure.without(split.train)
     plan = plan_exposure(alone, n_users=[50, 200], n_items=[20], positive_share=float(shown.positive.mean()))
-    got = correct(models, split, exposure=exposure, metrics=METRICS, rng=0)
+    got = correct(models, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
     half = by_name(got.frame).eval("(ci_high - ci_low) / 2").groupby("metric").mean()
     foreseen = plan[plan["n_users"] == 200].set_index("metric")["half_width"]
     np.testing.assert_allclose(foreseen.loc[half.index], half, rtol=0.35)
@@ -301,7 +301,7 @@ def test_a_plan_takes_recommenders_with_equal_ranks(world):
         ({"metrics": ["ndcg@10"]}, "not an average over relevant items"),
         ({"prior": 0.5}, "prior must be CorrectionPrior"),
         ({"confidence_level": 95}, "confidence_level"),
-        ({"exposure": "random.csv"}, "exposure must be Exposure"),
+        ({"evidence": "random.csv"}, "evidence must be Evidence"),
     ],
 )
 def test_what_cannot_be_used_is_refused(world, change, said):
@@ -325,7 +325,7 @@ def test_other_recommenders_for_the_random_sample_are_refused(world):
 def test_an_evaluation_with_exposure_has_the_rows_of_the_correction(world, exposure, found):
     _, split, models = world
     options = {"metrics": ["ndcg@10", *METRICS], "estimators": ["aoa"], "rng": 0}
-    evaluation = ipseval.evaluate(models, split, exposure=exposure, **options)
+    evaluation = ipseval.evaluate(models, split, evidence=Evidence(exposure), **options)
     plain = ipseval.evaluate(models, split, **options)
     pd.testing.assert_frame_equal(evaluation.frame.iloc[: len(plain.frame)], plain.frame)
     more = evaluation.frame.iloc[len(plain.frame) :]
@@ -349,12 +349,12 @@ def test_an_evaluation_with_exposure_has_the_rows_of_the_correction(world, expos
 def test_exposure_needs_averages_and_all_candidates(world, exposure, options, message):
     _, split, models = world
     with pytest.raises(InputError, match=message):
-        ipseval.evaluate(models, split, exposure=exposure, **options)
+        ipseval.evaluate(models, split, evidence=Evidence(exposure), **options)
 
 
 def test_an_evaluation_with_exposure_is_stored_whole(world, exposure, tmp_path):
     _, split, models = world
-    evaluation = ipseval.evaluate(models, split, exposure=exposure, metrics=METRICS, rng=0)
+    evaluation = ipseval.evaluate(models, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
     evaluation.save(tmp_path / "one.npz")
     again = ipseval.Evaluation.load(tmp_path / "one.npz")
     pd.testing.assert_frame_equal(again.frame, evaluation.frame)
@@ -371,7 +371,7 @@ def test_all_interactions_give_a_third_basis_with_odds_of_their_own(world, expos
     every = ipseval.Interactions(user[met], item[met], split.user_ids, split.item_ids)
     options = {"metrics": METRICS, "rng": 0}
     plain = correct(models, split, **options)
-    found = correct(models, split, interactions=every, **options)
+    found = correct(models, split, evidence=Evidence(interactions=every), **options)
     assert found.path.bases == (*plain.path.bases, "interactions")
     np.testing.assert_array_equal(found.path.value[:50], plain.path.value)
     # At full strength, α = 1, the weights are about 1/P: level and truth agree where AOA is far off.
@@ -381,10 +381,10 @@ def test_all_interactions_give_a_third_basis_with_odds_of_their_own(world, expos
     }
     assert gaps[70] < gaps[0] / 2
     with pytest.raises(InputError, match="no pair beside the positives"):
-        correct(models, split, interactions=split.test, **options)
+        correct(models, split, evidence=Evidence(interactions=split.test), **options)
     other = ipseval.Interactions(every.user, every.item, split.user_ids[::-1], split.item_ids)
     with pytest.raises(InputError, match="same user ids"):
-        correct(models, split, interactions=other, **options)
+        correct(models, split, evidence=Evidence(interactions=other), **options)
 
 
 def test_one_recommender_has_no_verdict_and_equal_ones_are_not_told_apart(world):

@@ -104,7 +104,7 @@ def _ranked(train: Any, test: Any, scores: Any, split: Any, rng: np.random.Gener
         Door("evaluate: log", evaluated, {"train": train, "test": test, "scores": scores, "pair": test},
              {"train": whole_table, "test": whole_table, "scores": matrix, "pair": whole_table}),
         Door("evaluate: item propensity", evaluated, {"item": by_item}, {"item": by_id}),
-        Door("evaluate: allowed", evaluated, {"allowed_items": mask}, {"allowed_items": by_id}),
+        Door("evaluate: allowed", evaluated, {"candidates": mask}, {"candidates": by_id}),
         Door("evaluate: s", evaluated, {"item": by_item, "n_relevant": relevant}, {"n_relevant": by_id}),
         Door("evaluate: candidates", evaluated, {"candidates": listed}, {"candidates": whole_table}),
         Door("evaluate: lists", evaluated, {"scores": lists}, {"scores": whole_table}),

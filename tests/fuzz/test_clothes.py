@@ -49,9 +49,9 @@ def test_vectors_of_items_are_read_by_their_labels(split):
 
 def test_a_mask_of_allowed_items_is_read_by_its_labels(split):
     allowed = pd.Series([False, True, False, True], index=[1, 2, 3, 4])
-    assert recall(SCORES, split, allowed_items=allowed.sort_values()) == 1.0
+    assert recall(SCORES, split, candidates=allowed.sort_values()) == 1.0
     with pytest.raises(ipseval.InputError, match="says nothing of 1 of 4 items"):
-        recall(SCORES, split, allowed_items=allowed.drop(1))
+        recall(SCORES, split, candidates=allowed.drop(1))
 
 
 def test_frames_that_functions_return_are_read_by_their_labels(split):

@@ -129,7 +129,7 @@ def right(folder: Path) -> dict[str, Any]:
     study_file.write_text(STUDY)
     return {
         "correction": correction.correct_path(corrected), **read_values(frame, folder), **slate_values(frame, folder),
-        "beyond_accuracy.ranks": {"a": ipseval.rank_positives(scores, split, top_k=2)},
+        "beyond_accuracy.models": {"a": ipseval.rank_positives(scores, split, top_k=2)},
         "frame": frame, "train": split.train, "test": split.test, "validation": None, "log": log, "split": split,
         "models": models, "model": scores, "scorer": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
@@ -232,7 +232,7 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
     return {
         "evaluate_policies.log": exposures, "evaluate_policies.estimators": ["ips"],
         "evaluate_policies.policies": {"new": np.full((N_ITEMS, 3), 1 / N_ITEMS)},
-        "Rewards.log": exposures, "data": shown, "ShownData.clicked": shown.clicked, "examined": shown.examined,
+        "Rewards.log": exposures, "rewards": ipseval.Rewards(exposures, n_folds=2, rng=0), "data": shown, "ShownData.clicked": shown.clicked, "examined": shown.examined,
         "ShownData.train": log, "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
         **{f"{name}.train": exposures for name in ("ImpressionPropensity.fit", "LoggedPropensity.fit")},
         "ExaminationModel.fit.log": exposures, "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,

@@ -28,11 +28,12 @@ def evaluated(**options):
 
 def test_the_columns_of_the_frame_are_the_same_for_every_interval():
     for interval in ("normal", "percentile", "bca"):
-        assert list(evaluated(interval=interval, n_resamples=50, rng=0).frame.columns) == list(FRAME_COLUMNS)
+        found = evaluated(interval=interval, rng=0).with_intervals(interval, n_resamples=50, rng=0)
+        assert list(found.frame.columns) == list(FRAME_COLUMNS)
 
 
 def test_bca_of_aoa_agrees_with_scipy():
-    evaluation = evaluated(interval="bca", n_resamples=20_000, rng=0)
+    evaluation = evaluated().with_intervals("bca", n_resamples=20_000, rng=0)
     row = evaluation.frame.query("model == 'm0' and metric == 'recall@10' and estimator == 'aoa'").iloc[0]
     values = evaluation.per_user("m0", "recall@10", "aoa").to_numpy()
     reference = bca_of_mean(values, n_resamples=20_000).confidence_interval
@@ -51,7 +52,7 @@ def test_intervals_can_be_changed_without_changing_estimates_and_back():
 
 
 def test_the_same_rng_gives_the_same_intervals():
-    first, second = (evaluated(interval="bca", n_resamples=99, rng=4).frame for _ in range(2))
+    first, second = (evaluated(interval="bca", rng=4).frame for _ in range(2))
     assert first.equals(second)
 
 
@@ -60,7 +61,7 @@ def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, least):
     # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).
     assert (least - 1) / (least + 1) >= level - 1e-12 > (least - 2) / least
     few, enough = (
-        evaluated(interval="percentile", n_resamples=n, rng=0, confidence_level=level).frame["note"]
+        evaluated(confidence_level=level).with_intervals("percentile", n_resamples=n, rng=0).frame["note"]
         for n in (least - 1, least)
     )
     said = f"{least - 1} resamples: too few for a {level * 100:.0f} % interval, which needs at least {least}"
@@ -89,7 +90,7 @@ def test_a_metric_defined_for_one_user_has_no_bootstrap_interval_and_spoils_no_o
         pd.DataFrame({"user": [0, 1], "item": [0, 0]}), pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
     )
     result = ipseval.evaluate(
-        {"a": np.eye(3)[:2]}, split, metrics=["auc", "recall@1"], interval=interval, n_resamples=20, rng=0
+        {"a": np.eye(3)[:2]}, split, metrics=["auc", "recall@1"], interval=interval, rng=0
     )
     auc, recall = result.frame.itertuples()
     assert auc.estimate == 1.0

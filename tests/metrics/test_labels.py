@@ -109,7 +109,7 @@ def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
     [
         ("f1@3", "ask for precision@k and recall@k"),
         ("rmse", "use ipseval.evaluate_ratings"),
-        ("Coverage@10", "beyond="),
+        ("Coverage@10", "beyond_accuracy"),
         ("ndgc@10", "Did you mean 'ndcg'?"),
         ("RECAL@10", "Did you mean 'recall'?"),
         ("recall(denominator=min)@10", "recall takes no parameter"),

@@ -16,11 +16,8 @@ from scipy.special import expit
 import ipseval
 from ipseval._logistic import fit_logistic
 from ipseval.errors import InputError, PositivityWarning
-from ipseval.propensity import (
-    DensityRatioPropensity,
-    Exposure,
-    KnownPropensity,
-)
+from ipseval.evidence import Exposure
+from ipseval.propensity import DensityRatioPropensity, KnownPropensity
 from ipseval.propensity._density_ratio import weighted_auc
 from ipseval.propensity._ratio import BIASED, RANDOM, UNIFORM, fit_slopes, user_weights
 from ipseval.simulation import World

@@ -11,7 +11,8 @@ import ipseval
 from ipseval import baselines
 from ipseval.datasets import load_coat
 from ipseval.errors import PositivityWarning
-from ipseval.propensity import DensityRatioPropensity, Exposure
+from ipseval.evidence import Exposure
+from ipseval.propensity import DensityRatioPropensity
 from ipseval.splits import Split, split_random
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, PropensityError
+from ipseval.evidence import Exposure
 from ipseval.interactions import Interactions
-from ipseval.propensity import DirectPropensity, Exposure, PowerLawPropensity, StratifiedPropensity
+from ipseval.propensity import DirectPropensity, PowerLawPropensity, StratifiedPropensity
 
 
 def make(n_users, popularity, exposed, liked):

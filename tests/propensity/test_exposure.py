@@ -12,8 +12,9 @@ import statsmodels.api as sm
 from scipy.optimize import minimize
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
+from ipseval.evidence import Exposure
 from ipseval.interactions import Interactions
-from ipseval.propensity import Exposure, PowerLawPropensity, fit_gamma_from_exposure
+from ipseval.propensity import PowerLawPropensity, fit_gamma_from_exposure
 from ipseval.propensity._exposure import noise_share
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import ipseval
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
+from ipseval.evidence import Exposure
 from ipseval.propensity import (
     DirectPropensity,
-    Exposure,
     KnownPropensity,
     PowerLawPropensity,
     Propensity,

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError, PropensityError
+from ipseval.evidence import Exposure
 from ipseval.interactions import Interactions
-from ipseval.propensity import Exposure, KnownPropensity, PowerLawPropensity, Propensity
+from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.splits import Split
 
 KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)

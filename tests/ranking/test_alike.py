@@ -101,7 +101,7 @@ def test_one_score_per_item_is_ranked_as_a_copy_for_every_user(seed, n_users, n_
         nothing = np.zeros((world.n_users, 2)), np.zeros((n_items, 2))
         assert rows(rank_positives((*nothing, vector), world.split)) == want
     allowed = sorted({item for _, item in world.test} | set(range(0, n_items, 2)))
-    among = rank_positives(shared, world.split, allowed_items=allowed)
+    among = rank_positives(shared, world.split, candidates=allowed)
     assert rows(among) == expected(world, copied, allowed=set(allowed))
 
 

@@ -23,18 +23,8 @@ DRAWN = SampledCandidates(2, rng=0)
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (
-            SCORES,
-            {"candidates": DRAWN, "allowed_items": [1]},
-            "m: sampled candidates need scores of all items",
-        ),
         (LISTS, {"candidates": DRAWN}, "m: sampled candidates need scores of all items"),
         (SCORES, {"candidates": DRAWN, "top_k": 1}, "m: a sample of candidates has no lists of the first 1;"),
-        (
-            SCORES,
-            {"candidates": OWN, "allowed_items": [1]},
-            "candidates for each user or allowed_items, not both",
-        ),
         (SCORES, {"top_k": 0}, "top_k must be an integer >= 1; got 0"),
     ],
 )
@@ -50,7 +40,7 @@ def test_ranks_are_taken_as_they_are_where_they_are_what_is_asked_for():
     assert rank_positives(ranked, SPLIT, top_k=3) is ranked
     with pytest.raises(InputError, match="m is already ranked, without its first 4 items"):
         rank_positives(ranked, SPLIT, name="m", top_k=4)
-    for options in ({"candidates": OWN}, {"candidates": DRAWN}, {"allowed_items": [1]}):
+    for options in ({"candidates": OWN}, {"candidates": DRAWN}, {"candidates": [1]}):
         with pytest.raises(InputError, match="m is already ranked; rank the model again among other"):
             rank_positives(ranked, SPLIT, name="m", **options)
 

@@ -124,7 +124,7 @@ def test_a_block_of_factors_is_as_large_as_memory_allows(monkeypatch):
 def test_a_block_of_scores_is_as_large_as_memory_allows(parallel, allowed, size):
     # 50 scores in double precision and a copy are 800 bytes for each user, 1,200 where some are picked out.
     scorer = Asked(50, parallel=parallel)
-    options = {"allowed_items": np.arange(50)} if allowed else {}
+    options = {"candidates": np.arange(50)} if allowed else {}
     compute = ComputeOptions(n_threads=2, max_memory=16_000)
     rank_positives(scorer, one_each(100, 50), compute=compute, **options)
     assert sum(scorer.sizes) == 100
@@ -248,6 +248,6 @@ def test_users_are_ranked_in_as_many_workers_as_there_are_blocks(monkeypatch):
         made.append(True)
         return lambda block: iter([1])
 
-    resources = Resources(ComputeOptions(n_threads=8), False, "m")
+    resources = Resources(ComputeOptions(n_threads=8), "m")
     _passes.run_workers(3, make_worker, resources, 3)
     assert len(made) == 3

@@ -14,8 +14,7 @@ from ipseval.errors import DataWarning
 from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import (
     CandidateLists,
-    allowed_codes,
-    as_candidate_lists,
+    as_candidates,
     listed,
     restricted,
     without,
@@ -43,7 +42,7 @@ TARGETS = Targets.from_split(SPLIT)
     ],
 )
 def test_allowed_items_are_ids_or_a_mask(allowed):
-    codes = allowed_codes(allowed, SPLIT)
+    codes = as_candidates(allowed, SPLIT, "m")[1]
     assert codes.tolist() == [1, 4]
     assert codes.dtype == np.int64
 
@@ -51,23 +50,27 @@ def test_allowed_items_are_ids_or_a_mask(allowed):
 @pytest.mark.parametrize(
     ("allowed", "message"),
     [
-        ([["p"], ["q", "r"]], "a mask (n_items,); got [['p'], ['q', 'r']]. None allows all items."),
-        (np.array([["p", "q"]]), "a mask (n_items,); got array([['p', 'q']]"),
-        ("p", "a mask (n_items,); got 'p'. None allows all items."),
-        (np.ones(4, dtype=bool), "allowed_items as a mask must have shape (5,); got (4,)."),
-        (np.ones(6, dtype=bool), "allowed_items as a mask must have shape (5,); got (6,)."),
-        (np.zeros(5, dtype=bool), "allowed_items is empty; at least one item must be allowed."),
-        ([], "allowed_items is empty; at least one item must be allowed."),
+        (
+            [["p"], ["q", "r"]],
+            "columns user and item; got [['p'], ['q', 'r']].",
+        ),
+        (np.array([["p", "q"]]), "columns user and item; got array([['p', 'q']]"),
+        ("p", "columns user and item; got 'p'."),
+        (100, "columns user and item; got 100. Pass SampledCandidates(100)."),
+        (np.ones(4, dtype=bool), "candidates as a mask must have shape (5,); got (4,)."),
+        (np.ones(6, dtype=bool), "candidates as a mask must have shape (5,); got (6,)."),
+        (np.zeros(5, dtype=bool), "candidates is empty; at least one item must compete."),
+        ([], "candidates is empty; at least one item must compete."),
     ],
 )
 def test_what_are_no_allowed_items_is_said(allowed, message):
     with pytest.raises(InputError, match=re.escape(message)):
-        allowed_codes(allowed, SPLIT)
+        as_candidates(allowed, SPLIT, "m")[1]
 
 
 def test_one_item_may_be_all_that_is_allowed():
-    assert allowed_codes(["p"], SPLIT).tolist() == [0]
-    assert allowed_codes(np.arange(5) == 4, SPLIT).tolist() == [4]
+    assert as_candidates(["p"], SPLIT, "m")[1].tolist() == [0]
+    assert as_candidates(np.arange(5) == 4, SPLIT, "m")[1].tolist() == [4]
 
 
 def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
@@ -102,15 +105,15 @@ def test_lists_of_candidates_hold_what_is_no_training_item_in_order():
 
 
 def test_what_are_no_lists_of_candidates_is_said():
-    assert as_candidate_lists("all", SPLIT, "m") is None
+    assert as_candidates("all", SPLIT, "m") == (None, None)
     for given, message in (
-        ("some", "candidates must be 'all' or a data frame with columns user and item; got 'some'."),
-        (TRAIN[["user"]], "candidates must be 'all' or a data frame"),
+        ("some", "candidates must be 'all', SampledCandidates, ids"),
+        (TRAIN[["user"]], "candidates must be 'all', SampledCandidates, ids"),
         (TRAIN, "m: every candidate is a training item of its user."),
         (TRAIN.assign(item="x"), "m (candidates): "),
     ):
         with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-            as_candidate_lists(given, SPLIT, "m")
+            as_candidates(given, SPLIT, "m")
 
 
 def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error():

@@ -279,7 +279,7 @@ def test_only_allowed_items_compete(engine, kind):
     for given_items in (mask, sorted(allowed)):
         with pytest.warns(UserWarning, match=rf"^{n_outside} of {len(world.test)} test positives"):
             ranked = rank_positives(
-                model, world.split, allowed_items=given_items, compute=ComputeOptions(engine=engine)
+                model, world.split, candidates=given_items, compute=ComputeOptions(engine=engine)
             )
         assert rows(ranked) == want
         assert ranked.n_not_candidates == n_outside

@@ -134,7 +134,7 @@ def test_allowed_items_and_lists_of_candidates_restrict_the_lists():
     factors = rng.normal(size=(split.n_users, 3)), rng.normal(size=(split.n_items, 3))
     for model, scores in ((world.scores, world.scores), (factors, exact_products(*factors))):
         with pytest.warns(ipseval.DataWarning, match="not among the allowed items"):
-            ranked = ipseval.rank_positives(model, split, allowed_items=split.item_ids[allowed], top_k=K)
+            ranked = ipseval.rank_positives(model, split, candidates=split.item_ids[allowed], top_k=K)
         expected = oracle(scores, split, allowed=set(allowed))
         assert kept(ranked) == {user: expected[user] for user in ranked.top.users.tolist()}
         user, item = np.nonzero(

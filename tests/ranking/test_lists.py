@@ -103,9 +103,9 @@ def test_lists_that_make_no_sense_are_refused(lists, message):
 
 def test_lists_may_hold_candidates_only():
     with pytest.raises(InputError, match=r"1 entries of the lists are not candidates \(first: 1, 'd'\)"):
-        rank_positives(LISTS, SPLIT, allowed_items=list("abcefg"))
+        rank_positives(LISTS, SPLIT, candidates=list("abcefg"))
     with pytest.warns(UserWarning, match="1 of 5 test positives are not among the allowed items"):
-        ranked = rank_positives(LISTS[:6], SPLIT, allowed_items=list("abcdef"))
+        ranked = rank_positives(LISTS[:6], SPLIT, candidates=list("abcdef"))
     assert ranked.n_above.tolist() == [1, 0, 3, 1]
     assert ranked.n_candidates.tolist() == [5, 5, 5, 6]
     assert ranked.n_not_candidates == 1
@@ -115,4 +115,4 @@ def test_what_is_already_ranked_cannot_be_ranked_among_others():
     ranked = rank_positives(LISTS, SPLIT)
     assert rank_positives(ranked, SPLIT) is ranked
     with pytest.raises(InputError, match="is already ranked"):
-        rank_positives(ranked, SPLIT, allowed_items=["a"])
+        rank_positives(ranked, SPLIT, candidates=["a"])

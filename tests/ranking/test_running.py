@@ -243,7 +243,7 @@ def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
 @pytest.mark.parametrize(("block_size", "expected"), [(None, 9), (7, 7), (50, 9)])
 def test_users_per_block_are_what_the_memory_of_one_worker_has_room_for(block_size, expected):
     # 2,000 bytes for two workers: 1,000 each, 100 of them fixed, then 100 for each user.
-    made = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), False, "m")
+    made = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), "m")
     assert made.users_per_block(100, wanted=40, n_workers=2, what="m", fixed=100) == expected
     with pytest.raises(InputError, match=r"max_memory is 2,000 bytes; m needs at least 2,002 \(2 threads\)"):
         made.users_per_block(901, wanted=40, n_workers=2, what="m", fixed=100)
@@ -253,10 +253,10 @@ def test_users_per_block_are_what_the_memory_of_one_worker_has_room_for(block_si
     ("options", "message"),
     [
         ({"compute": 2}, "compute must be ipseval.ComputeOptions.*; got int"),
-        ({"candidates": "some"}, "candidates must be 'all' or a data frame"),
-        ({"allowed_items": [99]}, "allowed_items has 1 ids that are not in the given universe"),
-        ({"allowed_items": []}, "allowed_items is empty"),
-        ({"allowed_items": [True, False]}, r"allowed_items as a mask must have shape \(3,\); got \(2,\)"),
+        ({"candidates": "some"}, "candidates must be 'all', SampledCandidates, ids of items or a mask"),
+        ({"candidates": [99]}, "candidates has 1 ids that are not in the given universe"),
+        ({"candidates": []}, "candidates is empty"),
+        ({"candidates": [True, False]}, r"candidates as a mask must have shape \(3,\); got \(2,\)"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(options, message):
@@ -303,10 +303,10 @@ def test_memory_is_given_in_bytes_or_as_text(text, n_bytes):
 def test_progress_is_shown_on_request_only(capsys, monkeypatch):
     monkeypatch.setattr(_run, "BAR_DELAY", 0)
     world = one_each(50, 30)
-    rank_positives(factors_for(world), world.split, progress=False)
+    rank_positives(factors_for(world), world.split, compute=ComputeOptions(progress=False))
     rank_positives(factors_for(world), world.split)  # standard error is no terminal here
     assert capsys.readouterr().err == ""
-    rank_positives(factors_for(world), world.split, progress=True, name="als")
+    rank_positives(factors_for(world), world.split, compute=ComputeOptions(progress=True), name="als")
     assert "ranking als" in capsys.readouterr().err
 
 

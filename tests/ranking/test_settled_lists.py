@@ -102,9 +102,9 @@ def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
 @pytest.mark.parametrize(
     ("options", "n_outside", "first"),
     [
-        ({"allowed_items": list("pqr")}, 3, "'a', 's'"),
-        ({"allowed_items": list("rs")}, 2, "'c', 'p'"),
-        ({"allowed_items": list("pqrs")}, 1, "'c', 't'"),
+        ({"candidates": list("pqr")}, 3, "'a', 's'"),
+        ({"candidates": list("rs")}, 2, "'c', 'p'"),
+        ({"candidates": list("pqrs")}, 1, "'c', 't'"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*test positives are not among:ipseval.DataWarning")
@@ -127,7 +127,7 @@ def test_each_users_own_candidates_restrict_its_list_alone():
 
 def test_kept_training_items_and_unknown_ones_are_not_asked_whether_they_are_candidates():
     lists = Lists({"a": ["p", "r"], "b": ["x", "s"], "c": ["p"]}, seen="keep", unknown="candidate")
-    ranked = rank_positives(lists, SPLIT, allowed_items=list("rspq"))
+    ranked = rank_positives(lists, SPLIT, candidates=list("rspq"))
     assert ranked.n_above.tolist() == [1, 2, 1, 0]
     assert [one[0] for one in counted(ranked)] == [
         "entries with items unknown to the split, added as candidates",
@@ -202,7 +202,7 @@ def test_an_unknown_item_is_never_the_last_item_of_the_user_before():
 def test_kept_training_items_need_not_be_candidates():
     lists = Lists({"a": ["p", "r"], "b": ["s"]}, seen="keep")
     with pytest.warns(UserWarning, match="^2 of 4 test positives are not among the allowed items"):
-        ranked = rank_positives(lists, SPLIT, allowed_items=list("rs"))
+        ranked = rank_positives(lists, SPLIT, candidates=list("rs"))
     assert ranked.n_above.tolist() == [1, 0]
 
 

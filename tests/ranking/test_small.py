@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -153,11 +154,11 @@ def test_entries_that_are_no_candidates_are_left_out_and_counted():
     split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(6))
     entries = pd.DataFrame({"user": [0, 0, 0, 1, 1], "item": [3, 1, 2, 4, 1], "rank": [1, 2, 3, 1, 2]})
     lists = Lists(entries, unknown="drop")
-    ranked = rank_positives(lists, split, allowed_items=[0, 1, 2])
+    ranked = rank_positives(lists, split, candidates=[0, 1, 2])
     assert ranked.n_above.tolist() == [0, 1, 0]  # items 3 and 4 have left, and the others moved up
     said = [(one.what, one.count, one.of) for one in ranked.counted]
     assert said[1:] == [("entries that are no candidates, left out", 2, 5)]
-    none = rank_positives(lists, split, allowed_items=[0, 1, 2, 3, 4])
+    none = rank_positives(lists, split, candidates=[0, 1, 2, 3, 4])
     assert (none.n_above.tolist(), len(none.counted)) == ([1, 2, 1], 1)
 
 
@@ -309,14 +310,14 @@ def test_the_bar_reaches_the_number_of_users(monkeypatch):
     compute = ComputeOptions(n_threads=1, block_size=4, engine="numpy")
     scores = np.zeros((10, 3))
     for model in (scores, lambda users: scores[users], (np.ones((10, 2)), np.ones((3, 2)))):
-        rank_positives(model, split, compute=compute, progress=True)
+        rank_positives(model, split, compute=replace(compute, progress=True))
     steps = [one[3] for one in counts]
     assert [one[:3] for one in counts] == [(10, 2.0, False)] * 3
     assert [sum(one) for one in steps] == [10] * 3
     assert steps[0] == [4, 4, 2]
     assert steps[1] == [3, 3, 4]  # a third of the users for each block, and the rest for the last
     rank_positives(scores, split, compute=compute)
-    rank_positives(scores, split, compute=compute, progress=False)
+    rank_positives(scores, split, compute=replace(compute, progress=False))
     assert [one[2] for one in counts[3:]] == [None, True]
 
 

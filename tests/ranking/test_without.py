@@ -62,7 +62,7 @@ def test_the_others_are_ranked_as_if_the_item_were_not_in_the_catalogue(kind, se
     options = {}
     if kind == "allowed":
         allowed = everything - {int(rng.integers(n_items))} | {item for _, item in world.test}
-        options["allowed_items"] = sorted(allowed)
+        options["candidates"] = sorted(allowed)
         pools = dict.fromkeys(pools, allowed)
     if kind == "candidates":
         pools = {u: {i for i in everything if rng.random() < 0.6} for u in pools}

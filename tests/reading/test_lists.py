@@ -204,9 +204,9 @@ def test_a_list_with_kept_training_items_is_never_the_whole_ranking():
 def test_what_is_no_candidate_follows_unknown():
     lists = {"a": [6, 2], "b": [1], "c": [4]}
     with pytest.raises(InputError, match=r"1 entries of the lists are not candidates.*unknown='drop'"):
-        rank_positives(Lists(lists), SPLIT, allowed_items=[1, 2, 4, 5])
-    dropped = rank_positives(Lists(lists, unknown="drop"), SPLIT, allowed_items=[1, 2, 4, 5])
-    kept = rank_positives(Lists(lists, unknown="candidate"), SPLIT, allowed_items=[1, 2, 4, 5])
+        rank_positives(Lists(lists), SPLIT, candidates=[1, 2, 4, 5])
+    dropped = rank_positives(Lists(lists, unknown="drop"), SPLIT, candidates=[1, 2, 4, 5])
+    kept = rank_positives(Lists(lists, unknown="candidate"), SPLIT, candidates=[1, 2, 4, 5])
     assert (dropped.n_above[0], kept.n_above[0]) == (0, 1)
     assert dropped.counted[-1].what == "entries that are no candidates, left out"
 

@@ -8,6 +8,7 @@ import pytest
 
 import ipseval
 from ipseval.estimators import ESTIMATORS, Parts
+from ipseval.report import Report
 from ipseval.segments import Segments
 from ipseval.segments._built_in import resolve
 from tests.conftest import examples
@@ -20,7 +21,7 @@ NOT_ADDITIVE = ["hit@3", "rr", "ap@5"]
 ALONE = ["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"]
 
 
-def evaluated(seed=0, metrics=ADDITIVE, estimators=ALONE, by=None, models=2, **options):
+def evaluated(seed=0, metrics=ADDITIVE, estimators=ALONE, models=2, **options):
     world = random_world(seed, n_users=60, n_items=40)
     rng = np.random.default_rng(seed)
     scorers = {"a": world.scores, "b": rng.normal(size=world.scores.shape)}
@@ -31,7 +32,6 @@ def evaluated(seed=0, metrics=ADDITIVE, estimators=ALONE, by=None, models=2, **o
         metrics=metrics,
         estimators=estimators,
         on_low_ess="ignore",
-        by=by,
         **options,
     )
 
@@ -192,36 +192,38 @@ def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
 def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     world = random_world(5, n_users=60)
     label = np.array(["few"] * 4 + ["some"] * 20 + ["many"] * 36)
-    evaluation = ipseval.evaluate(
-        {"m": world.scores}, world.split, metrics=["recall@5"], by=ipseval.user_groups(label, name="size")
+    evaluation = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"]).by(
+        ipseval.user_groups(label, name="size")
     )
-    rows = evaluation.segments["size"].frame.set_index("group")
+    rows = evaluation.frame.set_index("group")
     assert np.isnan(rows.loc["few", "estimate"])
     assert rows.loc["few", "note"].startswith("suppressed: 4 effective users")
     assert rows.loc["some", "note"] == "20 effective users, fewer than 30"
     assert rows.loc["some", "estimate"] > 0
     assert rows.loc["many", "note"] == ""
-    assert "suppressed" in repr(evaluation.segments["size"])
-    hidden = ipseval.evaluate(
-        {"m": world.scores}, world.split, metrics=["recall@5"], by="activity:6", on_low_ess="nan"
-    ).segments["activity"]
+    assert "suppressed" in repr(evaluation)
+    hidden = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"], on_low_ess="nan").by(
+        "activity:6"
+    )
     assert hidden.frame["estimate"].isna().all()  # each group of about 10
 
 
-def test_the_report_of_an_evaluation_holds_its_segments_and_they_are_saved_with_it(tmp_path):
-    evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"], by=["popularity:3", "activity:2"])
-    text = repr(evaluation)
+def test_a_report_holds_an_evaluation_with_its_segments_and_both_are_saved(tmp_path):
+    evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
+    found = evaluation.by("popularity:3")
+    report = Report([evaluation, found, evaluation.by("activity:2")])
+    text = repr(report)
+    assert text.index("3 groups of items") < text.index("2 groups of users")
     assert "By popularity: 3 groups of items" in text
-    assert "print(evaluation.segments['popularity'])" in text
     assert max(map(len, text.splitlines())) <= 100
-    assert "hit@3 by aoa" in evaluation.to_html()
+    assert "hit@3 by aoa" in report.to_html()
     evaluation.save(tmp_path / "e.npz")
     loaded = ipseval.Evaluation.load(tmp_path / "e.npz")
-    assert repr(loaded) == text
-    one = evaluation.segments["activity"]
+    assert repr(loaded) == repr(evaluation)
+    one = evaluation.by("activity:2")
     one.save(tmp_path / "s.npz")
     assert repr(Segments.load(tmp_path / "s.npz")) == repr(one)
-    pd.testing.assert_frame_equal(loaded.by("popularity:3").frame, evaluation.segments["popularity"].frame)
+    pd.testing.assert_frame_equal(loaded.by("popularity:3").frame, found.frame)
     with pytest.raises(ipseval.InputError, match="is no ipseval-segments"):
         Segments.load(tmp_path / "e.npz")
 

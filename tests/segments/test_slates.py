@@ -38,7 +38,7 @@ def evaluated(frame, **options):
 
 def test_a_group_of_users_has_the_estimate_and_error_of_its_queries_alone():
     frame = slates()
-    found = evaluated(frame, by=ipseval.user_groups(DEVICE, name="device")).segments["device"]
+    found = evaluated(frame).by(ipseval.user_groups(DEVICE, name="device"))
     rows = found.frame.set_index(["model", "metric", "estimator", "group"])
     leads = found.differences().set_index(["metric", "estimator", "group"])
     for device in ("app", "tv", "web"):
@@ -96,10 +96,10 @@ def test_errors_of_groups_of_items_are_those_of_users_not_of_queries():
 def test_what_is_undefined_is_counted_in_queries_and_counts_must_fit():
     frame = slates(2)
     device = ipseval.user_groups(DEVICE, name="device")
-    found = evaluated(frame, metrics=["auc"], estimators=["aoa"], by=device)
+    found = evaluated(frame, metrics=["auc"], estimators=["aoa"]).by(device)
     of_query = frame.groupby("query").agg(user=("user", "first"), mean=("label", "mean"))
     only_positives = of_query[of_query["mean"] == 1]["user"].map(DEVICE).value_counts()
-    rows = found.segments["device"].frame.query("model == 'one'").set_index("group")
+    rows = found.frame.query("model == 'one'").set_index("group")
     for group, n in only_positives.items():
         assert f"{n} quer" in rows.loc[group, "note"]
     evaluation = evaluated(frame)
