@@ -28,7 +28,6 @@ KINDS = (
     "sensitivity",
     "weights",
     "popularity",
-    "calibration",
     "segments",
     "decomposition",
 )
@@ -60,7 +59,6 @@ class Shown(Questions):
         *,
         metric: str | None = None,
         estimator: str | None = None,
-        truth: Mapping[str, float] | None = None,
         by: Any = None,
         ax: Any = None,
     ) -> Any:
@@ -71,12 +69,10 @@ class Shown(Questions):
         kind : str
             "estimates": every recommender by every estimator. "differences": to the highest one, paired.
             "sensitivity": over γ, with the γ at which two swap. "weights": effective sample sizes.
-            "popularity": the share of the weight beside the share of the positives. "calibration": estimates
-            against the `truth`. "segments" and "decomposition": by groups.
+            "popularity": the share of the weight beside the share of the positives. "segments" and
+            "decomposition": by groups.
         metric, estimator : str, optional
             Default: the first metric, and the estimator on which its verdict rests.
-        truth : mapping of recommender to value, optional
-            For "calibration": what was measured otherwise, such as online or under random exposure.
         by : optional
             For "segments" and "decomposition": the groups, as in `by`; default: those of the evaluation, and
             popularity.
@@ -87,9 +83,10 @@ class Shown(Questions):
         UnknownNameError
             For a kind, metric or estimator that does not exist.
         InputError
-            For "calibration" without a truth; where the picture needs what the evaluation does not have.
+            Where the picture needs what the evaluation does not have.
         """
         from ipseval import plots
+        from ipseval.plots._differences import plot_differences, plot_weight_shares
 
         labels = [one.metric for one in self.verdicts]
         if metric_label(kind, self.estimates) in labels:
@@ -105,16 +102,14 @@ class Shown(Questions):
         if kind == "estimates":
             return plots.plot_estimates(self, metric=chosen, ax=ax)
         if kind == "differences":
-            return plots.plot_differences(self, metric=chosen, reference=verdict.standing.best, ax=ax)
+            return plot_differences(self, metric=chosen, reference=verdict.standing.best, ax=ax)
         if kind == "sensitivity":
             swept = self._swept(chosen, label)
             return plots.plot_sensitivity(swept, tipping=swept.tipping_points(), ax=ax)
         if kind == "weights":
             return plots.plot_weights(self, ax=ax)
         if kind == "popularity":
-            return plots.plot_weight_shares(self, ax=ax)
-        if kind == "calibration":
-            return plots.plot_bias(_with_truth(self, truth), metric=chosen, ax=ax)
+            return plot_weight_shares(self, ax=ax)
         return self._plot_groups(kind, by, chosen, label, ax)
 
     def _swept(self, metric: str, estimator: str) -> Sensitivity:
@@ -130,11 +125,11 @@ class Shown(Questions):
         )
 
     def _plot_groups(self, kind: str, by: Any, metric: str, estimator: str, ax: Any) -> Any:
-        from ipseval import plots
+        from ipseval.plots._segments import plot_decomposition, plot_segments
 
         whole: Any = self  # with the methods of segments
         if kind == "decomposition":
-            return plots.plot_decomposition(
+            return plot_decomposition(
                 whole.decomposition(metric, by="popularity" if by is None else by), ax=ax
             )
         if isinstance(by, str) and by in self.segments:
@@ -143,7 +138,7 @@ class Shown(Questions):
             segments = next(iter(self.segments.values()))
         else:
             segments = whole.by("popularity" if by is None else by)
-        return plots.plot_segments(segments, metric=metric, estimator=estimator, ax=ax)
+        return plot_segments(segments, metric=metric, estimator=estimator, ax=ax)
 
     def diff(self, other: Shown, *, models: Mapping[str, str] | None = None) -> EvaluationDiff:
         """Return what changed since another evaluation: this one minus `other`, for every estimate of both.
@@ -194,16 +189,3 @@ class Shown(Questions):
         said = {name: str(value)[:5000] for name, value in whole._record.items()}
         tags = {"verdict": " ".join(verdict_lines(self.verdicts)), **said}
         log_to(tracker, Logged(known, tags, frame, whole.to_html(), csv_text(frame)))
-
-
-def _with_truth(evaluation: Any, truth: Mapping[str, float] | None) -> pd.DataFrame:
-    """Return the rows whose truth is known, with it."""
-    if not isinstance(truth, Mapping) or not set(truth) & set(evaluation.models):
-        raise InputError(
-            "calibration needs truth={recommender: value}: what was measured otherwise, such as online. The "
-            f"recommenders are {', '.join(evaluation.models)}."
-        )
-    frame: pd.DataFrame = evaluation.frame
-    return frame.assign(truth=[float(truth.get(model, np.nan)) for model in frame["model"]]).dropna(
-        subset="truth"
-    )

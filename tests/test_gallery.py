@@ -12,8 +12,8 @@ from ipseval._shown import KINDS as DRAWN
 from tests.conftest import shared_data
 
 
-def test_the_gallery_shows_every_kind_of_picture_that_needs_no_other_measurement():
-    assert set(KINDS) == set(DRAWN) - {"calibration"}
+def test_the_gallery_shows_every_kind_of_picture():
+    assert set(KINDS) == set(DRAWN)
     page = (DOCS / "gallery.md").read_text(encoding="utf-8")
     linked = re.findall(r"\]\((\S+)\)", page)
     assert len(linked) == 3 + len(KINDS)

@@ -11,6 +11,7 @@ import pytest
 
 import ipseval
 from ipseval import plots
+from ipseval.plots._differences import plot_differences
 
 mpl.use("Agg")
 
@@ -319,7 +320,7 @@ def test_differences_are_to_the_highest_whichever_way_the_pair_stands_in_the_fra
         assert bars[1][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
     assert list(ax.lines[-1].get_xdata()) == [0, 0]
     with pytest.raises(ipseval.InputError, match="reference must be one of 'b', 'a', 'c'; got 'x'"):
-        plots.plot_differences(evaluation, metric="auc", reference="x")
+        plot_differences(evaluation, metric="auc", reference="x")
 
 
 def test_an_evaluation_is_drawn_over_gamma_with_the_places_where_two_swap(evaluation):
@@ -348,15 +349,6 @@ def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
     # The rarest items weigh more than their share, the most popular ones less.
     assert heights[1][0] > heights[0][0]
     assert heights[1][-1] < heights[0][-1]
-
-
-def test_calibration_draws_estimates_against_a_truth_that_is_given(evaluation):
-    ax = evaluation.plot("calibration", truth={"a": 0.4, "b": 0.2})
-    (aoa, _), _ = error_bars(ax)
-    own = evaluation.frame.query("metric == 'recall@5' and estimator == 'aoa'").set_index("model")["estimate"]
-    assert aoa.tolist() == [[0.2, own["b"]], [0.4, own["a"]]]
-    with pytest.raises(ipseval.InputError, match=r"calibration needs truth=.*recommenders are b, a, c"):
-        evaluation.plot("calibration")
 
 
 def test_every_kind_has_a_picture_and_others_are_refused(evaluation):

@@ -11,17 +11,8 @@ from ipseval.errors import InputError
 
 
 def fetch(card: DataCard, folder: str | Path, file: str, *, mirror: str | None = None) -> Path:
-    """Return the path of one downloaded file of a data set, checked against its checksum.
-
-    pooch writes to a temporary file beside the target and moves it there after the checksum has agreed, so
-    the target is either absent or right. A file that is already there with the right checksum is kept.
-
-    Raises
-    ------
-    InputError
-        When the card has no such download, pooch is not installed, the address cannot be read, or what came
-        has another checksum.
-    """
+    """Return the path of one downloaded file, or raise `InputError` unless its checksum is right."""
+    # pooch moves it into place after the checksum has agreed, so that the target is either absent or right.
     check_choice("file", file, card.downloads)
     address, known_hash = card.downloads[file]
     if mirror is not None:

@@ -27,17 +27,8 @@ BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib
 
 @contextmanager
 def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]]:
-    """Open the file `name` of a data set for reading bytes, wherever it is.
-
-    `path` is a folder that holds `name` (or `name` + ".gz"), or a .zip or .tar(.gz, .bz2, .xz) archive that
-    holds exactly one member of that name. Members are streamed from the archive, never written to disk, so a
-    member called "../x" has nowhere to go.
-
-    Raises
-    ------
-    InputError
-        When there is no such file, several members share the name, or the archive is damaged.
-    """
+    """Open `name` (or `name`.gz) in a folder, or the one member of that name in a zip or tar archive."""
+    # Members are streamed, never written to disk: one called "../x" has nowhere to go.
     source = Path(path)
     try:
         if source.is_dir():
@@ -140,20 +131,7 @@ def read_columns(
     sep: str = ",",
     header: list[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the named columns of a delimited text file with the given dtypes.
-
-    Parameters
-    ----------
-    columns : mapping of column name to dtype
-        What to read; other columns are skipped.
-    header : list of str, optional
-        Names of all columns of a file without a header line.
-
-    Raises
-    ------
-    InputError
-        For a missing column, a row with too few or too many fields, a missing or non-numeric entry.
-    """
+    """Return `columns` (name to dtype) of a delimited text file; `header` names all where no line does."""
     with open_file(path, name, card) as stream, warnings.catch_warnings():
         warnings.simplefilter("error", ParserWarning)
         try:

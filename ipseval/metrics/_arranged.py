@@ -15,16 +15,10 @@ from ipseval.ranking import RankedPositives
 
 @dataclass(frozen=True, repr=False)
 class ArrangedMetric(Metric):
-    """Σ w_i g_i c(r_i) over the same sum with w_i g_i in descending order at ranks 1, …, s.
+    """Σ w_i g_i c(r_i) over the same sum with w_i g_i in descending order at ranks 1, …, s: at most 1."""
 
-    That is at most 1, and 1 for a best arrangement. An absolute metric multiplies it by the plain value of
-    the best arrangement, Σ_{j≤s} c(j), so that equal weights give Σ c(r_i). c must not rise with the rank.
-
-    Attributes
-    ----------
-    relative : bool
-        Whether the plain value is itself divided by that of the best arrangement.
-    """
+    # An absolute metric (`relative` False) multiplies it by Σ_{j≤s} c(j), so that equal weights give Σ
+    # c(r_i). c must not rise with the rank.
 
     kind = "list"
     relative: ClassVar[bool] = False

@@ -99,11 +99,9 @@ class AveragePrecision(Metric):
     def _tied(
         self, ties: Table, w: FloatArray, over: FloatArray, user: IntArray, start: IntArray
     ) -> FloatArray:
-        """Return Σ_l E[(S_l/l) 1{r ≤ k} W/(W + neg)] of each tie group, (n_groups,).
-
-        S_l is the weight of the first l positives of the group: given which they are, the last of them is any
-        of them. W is the weight above the group plus S_l, and neg follows from the place of the l-th.
-        """
+        """Return Σ_l E[(S_l/l) 1{r ≤ k} W/(W + neg)] of each tie group, (n_groups,)."""
+        # S_l is the weight of the first l positives of the group, the last of which is any of them. W is the
+        # weight above the group plus S_l, and neg follows from the place of the l-th.
         count = ties.group_count[user, start]
         column = start[:, None] + np.arange(int(count.max()))
         members = w[user[:, None], np.minimum(column, w.shape[1] - 1)]
@@ -127,10 +125,8 @@ class AveragePrecision(Metric):
         return total
 
     def _pairs(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
-        """Return Σ_i y_i [A_i (1 + Σ_{j above i} y_j) + B_i Σ_{j tied with i} y_j] of each user.
-
-        A_i = E[1{r_i≤k}/r_i] and B_i = E[1{r_i≤k, r_j<r_i}/r_i] for a j in the same tie group.
-        """
+        """Return Σ_i y_i [A_i (1 + Σ_{j above i} y_j) + B_i Σ_{j tied with i} y_j] of each user."""
+        # A_i = E[1{r_i≤k}/r_i] and B_i = E[1{r_i≤k, r_j<r_i}/r_i] for a j in the same tie group.
         above, size = places(ranked, rule)
         depth = int((above + size).max(initial=1))
         h = harmonic(depth if self.cutoff is None else min(depth, self.cutoff))
@@ -164,11 +160,9 @@ class AveragePrecision(Metric):
 
 
 def _subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return l = 1 … g, and the law of S_l, the sum of a random choice of l of the g members of each group.
-
-    Values (n_groups, g, k) and their chances: every choice for small groups, else two values with the mean,
-    variance and skewness of S_l. Chances sum to 1 for each l, and are 0 in the padding.
-    """
+    """Return l = 1 … g, values (n_groups, g, k) of S_l, the sum of a random l of g members, and chances."""
+    # Every choice for small groups, else two values with the mean, variance and skewness of S_l. Chances sum
+    # to 1 for each l, and are 0 in the padding.
     g = members.shape[1]
     level = np.arange(1, g + 1)
     if g <= MOST_LISTED:

@@ -262,11 +262,7 @@ class Metric(ABC):
         return ties
 
     def _unbiased_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
-        """Return the tie rule of an unbiased form; refuses rules that would need the ties inside S.
-
-        Under "min" and "max" the place of a positive depends on how many other relevant items share its
-        score, and those not observed are unknown. Without ties all rules agree.
-        """
+        """Return the tie rule of an unbiased form; refuse one that needs positives not observed."""
         rule = self._rule(ranked, ties)
         if rule in ("min", "max") and ranked.has_ties:
             raise InputError(
@@ -323,10 +319,7 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def cached(ranked: RankedPositives, key: tuple[Any, ...], compute: Callable[[], FloatArray]) -> FloatArray:
-    """Return `compute()`, or what it gave when the last key was the same.
-
-    Plain and weighted values are asked for in turn, and both read the same contributions.
-    """
+    """Return `compute()`, or its last value if the key is the same: plain and weighted values alternate."""
     if ranked.derived.get("cached", (None,))[0] != key:
         ranked.derived["cached"] = (key, readonly(compute()))
     found: FloatArray = ranked.derived["cached"][1]
@@ -355,11 +348,9 @@ def place_in_user(ranked: RankedPositives) -> IntArray:
 
 
 def buckets(ranked: RankedPositives) -> list[tuple[IntArray, IntArray]]:
-    """Return (positions in `ranked.users`, rows) for users with a similar number of positives, computed once.
-
-    `rows` is (n_bucket, width): row numbers of the user's positives from best to worst, −1 as padding.
-    Sums along its second axis stay within one user, so that no user's rounding touches another's.
-    """
+    """Return (positions in `ranked.users`, rows (n_bucket, width)) of users with about as many positives."""
+    # Rows are sorted from best to worst and padded with −1. Sums along their second axis stay within one
+    # user, so that no user's rounding touches another's.
     if "buckets" not in ranked.derived:
         ranked.derived["buckets"] = list(_buckets(ranked))
     found: list[tuple[IntArray, IntArray]] = ranked.derived["buckets"]

@@ -72,12 +72,10 @@ class Ndcg(ArrangedMetric):
 
 
 def _expected_without_each(y: FloatArray, h: FloatArray) -> FloatArray:
-    """Return f_{−i} = Σ_t h(t) [x^t] Π_{j≠i} (1 − y_j + y_j x) for every entry of each row, same shape as y.
-
-    That is E h(number of the other relevant items) if y were chances; by multilinearity the identity holds
-    for any y, and with y = O/P it is unbiased for h at the true number. Prefix products times suffix
-    functionals, so that nothing is divided out; the last level stands for "that many or more".
-    """
+    """Return f_{−i} = Σ_t h(t) [x^t] Π_{j≠i} (1 − y_j + y_j x) of every entry of each row, as y."""
+    # It is E h(number of the other relevant items) if y were chances. The identity is multilinear, so with y
+    # = O/P it is unbiased for h at the true number. Prefix products times suffix functionals: nothing is
+    # divided out.
     n, width = y.shape
     levels = h.size  # h(t) = h(levels − 1) beyond
     suffix = np.empty((width + 1, n, levels))

@@ -22,15 +22,7 @@ def _definition(formula: str) -> Definition:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RatedPairs(RankedPositives):
-    """Rated pairs in the place of ranked positives: what one recommender predicted wrongly.
-
-    Attributes
-    ----------
-    error : (n_pairs,) float array
-        Predicted − rated.
-    n_pairs : (n_users,) float array
-        Number of pairs of each user that the average is over.
-    """
+    """Rated pairs: error (n_pairs,), predicted − rated, and n_pairs (n_users,) that the average is over."""
 
     error: FloatArray | None = None
     n_pairs: FloatArray | None = None

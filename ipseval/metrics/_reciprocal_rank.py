@@ -66,11 +66,9 @@ class ReciprocalRank(Metric):
         return result
 
     def _tied_gain(self, group: Table, miss: FloatArray, user: IntArray, start: IntArray) -> FloatArray:
-        """Return Σ_l μ_l (D_{l−1} − D_l) of each tie group.
-
-        The places of the g positives are a random g-subset of the group's places, independent of which
-        positive takes which: μ_l = E[c(l-th place)], D_l the mean of Π (1 − y) over l of the positives.
-        """
+        """Return Σ_l μ_l (D_{l−1} − D_l) of each tie group, μ_l = E[c(l-th place)] of a random g-subset."""
+        # D_l is the mean of Π (1 − y) over l of the positives: which positive takes which place is
+        # independent.
         count = group.last[user, start] - start + 1
         column = start[:, None] + np.arange(int(count.max()))
         is_member = np.arange(column.shape[1]) < count[:, None]

@@ -21,11 +21,9 @@ BINOMIAL = np.array([[math.comb(n, k) for k in range(MOST_BY_QUADRATURE)] for n 
 def mean_reciprocal(
     offset: FloatArray, size: IntArray, count: IntArray, level: IntArray, deepest: IntArray
 ) -> FloatArray:
-    """Return E[1{p ≤ deepest} / (offset + p)], in the shape of `offset` (n, k); the other arrays are (n,).
-
-    p is the `level`-th smallest of a random `count`-subset of the places 1 … `size`; offset + level > 0. The
-    places are summed in blocks of 2^j, 2^j at most the first denominator, where 1/(offset + p) is smooth.
-    """
+    """Return E[1{p ≤ deepest} / (offset + p)] of the `level`-th smallest p, shaped as `offset` (n, k)."""
+    # p is of a random `count`-subset of 1 … `size`; offset + level > 0. Places are summed in blocks of 2^j,
+    # 2^j at most the first denominator, where 1/(offset + p) is smooth.
     result = np.zeros(offset.shape)
     nearest = offset.min(axis=1)
     for row in np.flatnonzero((count > MOST_BY_QUADRATURE) & (deepest >= level)):
@@ -57,10 +55,9 @@ def mean_reciprocal(
 
 
 def _order_statistic(p: FloatArray, size: IntArray, count: IntArray, level: IntArray) -> FloatArray:
-    """Return the law of `order_statistic` as the polynomial in p that it is, for few positives.
-
-    (g/t) C(g−1, l−1) Π_{j=1}^{l−1} (p − j) Π_{j=0}^{g−l−1} (t − p − j) / Π_{j=1}^{g−1} (t − j).
-    """
+    """Return (g/t) C(g−1, l−1) Π_{j<l} (p − j) Π_{j<g−l} (t − p − j) / Π_{1≤j<g} (t − j)."""
+    # The law of `order_statistic` as a polynomial in p, for few positives; j is from 1 in the first product,
+    # from 0 in the second.
     law: FloatArray = count / size * BINOMIAL[count - 1, level - 1] * np.ones(p.shape)
     for j in range(1, int(count.max())):
         factor = np.where(j < level, p - j, size - p - (j - level)) / np.maximum(size - j, 1)
@@ -69,12 +66,9 @@ def _order_statistic(p: FloatArray, size: IntArray, count: IntArray, level: IntA
 
 
 def order_statistic(p: IntArray, size: int, count: int, level: int) -> FloatArray:
-    """Return P(p_(level) = p) = C(p−1, level−1) C(size−p, count−level) / C(size, count), (len(p),).
-
-    p_(level) is the level-th smallest, level ≤ count, of a random `count`-subset of 1 … `size`; p = 1, 2, ….
-    Built from the ratios of neighbouring p, which are near 1: differences of log-factorials would lose the
-    digits that log 100,000! has before the point.
-    """
+    """Return P(p_(level) = p) = C(p−1, level−1) C(size−p, count−level) / C(size, count), (len(p),)."""
+    # By ratios of neighbouring p, which are near 1: differences of log-factorials would lose the digits that
+    # log 100,000! has before the point.
     law = np.zeros(p.size)
     if p.size < level:
         return law

@@ -13,11 +13,10 @@ from ipseval.ranking import RankedPositives
 
 @dataclass(frozen=True)
 class Prefix:
-    """Prefix sums held as an unevaluated sum of two floats, so that differences keep all their digits.
+    """Prefix sums as unevaluated sums of two floats, so that differences keep all their digits."""
 
-    A plain difference of prefix sums of c(r) at rank 100,000 carries the rounding of a sum of 6,000 into a
-    value of .06, and average precision multiplies the loss by the rank.
-    """
+    # A difference of plain sums at rank 100,000 carries the rounding of 6,000 into a value of .06, and
+    # average precision multiplies it by the rank.
 
     high: FloatArray
     low: FloatArray
@@ -61,10 +60,8 @@ class Table:
 
 
 def tie_group_sizes(ranked: RankedPositives) -> IntArray:
-    """Return how many of its user's positives share the score of each positive, itself included, (n_pos,).
-
-    Positives beyond the end of top-K lists share a rank (unknown, stored as K + 1) without being tied.
-    """
+    """Return how many of its user's positives share the score of each positive, itself included, (n_pos,)."""
+    # Positives beyond the end of top-K lists share a rank (stored as K + 1) without being tied.
     if not ranked.has_ties:
         return np.ones(len(ranked), dtype=np.int64)
     order = ranked.by_rank
@@ -92,11 +89,8 @@ def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
 
 
 def places(ranked: RankedPositives, rule: TieRule) -> tuple[IntArray, IntArray]:
-    """Return (above, size): each positive takes one of the ranks above + 1 … above + size at random.
-
-    "min" and "max" put the positives of a tie group before and after its other items: the group shrinks to
-    its positives, whose order stays random, so that no two positives share a rank and labels do not matter.
-    """
+    """Return (above, size): each positive takes one of the ranks above + 1 … above + size at random."""
+    # Under "min" and "max" a group shrinks to its positives, whose order stays random: no two share a rank.
     size = ranked.n_tied + 1
     if rule not in ("min", "max") or not ranked.has_ties:
         return ranked.n_above, size
@@ -139,12 +133,9 @@ def harmonic(depth: int) -> Prefix:
 
 
 def miss_probability(miss: FloatArray, is_member: BoolArray, slots: IntArray, size: IntArray) -> FloatArray:
-    """Return E[Π (1 − y) over the members of a tie group that fall in its first `slots` places], (n,).
-
-    `miss` is 1 − y of the members (n, width). The members take a random choice of `size` places; going
-    through them one by one, with j already among the first `slots`, the next is too with probability
-    (slots − j)/(size − i). The recursion has no cancellation for y in [0, 1].
-    """
+    """Return E[Π miss over the members of a tie group in its first `slots` places], (n,); miss = 1 − y."""
+    # Members (n, width) take a random choice of `size` places. With j of the first i among the first `slots`,
+    # the next is too with probability (slots − j)/(size − i): no cancellation for y in [0, 1].
     n, width = miss.shape
     state = np.zeros((n, width + 1))
     state[:, 0] = 1.0

@@ -1,6 +1,7 @@
 """Plots of tidy frames: they compute nothing, draw intervals always, and stay readable in grey.
 
-Every function takes a frame, or the result that has it, and optional axes, and returns the axes. A notebook
+Every function takes a frame, or the result that has it, and optional axes, and returns the axes. Results that
+have a picture of their own draw it by `.plot()`. A notebook
 shows returned axes as a picture; `axes.figure.savefig(path)` writes one. Colours are those of Okabe and Ito,
 which colour-blind readers can tell apart; marks and line styles repeat what colours say.
 """
@@ -9,16 +10,12 @@ from __future__ import annotations
 
 from ipseval._border import guard
 from ipseval.plots._base import COLOURS, LINES, MARKS
-from ipseval.plots._differences import plot_differences, plot_weight_shares
 from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
 from ipseval.plots._examination import plot_examination
-from ipseval.plots._exposure import plot_exposure_curve, plot_plan
-from ipseval.plots._online import plot_online
+from ipseval.plots._exposure import plot_plan
 from ipseval.plots._orders import plot_agreement, plot_rank_curves, plot_sampled
 from ipseval.plots._popularity import plot_frequency, plot_popularity
-from ipseval.plots._segments import plot_decomposition, plot_segments
 from ipseval.plots._truth import plot_bias, plot_validation
-from ipseval.plots._windows import plot_windows
 
 __all__ = [
     "COLOURS",
@@ -26,23 +23,16 @@ __all__ = [
     "MARKS",
     "plot_agreement",
     "plot_bias",
-    "plot_decomposition",
-    "plot_differences",
     "plot_estimates",
     "plot_examination",
-    "plot_exposure_curve",
     "plot_frequency",
-    "plot_online",
     "plot_plan",
     "plot_popularity",
     "plot_rank_curves",
     "plot_sampled",
-    "plot_segments",
     "plot_sensitivity",
     "plot_validation",
-    "plot_weight_shares",
     "plot_weights",
-    "plot_windows",
 ]
 
 guard(__name__)

@@ -15,17 +15,7 @@ from ipseval.plots._base import COLOURS, add_legend, axes_or_new, distinct, fore
 def plot_differences(
     frame: Any, *, metric: str | None = None, reference: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Return axes with the paired difference of every recommender to one of them, one mark per estimator.
-
-    Parameters
-    ----------
-    frame : Evaluation or DataFrame
-        An evaluation, or its `compare(…)`: metric, estimator, model, reference, difference, ci_low, ci_high.
-    metric : str, optional
-        Which metric; needed when the frame holds several.
-    reference : str, optional
-        The recommender that the others are compared with; needed when the frame holds several.
-    """
+    """Return axes with the paired difference of every recommender to one of them, one mark per estimator."""
     compared = getattr(frame, "compare", None)
     if callable(compared) and not isinstance(frame, pd.DataFrame | pd.Series):
         frame = compared()
@@ -55,15 +45,7 @@ def plot_differences(
 
 
 def plot_weight_shares(frame: Any, *, estimator: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return axes with the share of the weight beside the share of the positives, from rare items to popular.
-
-    Parameters
-    ----------
-    frame : Evaluation or DataFrame
-        An evaluation, or its `popularity`: estimator, by, group, share, weight_share.
-    estimator : str, optional
-        Which; default: every one.
-    """
+    """Return axes with shares of weight beside shares of positives, from rare items to popular ones."""
     frame = table(frame, "popularity", "estimator", "by", "group", "share", "weight_share")
     part = frame if estimator is None else only(frame, "estimator", estimator)
     labels, groups = distinct(part["estimator"]), distinct(part["group"])

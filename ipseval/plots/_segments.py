@@ -28,17 +28,7 @@ MOST_ROWS = 8  # groups up to which a forest is drawn; more of them are drawn as
 def plot_segments(
     frame: Any, *, metric: str | None = None, estimator: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Return axes with the estimate of every recommender in every group, with simultaneous intervals.
-
-    Groups with an order, such as deciles, or more than eight groups are drawn as curves, others as a forest.
-
-    Parameters
-    ----------
-    frame : Segments or DataFrame
-        `Evaluation.by(…)`, or its `frame`: by, group, model, metric, estimator, estimate, ci_low, ci_high.
-    metric, estimator : str, optional
-        Which; needed when the frame holds several.
-    """
+    """Return axes with estimates by group: ordered or more than eight ones as curves, others as a forest."""
     columns = ("by", "group", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
     frame = table(frame, "frame", *columns)
     part = only(only(frame, "metric", metric), "estimator", estimator)
@@ -78,15 +68,7 @@ def _curves(ax: Axes, part: pd.DataFrame, groups: list[str]) -> None:
 
 
 def plot_decomposition(frame: Any, *, ax: Axes | None = None) -> Axes:
-    """Return axes with the share of positives and of weight of each group, and each recommender's value.
-
-    Bars: the shares, on the left. Lines: the plain value of every recommender in each group, on the right.
-
-    Parameters
-    ----------
-    frame : Decomposition or DataFrame
-        `Evaluation.decomposition(…)`, or its `frame`: by, model, group, share, share_weighted, value.
-    """
+    """Return axes with each group's shares of positives and weight as bars, and plain values as lines."""
     frame = table(frame, "frame", "by", "model", "group", "share", "share_weighted", "value")
     groups = distinct(frame["group"])
     first = frame[frame["model"] == frame["model"].iloc[0]]

@@ -43,11 +43,8 @@ class SampledData:
 
 
 def with_best_and_worst(data: SampledData) -> SampledData:
-    """Return the data with two more users, whose one positive is first and last; they count as the mean user.
-
-    For intervals: resamples of few positives often hold no extreme rank, as in the interval of Agresti and
-    Coull for a share.
-    """
+    """Return the data with two more users, one positive first and one last (Agresti and Coull)."""
+    # Resamples of few positives often hold no extreme rank. The two count as the mean user.
     n = np.median(data.n_candidates)
     rank = data.estimated_rank
     return replace(

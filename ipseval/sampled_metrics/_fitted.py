@@ -23,11 +23,9 @@ LAST_BUT_ONE = -2  # the EM step whose distribution gives the tables of "mle", s
 def fitted_correction(
     data: SampledData, target: Metric, method: str, variance_weight: float, n_iterations: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return M̂ (m + 1,) of the largest group, M̂(r̃) and drift (n_pos,), and the condition number.
-
-    The drift of a positive is how the average moves with it through the fitted distribution: its influence
-    is M̂(r̃) + drift, about their mean.
-    """
+    """Return M̂ (m + 1,) of the largest group, M̂(r̃) and drift (n_pos,), and the condition number."""
+    # Drift: how the average moves with a positive through the fit; its influence is M̂(r̃) + drift less the
+    # mean.
     if data.n_sampled > MAX_SAMPLED:
         raise InputError(
             f"the rank distribution is fitted for at most {MAX_SAMPLED:,} sampled candidates; got "
@@ -112,10 +110,8 @@ def _posterior_means(fitted: RankDistribution, target: Metric) -> tuple[list[Flo
 def _bias_variance(
     fitted: RankDistribution, target: Metric, g: float
 ) -> tuple[list[FloatArray], FloatArray, float]:
-    """Return the bias–variance tables under the fitted prior, dθ/d density and the condition number.
-
-    θ = Σ_k P_kᵀS_k⁻¹h_k with S = (1 − g)AᵀDA + g diag(c), h = AᵀDb; with y = S⁻¹P, dθ = yᵀ(dh − dS M̂).
-    """
+    """Return the bias–variance tables under the fitted prior, dθ/d density and the condition number."""
+    # θ = Σ_k P_kᵀS_k⁻¹h_k with S = (1 − g)AᵀDA + g diag(c), h = AᵀDb; with y = S⁻¹P, dθ = yᵀ(dh − dS M̂).
     weights = fitted.weights()
     tables, by_weight, condition = [], np.zeros(weights.size), 1.0
     for group in fitted.groups:
@@ -146,10 +142,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class RankDistribution:
-    """π, the estimated distribution of exact ranks on the nodes of a grid, common to all groups.
-
-    `density` has one row per EM step, the uniform start included; Σ_j weight_j density_j = 1.
-    """
+    """π of all groups on the nodes of a grid; `density` has a row per EM step, Σ_j weight_j density_j = 1."""
 
     groups: list[Group]
     weight: FloatArray  # (n_nodes,)
@@ -160,11 +153,9 @@ class RankDistribution:
         return np.asarray(self.weight * self.density[step], dtype=np.float64)
 
     def gradient(self, by_density: FloatArray, step: int = -1) -> list[FloatArray]:
-        """Return dθ/d`shares` of each group for a θ with derivative `by_density` in the density at `step`.
-
-        The EM steps are differentiated backwards (the chain rule through φ ← φ∘Σ_k A_k(P_k/s_k), with
-        s_k = A_kᵀ(w∘φ)), so that the standard error includes the fit however many steps were made.
-        """
+        """Return dθ/d`shares` of each group for a θ with derivative `by_density` in the density at `step`."""
+        # The chain rule goes back through the steps φ ← φ∘Σ_k A_k(P_k/s_k), s_k = A_kᵀ(w∘φ): the error
+        # includes the fit however many steps were made.
         adjoint = by_density
         out: list[FloatArray] = [np.zeros(group.shares.size) for group in self.groups]
         for density in self.density[:step][::-1]:
@@ -181,15 +172,9 @@ class RankDistribution:
 
 
 def fit_rank_distribution(groups: list[Group], weight: FloatArray, n_iterations: int) -> RankDistribution:
-    """Return the EM estimate of the rank distribution from the shares of the sampled ranks.
-
-    π ← Σ_r̃ P̂(r̃) π∘A[:, r̃]/(πᵀA[:, r̃]), from the uniform distribution. The likelihood rises in every step;
-    stopping early keeps the estimate smooth.
-
-    References
-    ----------
-    Jin, Li, Mudrak, Gao & Liu (2021), doi:10.1609/aaai.v35i5.16537
-    """
+    """Return π by EM, π ← Σ_r̃ P̂(r̃) π∘A[:, r̃]/(πᵀA[:, r̃]), from the uniform one (Jin et al. 2021)."""
+    # The likelihood rises in every step; stopping early keeps the estimate smooth.
+    # doi:10.1609/aaai.v35i5.16537
     density = np.empty((n_iterations + 1, weight.size))
     density[0] = 1 / weight.sum()
     for step in range(n_iterations):

@@ -43,14 +43,10 @@ class RankGrid:
 def rank_grid(
     n: int, m: int, replacement: bool, *, cutoff: int | None = None, prior: FloatArray | None = None
 ) -> RankGrid:
-    """Return the grid for sums over the ranks 1 … n, under `prior` (n,), p(r), or the uniform 1/n.
-
-    A given prior (n,) or a small problem uses every rank. Otherwise the ranks are cut into panels that at
-    most double, are never wider than a few standard deviations of the law, and end at the metric's cutoff;
-    a panel of at most 16 ranks keeps them all, a longer one gets the 16 nodes of the Gauss rule for the
-    *sum over its integers* (exact for polynomials up to degree 31 in the rank). So the head of the ranking,
-    where recall@k and AP change fast, is summed term by term.
-    """
+    """Return the grid for sums over the ranks 1 … n, under `prior` (n,), p(r), or the uniform 1/n."""
+    # Panels at most double, are no wider than a few standard deviations of the law, and end at the cutoff. A
+    # panel of more than 16 ranks has the 16 nodes of a Gauss rule for sums over integers, exact up to degree
+    # 31.
     if prior is not None or n * (m + 1) <= EXACT_ENTRIES:
         rank = np.arange(1.0, n + 1)
         weight = np.full(n, 1 / n) if prior is None else prior
@@ -83,12 +79,9 @@ def _panels(n: int, m: int, replacement: bool, cutoff: int | None) -> Iterator[t
 
 
 def rank_law(ranks: FloatArray, n_candidates: FloatArray, n_sampled: int, replacement: bool) -> FloatArray:
-    """Return A[r, i] = P(r̃ = i | r), (n_ranks, m + 1), column i − 1 for the sampled rank i = 1 … m + 1.
-
-    With replacement r̃ − 1 ~ Binomial(m, (r − 1)/(n − 1)); without, hypergeometric: m of the n − 1 other
-    candidates are drawn, of which r − 1 stand above. The binomial law also takes ranks between integers; the
-    hypergeometric one only where r − 1 >= m and n − r >= m. `ranks` and `n_candidates`: (n_ranks,).
-    """
+    """Return A[r, i] = P(r̃ = i | r), (n_ranks, m + 1), column i − 1 for the sampled rank i = 1 … m + 1."""
+    # With replacement r̃ − 1 ~ Binomial(m, (r − 1)/(n − 1)); without, hypergeometric, which takes ranks
+    # between integers only where r − 1 >= m and n − r >= m.
     if replacement:
         return _binomial((ranks - 1) / (n_candidates - 1), n_sampled)
     return _hypergeometric(ranks - 1, n_candidates - ranks, n_sampled)
@@ -105,11 +98,8 @@ def _binomial(p: FloatArray, m: int) -> FloatArray:
 
 
 def _hypergeometric(above: FloatArray, below: FloatArray, m: int) -> FloatArray:
-    """Return C(above, j) C(below, m − j) / C(above + below, m) for j = 0 … m.
-
-    Logarithms of falling factorials are summed rather than taken as differences of log-gamma: at 10⁷
-    candidates the difference would lose eight digits.
-    """
+    """Return C(above, j) C(below, m − j) / C(above + below, m) for j = 0 … m."""
+    # By sums of logarithms: at 10⁷ candidates a difference of log-gammas would lose eight digits.
     j = np.arange(m + 1.0)
     log_choose = gammaln(m + 1.0) - gammaln(j + 1) - gammaln(m - j + 1)
     log_pmf = _log_falling(above, m)

@@ -90,10 +90,7 @@ def correction_table(
     variance_weight: float = 0.01,
     prior: npt.ArrayLike | str | None = None,
 ) -> CorrectionTable:
-    """Return M̂(r̃) for every sampled rank r̃ = 1 … m + 1; parameters and errors are in `SampledMetric.table`.
-
-    Without a prior: the uniform one.
-    """
+    """Return M̂(r̃) for r̃ = 1 … m + 1, as `SampledMetric.table` says; without a prior: the uniform one."""
     check_choice("method", method, TABLE_METHODS)
     n = check_positive_int("n_candidates", n_candidates, minimum=2)
     m = check_positive_int("n_sampled", n_sampled)

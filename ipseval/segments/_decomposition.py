@@ -241,7 +241,7 @@ class Decomposition(Reported):
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return axes with both shares of each group, and the value of each recommender in it."""
-        from ipseval.plots import plot_decomposition
+        from ipseval.plots._segments import plot_decomposition
 
         return plot_decomposition(self, ax=ax)
 

@@ -321,7 +321,7 @@ class Segments(Reported):
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of each group and their simultaneous intervals."""
-        from ipseval.plots import plot_segments
+        from ipseval.plots._segments import plot_segments
 
         chosen = {"metric": metric or self.metrics[0], "estimator": estimator or self.estimators[-1]}
         return plot_segments(self, **chosen, ax=ax)

@@ -20,13 +20,9 @@ def draw_distinct(
     item_factors: FloatArray | None = None,
     affinity: float = 0.0,
 ) -> tuple[IntArray, IntArray]:
-    """Return (row, item): `sizes[u]` distinct items for each row u, in the order in which they were drawn.
-
-    Row u draws item i with probability ∝ exp(log_weight_i + affinity · x_u·y_i), without replacement (a
-    Plackett–Luce sequence). The factors must have unit length, so that x_u·y_i ≤ 1 and the draws can be made
-    by rejection from the item weights alone: a proposal is kept with probability exp(affinity (x·y − 1)), and
-    a repeated item is thrown away, which is exactly drawing from what is left.
-    """
+    """Return (row, item): `sizes[u]` distinct items per row, P ∝ exp(log_weight_i + affinity x_u·y_i)."""
+    # A Plackett–Luce sequence by rejection: factors have unit length, so a proposal from the weights alone is
+    # kept with probability exp(affinity (x·y − 1)), and a repeated item is thrown away.
     cdf = np.cumsum(np.exp(log_weight - log_weight.max()))
     cdf /= cdf[-1]
     rows, items = [], []
@@ -102,16 +98,8 @@ def _finish(
 
 
 def uniform_hash(key: IntArray, seed: int) -> FloatArray:
-    """Return a number in [0, 1) that depends on the key and the seed only (SplitMix64): noise of a pair.
-
-    A rating must be the same whenever the pair is looked at, whatever was drawn before; a counter-based hash
-    gives that without storing users × items numbers.
-
-    References
-    ----------
-    Steele, Lea & Flood, Fast splittable pseudorandom number generators, OOPSLA 2014, doi
-    10.1145/2660193.2660195.
-    """
+    """Return a number in [0, 1) of key and seed alone (SplitMix64, Steele et al. 2014): noise of a pair."""
+    # A pair has the same rating whenever it is looked at, without users × items numbers in store.
     offset = (seed + 1) * 0x9E3779B97F4A7C15 % 2**64
     z = key.astype(np.uint64) + np.uint64(offset)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -26,33 +26,10 @@ def truth(
     *,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> pd.DataFrame:
-    """Return the ideal of every model and metric, given all relevant pairs.
-
-    With S_u all relevant items of u outside training, ranked among all items outside training:
-
-    * `ideal` = 1/|U| Σ_u (metric of u given S_u), over users with S_u not empty: what `aoa`, `ips`,
-      `snips` and `snips-global` estimate;
-    * `ideal_pooled` = Σ_u Σ_{i∈S_u} c / Σ_u s_u for metrics of mean type, and over all pairs of a relevant
-      and an irrelevant item for a ratio of pairs (`auc`): what the pooled estimators estimate. NaN for other
-      metrics, whose pooled form has no such meaning.
-
-    Parameters
-    ----------
-    models : mapping of name to scorer, or to a trained model of a library
-    metrics : iterable of labels or Metric objects
-    split : Split
-        Its training items are neither candidates nor counted as relevant, unless `split.seen` is "include";
-        its test part is not read.
-    relevant : Interactions
-        Every relevant pair, over the same ids.
-    compute : ComputeOptions
-        As in `rank_positives`.
-
-    Returns
-    -------
-    DataFrame
-        Columns model, metric, ideal, ideal_pooled, n_users, n_relevant.
-    """
+    """Return model, metric, ideal, ideal_pooled, n_users, n_relevant, of `relevant` outside training."""
+    # ideal: mean over users of the metric given S_u, which aoa, ips, snips and snips-global estimate.
+    # ideal_pooled: Σ_u Σ_{i∈S_u} c / Σ_u s_u of means, the same over pairs of auc, else NaN: of pooled
+    # estimators.
     rest = relevant.select(~among(relevant.pair_key, split.excluded.pair_key))
     everything = Split(split.train, rest, description="all relevant items", seen=split.seen)
     parsed = [metric(m) for m in metrics]
