@@ -102,10 +102,7 @@ def blocks(agreement: npt.ArrayLike, n_blocks: int | None = None) -> Blocks:
 
 
 def silhouette(distance: FloatArray, label: IntArray) -> float:
-    """Return the mean of (b − a)/max(a, b) over rows; a row alone in its block has 0.
-
-    a is the mean distance to the own block, b that to the nearest other block. NaN with one block.
-    """
+    """Return the mean of (b − a)/max(a, b) of distances to own and nearest other block; 0 alone, NaN: one."""
     found = np.unique(label)
     if found.size < 2:
         return float("nan")

@@ -273,11 +273,7 @@ class UserSums:
 
 
 def only_rounding(squares: float, squared_terms: float) -> bool:
-    """Return whether squares are what rounding makes of terms whose squares have the other sum.
-
-    The squares are Σψ_u², or Σ(ψ^A_u − ψ^B_u)². Both are sums over users of squares, so neither their order
-    nor a partition of them decides.
-    """
+    """Return whether sums of squares Σψ_u² (or of differences) are what rounding makes of their terms."""
     return squares <= ROUNDING**2 * squared_terms
 
 

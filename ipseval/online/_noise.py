@@ -39,11 +39,10 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class TrueSpread:
-    """Mean and covariance of the true differences: (ξ, η) ~ N(μ, Σ), x = ξ + noise, y = η + noise.
+    """Mean and covariance of the true differences: (ξ, η) ~ N(μ, Σ), x = ξ + noise, y = η + noise."""
 
-    Fitted by restricted maximum likelihood: with V_i = Σ + diag(var_x_i, var_y_i) and μ̂ by generalised least
-    squares, −2 log L = Σ log|V_i| + Σ (z_i − μ̂)ᵀ V_i⁻¹ (z_i − μ̂) + log|Σ V_i⁻¹|.
-    """
+    # Fitted by restricted maximum likelihood: with V_i = Σ + diag(var_x_i, var_y_i) and μ̂ by generalised
+    # least squares, −2 log L = Σ log|V_i| + Σ (z_i − μ̂)ᵀ V_i⁻¹ (z_i − μ̂) + log|Σ V_i⁻¹|.
 
     data: Noisy
     spread: Any  # (2,) standard deviations of ξ and η
@@ -68,11 +67,9 @@ class TrueSpread:
         return np.array([[self.spread[0] ** 2, covariance], [covariance, self.spread[1] ** 2]])
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the correlations whose profile deviance is below a limit; ±1: not bounded there.
-
-        The limit is the χ² quantile times the kurtosis of the residuals, where that is above 1: under heavy
-        tails the deviance of a correlation is that much larger (Shapiro and Browne 1987).
-        """
+        """Return the correlations whose profile deviance is below a limit; ±1: not bounded there."""
+        # The limit is the χ² quantile times the kurtosis of the residuals, where that is above 1: under heavy
+        # tails the deviance of a correlation is that much larger (Shapiro and Browne 1987).
         critical = float(chi2.ppf(level, 1)) * max(1.0, self.kurtosis)
         centre = float(np.arctanh(np.clip(self.rho, -np.tanh(LIMIT), np.tanh(LIMIT))))
         ends = []
@@ -108,12 +105,10 @@ class TrueSpread:
         return mean, yy - slope * xy + other.var_y
 
     def same_sign(self) -> float:
-        """Return the chance that both true differences of an experiment have the same sign.
-
-        With h and k the means over their standard deviations it is Φ(h) Φ(k) + Φ(−h) Φ(−k) +
-        ∫₀^{arcsin ρ} exp(−(h² + k² − 2hk sin t)/(2 cos² t)) dt/π (Plackett 1954). SciPy 1.16 draws random
-        points for the distribution function of two normals, and answers a little differently each time.
-        """
+        """Return the chance that both true differences of an experiment have the same sign."""
+        # With h and k the means over their standard deviations it is Φ(h) Φ(k) + Φ(−h) Φ(−k) + ∫₀^{arcsin ρ}
+        # exp(−(h² + k² − 2hk sin t)/(2 cos² t)) dt/π (Plackett 1954). SciPy 1.16 draws random points for the
+        # distribution function of two normals, and answers a little differently each time.
         if not (self.spread > 1e-12 * (np.abs(self.mean) + self.spread.max())).all():
             return float(np.prod(np.sign(self.mean)) > 0)
         h, k = self.mean / self.spread

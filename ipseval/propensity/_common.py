@@ -30,7 +30,7 @@ def check_shrinkage(value: object) -> None:
         check_real("shrinkage", value, low=0.0)
 
 
-def check_range(values: FloatArray, *, is_probability: bool, name: str = "propensity") -> None:
+def check_range(values: FloatArray, *, is_probability: bool) -> None:
     """Raise `PropensityError`, with the count, unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
     bad = ~((values > 0) & ((values <= 1) if is_probability else np.isfinite(values)))
     if bad.any():
@@ -38,15 +38,17 @@ def check_range(values: FloatArray, *, is_probability: bool, name: str = "propen
         only_zeros = not values[bad].any()
         detail = f"{n_bad} are 0" if only_zeros else f"{n_bad} are not (e.g. {values[bad][0]:g})"
         raise PropensityError(
-            f"{name} must be in {interval}; of {values.size:,} values {detail}. An item that can never be "
-            "observed cannot be weighted: give it a positive propensity, or NaN to leave its positives out."
+            f"propensity must be in {interval}; of {values.size:,} values {detail}. An item that can never "
+            "be observed cannot be weighted: give it a positive propensity, or NaN to leave its positives "
+            "out."
         )
     with np.errstate(over="ignore"):
         n_infinite = int(np.isinf(1 / values).sum())
     if n_infinite:
         raise PropensityError(
-            f"{name} is too small: the weight 1/P is infinite for {n_infinite:,} of {values.size:,} values "
-            f"(smallest: {values.min():g}). Give larger values; up to a factor, multiply all by one number."
+            f"propensity is too small: the weight 1/P is infinite for {n_infinite:,} of {values.size:,} "
+            f"values (smallest: {values.min():g}). Give larger values; up to a factor, multiply all by one "
+            "number."
         )
 
 

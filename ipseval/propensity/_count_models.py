@@ -22,13 +22,7 @@ MAX_ITERATIONS = 100
 
 
 def group_rows(*columns: FloatArray) -> tuple[list[FloatArray], FloatArray]:
-    """Return the distinct rows of some columns, and how often each occurs, in sorted order.
-
-    Examples
-    --------
-    >>> group_rows(np.array([2.0, 1.0, 2.0]), np.array([5.0, 5.0, 5.0]))
-    ([array([1., 2.]), array([5., 5.])], array([1., 2.]))
-    """
+    """Return the distinct rows of some columns, in sorted order, and how often each occurs."""
     order = np.lexsort(columns[::-1])
     new = np.zeros(order.size, dtype=bool)
     new[0] = True
@@ -49,11 +43,9 @@ def fit_glm(
     offset: FloatArray | None = None,
     start: FloatArray | None = None,
 ) -> Any:
-    """Return the statsmodels GLM result of grouped rows on (1, x), with a sandwich covariance (HC0).
-
-    A frequency of f counts as f equal rows, in the likelihood and in the sandwich. All links are logarithms
-    of the mean, but that of "cloglog". The caller reports what did not converge, from `result.converged`.
-    """
+    """Return the statsmodels GLM result of grouped rows on (1, x), with a sandwich covariance (HC0)."""
+    # A frequency of f counts as f equal rows, in the likelihood and in the sandwich. All links are logarithms
+    # of the mean, but that of "cloglog". The caller reports what did not converge, from `result.converged`.
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
     from statsmodels.tools import add_constant, sm_exceptions
@@ -84,10 +76,7 @@ class NegativeBinomialFit(NamedTuple):
 
 
 def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -> NegativeBinomialFit:
-    """Return the joint maximum-likelihood fit of μ = exp(a + b x) and α, by turns until neither moves.
-
-    α = 0, the Poisson limit, is returned when the counts vary no more than a Poisson count.
-    """
+    """Return the likeliest μ = exp(a + b x) and α, by turns; α = 0 where counts vary as Poisson ones."""
     # Counts take few values: the costly functions of y are computed once for each.
     values, place = np.unique(y, return_inverse=True)
     mean = np.average(y, weights=frequency)
@@ -167,11 +156,9 @@ class BoundaryFit(NamedTuple):
 
 
 def fit_log_binomial(x: FloatArray, y: FloatArray, trials: FloatArray, frequency: FloatArray) -> Any:
-    """Return the fit of y ~ Binomial(trials, exp(a + b x)); a `BoundaryFit` where a rate of 1 is likeliest.
-
-    The likelihood is concave where a + b x < 0. Newton steps are halved until they stay there: the plain
-    iteration leaves the range when rates are near 1.
-    """
+    """Return the fit of y ~ Binomial(trials, exp(a + b x)); `BoundaryFit` where a rate of 1 is likeliest."""
+    # The likelihood is concave where a + b x < 0. Newton steps are halved until they stay there: the plain
+    # iteration leaves the range when rates are near 1.
     from scipy.optimize import minimize_scalar
 
     basis = np.array([np.ones_like(x), x])
@@ -222,19 +209,10 @@ def refit_levels(
     dispersion: float = 0.0,
     n_lists: float | None = None,
 ) -> FloatArray:
-    """Return the slopes of many resamples at once, (n_resamples,); NaN where the search does not end.
-
-    Items of one level share their mean, so that a level's total is all that the slope's equation reads.
-
-    Parameters
-    ----------
-    x : (n_levels,) log n* of each level.
-    totals : (n_resamples, n_levels) recommendations of all items of the level.
-    size : (n_levels,) number of items of the level.
-    start : (2,) intercept and slope of the full fit.
-    dispersion : α of the negative binomial; 0 for Poisson.
-    n_lists : number of lists: Binomial(n_lists) with a complementary log-log link in place of counts.
-    """
+    """Return slopes (n_resamples,) of `totals` (n_resamples, n_levels) on x; NaN: the search does not end."""
+    # Items of one level share their mean, so that a level's total is all that the slope's equation reads.
+    # dispersion: α of the negative binomial, 0 for Poisson; n_lists: Binomial(n_lists) with a complementary
+    # log-log link in place of counts.
     params = np.tile(start, (totals.shape[0], 1))
     active = np.arange(totals.shape[0])
     slopes = np.full(totals.shape[0], np.nan)

@@ -338,10 +338,7 @@ def _calibration_gap(log_odds: FloatArray, random: BoolArray, weight: FloatArray
 
 
 def weighted_auc(score: FloatArray, positive: BoolArray, weight: FloatArray, fold: IntArray) -> float:
-    """Return the probability that a positive scores above a negative of its fold; NaN without such a pair.
-
-    Ties count half, a pair its product of weights.
-    """
+    """Return P(a positive scores above a negative of its fold), weighted, ties half; NaN without pairs."""
     won = pairs = 0.0
     for number in distinct(fold):
         own = fold == number

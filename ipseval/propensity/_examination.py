@@ -190,10 +190,7 @@ class ExaminationModel:
         return check_codes("group", group, int(group.max(initial=0)) + 1)
 
     def _theta(self, cells: _Cells, start: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return θ, 1 at the first position and NaN where nothing links a position to it, and the state.
-
-        The state is what the steps were taken over; that of the whole log is the start for a part of it.
-        """
+        """Return θ (1 at the first position, NaN where nothing links to it) and the state to start from."""
         shown, clicks = cells.totals
         if not clicks[0]:
             raise InputError(
@@ -293,17 +290,10 @@ def _harvest(cells: _Cells, start: FloatArray | None) -> FloatArray:
 
 
 def _expect(cells: _Cells, start: FloatArray | None) -> FloatArray:
-    """Return the θ of positions and the γ of groups, (n_positions + n_groups,), of the largest likelihood.
-
-    Expectation and maximisation, accelerated: two steps r apart that change by v are carried on by
-    2ar + a²v, a = |r|/|v| (scheme S3), where that does not lower the likelihood. Only ratios of θ are known:
-    the level that it shares with γ stays where the steps leave it.
-
-    References
-    ----------
-    Varadhan & Roland, Simple and globally convergent methods for accelerating the convergence of any EM
-    algorithm, Scandinavian Journal of Statistics 35, 2008, doi 10.1111/j.1467-9469.2007.00585.x.
-    """
+    """Return the likeliest θ of positions and γ of groups, (n_positions + n_groups,), by accelerated EM."""
+    # Two steps r apart that change by v are carried on by 2ar + a²v, a = |r|/|v|, where that does not lower
+    # the likelihood (S3 of Varadhan & Roland 2008, doi 10.1111/j.1467-9469.2007.00585.x). Only ratios of θ
+    # are known: the level that it shares with γ stays where the steps leave it.
     n_places, missed = cells.position.size, cells.shown - cells.clicks
     shown = np.maximum(cells.totals[0], 1)  # nothing is shown where a position is not linked
     if start is None:

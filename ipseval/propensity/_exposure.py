@@ -158,13 +158,10 @@ def _noise(popular: FloatArray, shown: FloatArray, slope: float) -> str | None:
 
 
 def noise_share(popular: FloatArray, shown: FloatArray, slope: float) -> float:
-    """Return about which share of the slope on log n* the counting noise of n* takes away, in [0, 1].
-
-    The share of Var(log n*) that is noise, with items weighted by what they count for in the fit,
-    n_exposed (n*)^b. The variance of the log of a Poisson count is taken as 1/(n* + 1): 1/n* would count the
-    noise of the smallest items twice or more, as those that came out with n* = 0 are not in the fit. In
-    simulations with mean counts of 3 to 100 the result was .8 to 1.4 times the true loss.
-    """
+    """Return about which share of the slope on log n* the counting noise of n* takes away, in [0, 1]."""
+    # The share of Var(log n*) that is noise, items weighted by n_exposed (n*)^b. The variance of the log of a
+    # Poisson count is taken as 1/(n* + 1): 1/n* would count the noise of the smallest items twice or more, as
+    # those with n* = 0 are not in the fit. Simulated, mean counts of 3 to 100: .8 to 1.4 times the true loss.
     x, weight = np.log(popular), shown * popular**slope
     spread = float(np.average((x - np.average(x, weights=weight)) ** 2, weights=weight))
     return min(1.0, float(np.average(1 / (popular + 1), weights=weight)) / spread)

@@ -145,10 +145,7 @@ def check_source(source: object) -> None:
 def select_items(
     popularity: FloatArray, *, drop_top: float, min_popularity: float = 0.0, extra: BoolArray | None = None
 ) -> tuple[BoolArray, dict[str, Any]]:
-    """Return which items enter a fit, (n_items,), and the counts that `GammaFit` has of them and the others.
-
-    They have n* > 0, are not among the top share, not below a minimum, and in `extra` where it is given.
-    """
+    """Return which items enter a fit, (n_items,), and `GammaFit`'s counts of them and of the others."""
     share = check_fraction("drop_top", drop_top, low_open=False)
     seen = popularity > 0
     if not seen.any():

@@ -21,19 +21,11 @@ NOT_IDENTIFIED = (
 
 @dataclass(frozen=True, eq=False)
 class ListLevels:
-    """What a refit over resampled lists reads: how often each list holds items of each popularity level.
+    """What a refit over resampled lists reads: how often each list holds items of each popularity level."""
 
-    Attributes
-    ----------
-    x, size : (n_levels,) float arrays
-        log n* of a level, and its number of items.
-    counts : (n_lists, n_levels) scipy sparse array
-        Items of the level in the list.
-    """
-
-    x: FloatArray
-    size: FloatArray
-    counts: Any
+    x: FloatArray  # (n_levels,) log n*
+    size: FloatArray  # (n_levels,) items of the level
+    counts: Any  # (n_lists, n_levels) sparse
 
     def slopes(
         self, method: str, start: FloatArray, dispersion: float, n_resamples: int, rng: RngLike

@@ -192,33 +192,15 @@ def check_same_universe(log: ExposureLog, other: HasIds, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """An exposure log by user–item pair.
+    """An exposure log by user–item pair."""
 
-    Attributes
-    ----------
-    pair_key : (n_pairs,) int array
-        Distinct `user * n_items + item`, ascending.
-    examined : (n_pairs,) float array
-        1 − Π(1 − θ) over the impressions of the pair.
-    again : (n_pairs,) float array
-        t (x − 1)/x: expected examinations in its slates but one, of x.
-    clicked : (n_pairs,) bool array
-        Whether any impression was clicked.
-    shown : (n_pairs,) float array
-        Number of slates with the pair, at most n_u.
-    rate : (n_items,) float array
-        s_i, expected examinations of the item per slate.
-    slates : (n_users,) int array
-        n_u.
-    """
-
-    pair_key: IntArray
-    examined: FloatArray
-    again: FloatArray
-    clicked: Any
-    shown: FloatArray
-    rate: FloatArray
-    slates: IntArray
+    pair_key: IntArray  # (n_pairs,) distinct user * n_items + item, ascending
+    examined: FloatArray  # 1 − Π(1 − θ) over the impressions of the pair
+    again: FloatArray  # t (x − 1)/x: expected examinations in its slates but one, of x
+    clicked: Any  # whether any impression was clicked
+    shown: FloatArray  # number of slates with the pair, at most n_u
+    rate: FloatArray  # (n_items,) s_i, expected examinations of the item per slate
+    slates: IntArray  # (n_users,) n_u
 
     def __post_init__(self) -> None:
         freeze(self, "pair_key", "examined", "again", "clicked", "shown", "rate", "slates")
@@ -261,11 +243,9 @@ def _examination_of(log: ExposureLog, examination: ExaminationCurve | None) -> F
 
 
 def _repetition(counts: PairCounts) -> float:
-    """Return K = (1 − ρ)/ρ, ρ the intra-class correlation of showing an item again to the same user.
-
-    Moments of the number x of a user's n slates with the item, over all pairs, shown or not:
-    E x(x − 1) = n(n − 1)(s² + ρ s(1 − s)).
-    """
+    """Return K = (1 − ρ)/ρ, ρ the intra-class correlation of showing an item again to the same user."""
+    # Moments of the number x of a user's n slates with the item, over all pairs, shown or not: E x(x − 1) =
+    # n(n − 1)(s² + ρ s(1 − s)).
     n = counts.slates.astype(float)
     pairs = (n * (n - 1)).sum()
     if pairs == 0:

@@ -48,20 +48,7 @@ def profile_features(train: Interactions, user: IntArray, item: IntArray) -> Flo
 
 
 def mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
-    """Return the mean cosine of each pair's item to the user's training items, (n_pairs,), in [0, 1].
-
-    cos(i, j) = |U_i ∩ U_j| / sqrt(n*_i n*_j) over the users of the training log; 0 for an item or a user
-    without training interactions.
-
-    Examples
-    --------
-    Items 0 and 1 share one of their two users each: cosine 1/2.
-
-    >>> import pandas as pd
-    >>> log = Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 0, 1]}))
-    >>> mean_similarity(log, np.array([1]), np.array([1]))
-    array([0.5])
-    """
+    """Return the mean of |U_i ∩ U_j|/√(n*_i n*_j) over a user's training items j, (n_pairs,); 0: none."""
     train = train.distinct  # a pair that repeats is one user in common
     shape = (train.n_users, train.n_items)
     seen = sparse.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)

@@ -95,12 +95,9 @@ def fit_slopes(
     ridges: tuple[float, ...],
     start: FloatArray | None,
 ) -> list[Slopes]:
-    """Return slopes for each ridge: −α·o + δ, o those of the odds (log : uniform).
-
-    α has a normal prior, N(.4, .3²); δ has N(0, 1/ridge) in each standardised feature. Both sides count as
-    the harmonic mean of their numbers of users, which is what a difference of two means has. The search for
-    the odds begins at `start`.
-    """
+    """Return slopes for each ridge: −α·o + δ, o those of the odds (log : uniform), searched from `start`."""
+    # α has a normal prior, N(.4, .3²); δ has N(0, 1/ridge) in each standardised feature. Both sides count as
+    # the harmonic mean of their numbers of users, which is what a difference of two means has.
     odds = odds_slopes(x, kind, weight, start)
     tempered = odds[1:]
     if not weight[kind == RANDOM].any():
@@ -124,16 +121,13 @@ def odds_slopes(x: FloatArray, kind: IntArray, weight: FloatArray, start: FloatA
 
 
 class TwoSamples(NamedTuple):
-    """Random positives against the log's, as a logistic regression on (1, tempered odds, features).
-
-    `slopes` maps its coefficients to the slopes of the features, (n_features, n_features + 2).
-    """
+    """Random positives against the log's: logistic regression on (1, tempered odds, features)."""
 
     rows: BoolArray
     design: FloatArray
     random: BoolArray
     weight: FloatArray
-    slopes: FloatArray
+    slopes: FloatArray  # (n_features, n_features + 2): of the coefficients, those of the features
 
     @classmethod
     def of(cls, x: FloatArray, kind: IntArray, weight: FloatArray, tempered: FloatArray) -> TwoSamples:
@@ -162,10 +156,7 @@ class TwoSamples(NamedTuple):
         return found
 
     def left_out(self, fit: FloatArray, ridge: float, place: IntArray, n: int) -> FloatArray:
-        """Return the slopes without each of n users, (n, n_features): one Newton step from the whole fit.
-
-        `place` is the user of each row, −1 for rows of users that are not asked for.
-        """
+        """Return the slopes without each of n users, (n, n_features), by a Newton step; place −1: none."""
         p = expit(self.design @ fit)
         sure = self.weight * p * (1 - p)
         curvature = (self.design.T * sure) @ self.design + np.diag(self.precision(ridge))
@@ -182,11 +173,9 @@ class TwoSamples(NamedTuple):
 
 
 def ridge_weights(x: FloatArray, sample: Sample) -> FloatArray:
-    """Return how much each ridge counts, (n_ridges,): by how well it predicts the random positives of others.
-
-    ∝ exp of the likelihood of a density ratio over users left out one by one, Σ (log odds of random
-    positives − log of the mean odds of the log's). Weights change less by chance than the best ridge would.
-    """
+    """Return how much each ridge counts, (n_ridges,): how well it predicts random positives of others."""
+    # ∝ exp of the likelihood of a density ratio over users left out one by one, Σ (log odds of random
+    # positives − log of the mean odds of the log's). Weights change less by chance than the best ridge would.
     score = np.zeros(len(RIDGES))
     users = sample.users(RANDOM)
     if users.size < 2:
@@ -212,29 +201,15 @@ def ridge_weights(x: FloatArray, sample: Sample) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """P of any pair: the median, over assignments of users to folds, by models that have not seen the user.
-
-    Attributes
-    ----------
-    features : PairFeatures
-    fold : (n_assignments, n_users) int array
-    slope : (n_assignments, n_folds, n_features) float array
-    limit : (n_assignments, n_folds) float array
-        Log odds are held at it.
-    level : (n_assignments, n_folds) float array
-        Log of the users' mean odds over the positives of the log: all models are on one scale.
-    at_limit, at_level : (n_assignments, n_folds, n_features) float arrays
-        Derivatives of limit and level with respect to the slopes: the features of the pair at the limit, and
-        the mean features of the positives of the log under their odds.
-    """
+    """P of any pair: the median, over assignments of users to folds, of models without the user."""
 
     features: PairFeatures
-    fold: IntArray
-    slope: FloatArray
-    limit: FloatArray
-    level: FloatArray
-    at_limit: FloatArray
-    at_level: FloatArray
+    fold: IntArray  # (n_assignments, n_users)
+    slope: FloatArray  # (n_assignments, n_folds, n_features)
+    limit: FloatArray  # (n_assignments, n_folds): log odds are held at it
+    level: FloatArray  # log of the users' mean odds over the log's positives: models on one scale
+    at_limit: FloatArray  # d limit/d slope: the features of the pair at the limit
+    at_level: FloatArray  # d level/d slope: mean features under the odds
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return P ∝ 1/odds, (n_pairs,)."""
@@ -252,10 +227,7 @@ class CrossFitted:
         return np.median(found, axis=0), n_held * 2 > self.fold.shape[0]
 
     def derivative(self, user: IntArray, x: FloatArray) -> FloatArray:
-        """Return the derivative of the log odds of pairs with respect to the slopes, (n_pairs, n_features).
-
-        That of all models together: what moves the slopes of one moves those of the others nearly alike.
-        """
+        """Return d log odds/d slopes of pairs, (n_pairs, n_features), moved in all models together."""
         found = np.zeros(x.shape)
         for place, fold in enumerate(self.fold[:, user]):
             held = np.einsum("nk,nk->n", x, self.slope[place, fold]) > self.limit[place, fold]

@@ -39,13 +39,11 @@ class _LogPropensity:
 
 
 def slope_influence(problem: RatioProblem) -> FloatArray:
-    """Return the derivative of the slopes with respect to how often each user counts, (n_users, n_features).
-
-    The slopes o of the log odds (log : uniform) move by H₁⁻¹ s₁ᵤ, with H₁ the curvature of their penalised
-    likelihood and s₁ᵤ the user's score. With α integrated out, the slopes b under a ridge have the prior
-    N(−.4·o, Q⁻¹), Q⁻¹ = I/ridge + .3²·o oᵀ. So they move by H₂⁻¹(s₂ᵤ − ∂[Q(b + .4·o)]/∂o · H₁⁻¹ s₁ᵤ), and
-    their mean over the ridges by the mean of that. The weights of the ridges are taken as given.
-    """
+    """Return the derivative of the slopes by how often each user counts, (n_users, n_features)."""
+    # The slopes o of the log odds (log : uniform) move by H₁⁻¹ s₁ᵤ, with H₁ the curvature of their penalised
+    # likelihood and s₁ᵤ the user's score. With α integrated out, the slopes b under a ridge have the prior
+    # N(−.4·o, Q⁻¹), Q⁻¹ = I/ridge + .3²·o oᵀ. So they move by H₂⁻¹(s₂ᵤ − ∂[Q(b + .4·o)]/∂o · H₁⁻¹ s₁ᵤ), and
+    # their mean over the ridges by the mean of that. The weights of the ridges are taken as given.
     sample, x = problem.sample, problem.x
     weight = user_weights(sample.user, sample.kind)
     odds = odds_slopes(x, sample.kind, weight, None)
@@ -90,11 +88,9 @@ def _prior(ridge: float, slope: FloatArray, odds: FloatArray) -> tuple[FloatArra
 
 
 def _scores(each: FloatArray, user: IntArray, random: BoolArray, n_users: int) -> FloatArray:
-    """Return what one more of each user adds to the score of both samples, (n_users, k).
-
-    A side of n users counts 2m/(n + m) each, m those of the other. So a user brings its own score, and with
-    it the other side counts more, the own side less.
-    """
+    """Return what one more of each user adds to the score of both samples, (n_users, k)."""
+    # A side of n users counts 2m/(n + m) each, m those of the other. So a user brings its own score, and with
+    # it the other side counts more, the own side less.
     found = np.zeros((n_users, each.shape[1]))
     entered = [np.bincount(user[side], minlength=n_users) > 0 for side in (random, ~random)]
     totals = [each[side].sum(axis=0) for side in (random, ~random)]

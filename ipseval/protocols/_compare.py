@@ -130,11 +130,7 @@ def _compare(
 def mean_of_comparisons(
     group: Sequence[ProtocolComparison], *, over: Literal["users", "logs"], confidence_level: float
 ) -> OrderAgreement | None:
-    """Return the mean agreement of comparisons on different logs, without those that have none.
-
-    Over "users", the logs are taken as given and the intervals come from the replicates of each; over "logs",
-    from a bootstrap over the logs.
-    """
+    """Return the mean agreement over logs; intervals over "users" by replicates, over "logs" by bootstrap."""
     known = [one for one in group if one.agreement is not None]
     agreements = [one.agreement for one in known if one.agreement is not None]
     if not known:
@@ -154,11 +150,9 @@ def mean_of_comparisons(
 
 
 def _inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
-    """Return the pairs of models in opposite order, with the p-value of Gail and Simon for two groups.
-
-    H0: the two differences do not have opposite signs. p = 1 − Φ(min |z|): both differences must be clear
-    of zero, in opposite directions. It holds for dependent groups too, as both one-sided tests must reject.
-    """
+    """Return pairs of models in opposite order, with Gail and Simon's p for two groups, 1 − Φ(min |z|)."""
+    # H0: the two differences do not have opposite signs. It holds for dependent groups too, as both one-sided
+    # tests must reject.
     pairs = list(combinations(range(len(models)), 2))
     signs, z = zip(*(_differences(one, pairs) for one in (a, b)), strict=True)
     opposite = signs[0] * signs[1] < 0
@@ -186,13 +180,7 @@ def _differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[Floa
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Return Holm's adjusted p-values: the chance of any false rejection stays below the level.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.06, 0.06])
-    """
+    """Return Holm's adjusted p-values: the chance of any false rejection stays below the level."""
     order = np.argsort(p_values, kind="stable")
     steps = (p_values.size - np.arange(p_values.size)) * p_values[order]
     adjusted = np.empty_like(p_values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -72,14 +72,10 @@ class Options:
 def evaluate_protocol(
     repeats: Sequence[Ranked], log: Interactions, options: Options
 ) -> tuple[list[Result], list[tuple[object, ...]], list[tuple[str, str]]]:
-    """Return results and table rows of one protocol on one log, averaged over repeats, and what was warned.
-
-    Each warning comes with the log and split that it is about.
-
-    The influence of user u on the estimate of a repeat, ψ_u/n, is averaged over repeats: the variance is
-    Σ over users of its square, and a replicate adds Σ w_u ψ_u/n, w_u the number of times u was drawn. Models
-    are taken as trained; the variance between training sets is not in it.
-    """
+    """Return results, table rows and warnings of one protocol on one log, averaged over repeats."""
+    # The influence of user u on the estimate of a repeat, ψ_u/n, is averaged over repeats: the variance is Σ
+    # over users of its square, and a replicate adds Σ w_u ψ_u/n, w_u the number of times u was drawn. Models
+    # are taken as trained; the variance between training sets is not in it.
     first = repeats[0]
     evaluations: dict[tuple[str, float | None], list[Evaluation]] = {}
     warned: list[str] = []
@@ -169,10 +165,7 @@ def _covariance(parts: FloatArray, n_entered: int) -> FloatArray:
 
 
 def _replicates(parts: FloatArray, options: Options, log: str) -> FloatArray:
-    """Return Σ_u w_u ψ_u/n for each draw of users, (n_resamples, columns).
-
-    The draws follow from the seed and the name of the log: the same users under all its protocols.
-    """
+    """Return Σ_u w_u ψ_u/n of each draw, (n_resamples, columns): the same draws in all protocols of a log."""
     generator = np.random.default_rng([options.rng, zlib.crc32(log.encode())])
     n_users = len(parts)
     shifts = np.empty((options.n_resamples, parts.shape[1]))
@@ -207,3 +200,22 @@ def _rows(
         numbers = (float(value), float(error), spread, *counts, *future)
         rows.append((*where, model, result.metric, setting.estimator, gamma, *numbers, note))
     return rows
+
+
+def winners(results: Sequence[Result], models: Sequence[str]) -> pd.DataFrame:
+    """Return one row per result: the winner by the mean over repeats, and how firmly it wins."""
+    rows = []
+    for one in results:
+        row = {**asdict(one.setting), "metric": one.metric}
+        if np.isnan(one.estimates).any():
+            rows.append(row | {"winner": None, "n_repeats": len(one.repeats)})
+            continue
+        best = int(np.argmax(one.estimates))
+        first = one.repeats == one.repeats.max(axis=1, keepdims=True)
+        share = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+        others = np.delete(one.estimates, best)
+        row |= {"winner": models[best], "share_first": float(share[best]), "n_first": int((share > 0).sum())}
+        rows.append(
+            row | {"margin": float(one.estimates[best] - others.max()), "n_repeats": len(one.repeats)}
+        )
+    return pd.DataFrame(rows)

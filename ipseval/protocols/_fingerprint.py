@@ -25,13 +25,10 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def fingerprint(value: Any) -> str:
-    """Return a text that is the same for the same content.
-
-    Functions count with their source, defaults, captured variables and, followed in turn, what they name in
-    their module: functions, classes and data. `functools.partial` counts with its arguments. Libraries count
-    with their version; other objects with their class and attributes. An object whose content cannot be read,
-    so that a change would go unnoticed, is an `InputError`.
-    """
+    """Return a text that is the same for the same content, or raise `InputError` where it cannot be read."""
+    # Functions count with their source, defaults, captured variables and, followed in turn, what they name in
+    # their module: functions, classes and data. `functools.partial` counts with its arguments. Libraries
+    # count with their version; other objects with their class and attributes.
     return _Reader().read(value)
 
 

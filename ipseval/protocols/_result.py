@@ -15,10 +15,9 @@ from ipseval._checks import check_choice, chosen, counted
 from ipseval.agreement import Blocks, blocks
 from ipseval.errors import InputError
 from ipseval.protocols._compare import FACTORS, ProtocolComparison, compare, level, mean_of_comparisons
-from ipseval.protocols._evaluate import Result
+from ipseval.protocols._evaluate import Result, winners
 from ipseval.protocols._protocol import LEGEND
 from ipseval.protocols._verdict import conclusions, verdict_section
-from ipseval.protocols._winners import winners
 from ipseval.report import Explanation, Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table

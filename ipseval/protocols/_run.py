@@ -44,12 +44,10 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a study computes, and the key of every stored file.
+    """What a study computes, and the key of every stored file."""
 
-    A key is a hash of the library's version, the pairs of the log, the protocol, the seed, the repeat, and
-    the model's name and fit function, so that a result is found again exactly when it would be computed again
-    in the same way.
-    """
+    # A key is a hash of the library's version, the pairs of the log, the protocol, the seed, the repeat, and
+    # the model's name and fit function: a result is found again exactly when it would be computed the same.
 
     models: Mapping[str, FitFunction | Tuned]
     logs: Mapping[str, Interactions]
@@ -120,10 +118,7 @@ class Plan:
 
 
 def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
-    """Yield the ranks of every protocol and repeat, computing and storing what is not stored.
-
-    `advance(n)` is called for every n rankings that are there.
-    """
+    """Yield ranks of every protocol and repeat, storing new ones; `advance(n)` counts those there."""
     plan.read_functions()
     for log_name, log in plan.logs.items():
         cores: dict[int | None, Interactions] = {None: log}
@@ -197,10 +192,7 @@ def _trained(
 def _searched(
     plan: Plan, log: str, missing: Mapping[str, Protocol], repeat: int, split: Split, model: str, fit: Tuned
 ) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
-    """Try settings on the validation part, and yield the best one of each protocol.
-
-    Each setting is trained once for all protocols; scorers are kept while they are the best of some protocol.
-    """
+    """Try settings on the validation part, each trained once, and yield the best one of each protocol."""
     numbers = fit.draw(plan.rng, log, model, repeat).tolist()
     found: dict[str, list[FloatArray]] = {key: [] for key in missing}
     kept: dict[int, Any] = {}

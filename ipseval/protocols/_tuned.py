@@ -130,10 +130,7 @@ class Choice:
 
     @classmethod
     def among(cls, numbers: Sequence[int], values: Sequence[FloatArray], seed: int) -> Choice:
-        """Return the choice among settings with the validation metric of each user, (n_users,) each.
-
-        `chosen_share`: how often the same setting is best when the validation users are drawn again.
-        """
+        """Return the best of settings by users' metrics, (n_users,) each, and its share over redraws."""
         table = np.stack(values)
         table = table[:, ~np.isnan(table).any(axis=0)]
         if not table.size:
@@ -152,11 +149,5 @@ class Choice:
 
 
 def described(setting: Mapping[str, Any]) -> str:
-    """Return a setting as text.
-
-    Examples
-    --------
-    >>> described({"n_factors": 8, "seen": True})
-    'n_factors=8, seen=True'
-    """
+    """Return a setting as text, such as 'n_factors=8, seen=True'."""
     return ", ".join(f"{name}={examples([value])}" for name, value in setting.items())

@@ -20,10 +20,7 @@ def verdict_section(
     first: Mapping[str, str],
     alpha: float,
 ) -> list[Part]:
-    """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty.
-
-    `names`: factor -> its plural; `first`: the level of each factor that tables show.
-    """
+    """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty."""
     parts: list[Part] = [
         Heading("Which differences are larger than their uncertainty"),
         "Two settings differ beyond their uncertainty when some pair of recommenders is in opposite order, "

@@ -95,19 +95,11 @@ class FactorReward:
 
 @dataclass(frozen=True, eq=False)
 class LinearReward:
-    """m̂_ui = b_i + Σ_k p_uk v_ik: predictions and their sums over all items in closed form.
+    """m̂_ui = b_i + Σ_k p_uk v_ik: predictions and their sums over all items in closed form."""
 
-    Attributes
-    ----------
-    item : (n_items,) float array
-        b.
-    user_factors, item_factors : (n_users, d) and (n_items, d) float arrays
-        p and v.
-    """
-
-    item: FloatArray
-    user_factors: FloatArray
-    item_factors: FloatArray
+    item: FloatArray  # (n_items,) b
+    user_factors: FloatArray  # (n_users, d) p
+    item_factors: FloatArray  # (n_items, d) v
 
     def __post_init__(self) -> None:
         freeze(self, "item", "user_factors", "item_factors")

@@ -28,17 +28,7 @@ Rule = Callable[[TrainingCounts, int], Groups]
 def resolve(
     by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> tuple[Groups, ...]:
-    """Return the groups that `by` names, matched with the ids.
-
-    `by`: a label of `BUILT_IN` such as "popularity" or "activity:4"; a frame with a column `user` or `item`
-    and attributes; a Series by id; what `user_groups` or `item_groups` returns; a list of these; or a mapping
-    name -> one of these.
-
-    Raises
-    ------
-    InputError
-        For anything else, and for groups by count where no training counts are known.
-    """
+    """Return the groups that a label, frame, Series, grouping, list or mapping of these names, by the ids."""
     made = _resolved(by, user_ids, item_ids, counts)
     names = [one.name for one in made]
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -99,16 +89,7 @@ def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts 
 
 
 def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str, what: str) -> Groups:
-    """Return groups of about equally many users or items, from the lowest count to the highest.
-
-    Equal counts stay together, at the place of their middle, so that the groups do not depend on the order of
-    ids; there may be fewer groups than asked for.
-
-    Examples
-    --------
-    >>> quantile_groups(np.array([0, 0, 1, 5, 9, 9]), 3, "item", "popularity", "n*").labels
-    ('1 (n* 0)', '2 (n* 1–5)', '3 (n* 9)')
-    """
+    """Return groups of about equally many, from the lowest count up; equal counts stay together."""
     level, inverse, size = np.unique(counts, return_inverse=True, return_counts=True)
     middle = (np.cumsum(size) - size / 2) / max(counts.size, 1)
     group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)

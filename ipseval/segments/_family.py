@@ -17,24 +17,10 @@ SINGULAR = 1e-9  # eigenvalues of a correlation matrix up to here are 0
 
 
 def family_level(covariance: FloatArray, level: float, n_draws: int = DRAWS) -> float:
-    """Return the level of each of several intervals with which all hold at once with chance 1 − level.
-
-    The level of |z| at the (1 − level) quantile of max_g |z_g|, z ~ N(0, correlation). That is the
-    bootstrap over users with normal multipliers, whose law given the data is this one. The integral is taken
-    over points that are drawn once, so the same input gives the same level. Independent groups need none:
-    1 − (1 − level)^(1/m).
-
-    References
-    ----------
-    Hothorn, Bretz & Westfall, Simultaneous inference in general parametric models, Biometrical Journal 50,
-    2008, doi 10.1002/bimj.200810425. Chernozhukov, Chetverikov & Kato, Gaussian approximations and multiplier
-    bootstrap for maxima of sums, Annals of Statistics 41, 2013, doi 10.1214/13-AOS1161.
-
-    Examples
-    --------
-    >>> round(family_level(np.eye(10), 0.05), 6)
-    0.005116
-    """
+    """Return the level at which each of several intervals holds, so that all do with chance 1 − level."""
+    # The level of |z| at the (1 − level) quantile of max_g |z_g|, z ~ N(0, correlation): the bootstrap over
+    # users with normal multipliers (Hothorn, Bretz & Westfall 2008, doi 10.1002/bimj.200810425; Chernozhukov,
+    # Chetverikov & Kato 2013, doi 10.1214/13-AOS1161). Independent groups need none: 1 − (1 − level)^(1/m).
     error = np.sqrt(np.diag(covariance))
     known = np.flatnonzero(error > 0)
     if known.size < 2:
@@ -59,18 +45,11 @@ def _draws(n_draws: int, size: int) -> FloatArray:
 def reach(
     error: FloatArray, effective: FloatArray, level: float, tails: FloatArray | None = None
 ) -> FloatArray:
-    """Return the half-width of intervals, for skewness too where `tails` (3, n_groups) is known.
-
-    Student's t with one degree of freedom less than effective users, plus what the skewness γ and the excess
-    kurtosis κ of the users' influences add to |t| at the same level, z[γ²(z⁴ + 2z² − 3)/18 − κ(z² − 3)/12]/n
-    where that is positive; `tails` holds γ²/n, κ/n, and the factor that uneven users put on the standard
-    error. Small groups of users with few hits need it: at the level of one of twenty groups z is 3. NaN where
-    the standard error is 0 or unknown: users without variation say nothing of the next ones.
-
-    References
-    ----------
-    Hall, The Bootstrap and Edgeworth Expansion, 1992, section 2.6, doi 10.1007/978-1-4612-4384-7.
-    """
+    """Return the half-width of intervals, wider for skewness by `tails` (3, n_groups); NaN: no error."""
+    # Student's t with one degree of freedom less than effective users, plus what the skewness γ and the
+    # excess kurtosis κ of the users' influences add, z[γ²(z⁴ + 2z² − 3)/18 − κ(z² − 3)/12]/n where positive
+    # (Hall 1992, section 2.6, doi 10.1007/978-1-4612-4384-7). Small groups need it: at one of twenty groups'
+    # level z is 3.
     wide = stdtrit(np.maximum(effective - 1, 1.0), 1 - level / 2)
     if tails is not None:
         z = float(ndtri(1 - level / 2))
@@ -80,20 +59,10 @@ def reach(
 
 
 def tails_of(powers: FloatArray, total: FloatArray, ratio: FloatArray, n: FloatArray) -> FloatArray:
-    """Return what `reach` reads of the users' e = N − R·D, (3, …).
-
-    γ²/n and κ/n of e; and the root of 1/(1 − 2ΣD³/(ΣD ΣD²) + ΣD²/(ΣD)²) over n/(n − 1): residuals of users
-    with a large D are too small, as R follows these users, and the standard error allows for n/(n − 1) only.
-
-    Parameters
-    ----------
-    powers : (…, 12) array
-        Σ N^a D^b of `power_sums`. Users without weight add 0, so that it does not matter who is counted.
-    total, ratio : (…) arrays
-        ΣD and R = ΣN/ΣD.
-    n : (…) array
-        Users that the standard error counts.
-    """
+    """Return what `reach` reads of e = N − R·D, (3, …): γ²/n, κ/n, and a factor of the standard error."""
+    # The factor is the root of 1/(1 − 2ΣD³/(ΣD ΣD²) + ΣD²/(ΣD)²) over n/(n − 1): residuals of users with a
+    # large D are too small, as R follows these users. powers: (…, 12), Σ N^a D^b of `power_sums`; users
+    # without weight add 0, so that it does not matter who is counted.
     p, r = np.moveaxis(powers, -1, 0), ratio
     with np.errstate(invalid="ignore", divide="ignore"):
         second = p[0] - 2 * r * p[1] + r**2 * p[2]
@@ -115,13 +84,7 @@ def t_test(difference: FloatArray, error: FloatArray, freedom: FloatArray) -> Fl
 
 
 def satterthwaite(one: FloatArray, two: FloatArray, df_one: FloatArray, df_two: FloatArray) -> FloatArray:
-    """Return the degrees of freedom of a difference of two values with these variances.
-
-    Examples
-    --------
-    >>> float(satterthwaite(np.array(1.0), np.array(1.0), np.array(9.0), np.array(9.0)))
-    18.0
-    """
+    """Return the degrees of freedom of a difference of two values with these variances."""
     with np.errstate(invalid="ignore", divide="ignore"):
         found = (one + two) ** 2 / (one**2 / np.maximum(df_one, 1) + two**2 / np.maximum(df_two, 1))
     return np.asarray(found)

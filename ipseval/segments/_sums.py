@@ -26,34 +26,18 @@ ALL_USERS = "computed anew from the users of the group: groups do not add up"
 
 @dataclass(frozen=True, eq=False)
 class CellSums:
-    """The sums of one metric and estimator in each group.
+    """The sums of one metric and estimator in each group."""
 
-    Attributes
-    ----------
-    blocks : tuple of Moments
-        Groups of users: one block for each group, with a member for each model. Groups of items: one block,
-        whose members are the groups of the first model, then of the second, as users are in several groups.
-    n_users : (n_groups,) int array
-        Users with weight in the group.
-    n_undefined : (n_groups,) int array
-        Users of the group for whom the metric is undefined.
-    powers : (n_members, 12) float array
-        Σ N^a D^b of each member for a + b = 2, 3, 4: from them follow the skewness and the tails of N − R·D.
-    additive : bool
-        Whether the groups add up to the whole.
-    note : str
-        What a reader must know of it.
-    volume : float or None
-        V̄ over all queries, where users have several and groups are of users; None: that of the blocks.
-    """
+    # Groups of users: one block for each group, with a member for each model. Groups of items: one block,
+    # whose members are the groups of the first model, then of the second, as users are in several groups.
 
     blocks: tuple[Moments, ...]
-    n_users: IntArray
-    n_undefined: IntArray
-    powers: FloatArray
-    additive: bool = True
-    note: str = ""
-    volume: float | None = None
+    n_users: IntArray  # (n_groups,) users with weight in the group
+    n_undefined: IntArray  # (n_groups,) users for whom the metric is undefined
+    powers: FloatArray  # (n_members, 12) Σ N^a D^b, a + b = 2, 3, 4: skewness and tails of N − R·D
+    additive: bool = True  # whether the groups add up to the whole
+    note: str = ""  # what a reader must know of it
+    volume: float | None = None  # V̄ over all queries, where users have several; None: that of the blocks
 
     def merge(self, other: CellSums) -> CellSums:
         """Return the sums over the users of both."""
@@ -69,29 +53,14 @@ class CellSums:
 
 @dataclass(frozen=True, eq=False)
 class SegmentSums:
-    """What one grouping of an evaluation reads of some users; those of other users merge.
+    """What one grouping of an evaluation reads of some users; those of other users merge."""
 
-    Attributes
-    ----------
-    groups : Groups
-        Codes of these users, or of the items.
-    cells : dict
-        (metric, estimator) -> sums of its groups.
-    weights : dict
-        Label of a weighted estimator -> sums of its weights in each group; None where a group has none.
-    n_positives : (n_groups,) int array
-    sizes : (n_groups,) int array
-        Users or items in each group.
-    evaluated : str
-        What a metric is computed for: "user", or "query".
-    """
-
-    groups: Groups
-    cells: dict[Cell, CellSums]
-    weights: dict[str, tuple[WeightSums | None, ...]]
+    groups: Groups  # codes of these users, or of the items
+    cells: dict[Cell, CellSums]  # (metric, estimator) -> sums of its groups
+    weights: dict[str, tuple[WeightSums | None, ...]]  # estimator -> of each group, None: has none
     n_positives: IntArray
-    sizes: IntArray
-    evaluated: str = "user"
+    sizes: IntArray  # users or items in each group
+    evaluated: str = "user"  # what a metric is computed for: "user" or "query"
 
     @classmethod
     def of(

@@ -47,11 +47,7 @@ def segment_tables(
     digits: int,
     left_out: Sequence[str] = (),
 ) -> Tables:
-    """Return the tables of segments from their frames; `whole`: (metric, estimator, model) -> estimate.
-
-    Recommenders stand in the order of their estimates over all users, and the first is compared with the
-    others. `left_out`: estimators whose tables a longer report has.
-    """
+    """Return the tables of segments: recommenders by their whole estimate, the first against the others."""
     check_positive_int("digits", digits)
     parts: list[Part] = []
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):

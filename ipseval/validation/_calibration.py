@@ -52,24 +52,11 @@ PropensityRule = Callable[[Calibration], Propensity]
 def resolve_propensity(
     name: str, rule: Any, split: Split, exposure: Exposure, models: Mapping[str, Any], fold: IntArray
 ) -> Propensity:
-    """Return the propensity of the held-out positives of `split`.
-
-    Parameters
-    ----------
-    rule : Propensity, model, or function
-        A Propensity is used as it is; a density ratio, which keeps users apart itself, is given the held-out
-        positives and the exposure where it has none; any other model is fitted to the training
-        positives; a function Calibration -> Propensity is called once per fold of users, with the others to
-        calibrate on.
-    fold : (n_users,) int array
-        Fold of each user.
-
-    Raises
-    ------
-    InputError
-        When the rule is none of these, or a model already holds an exposure, whose users would then be
-        evaluated with weights fitted to them.
-    """
+    """Return the propensity of held-out positives, by fold (n_users,) where a function calibrates it."""
+    # A Propensity is used as it is; a density ratio, which keeps users apart itself, is given the held-out
+    # positives and the exposure; any other model is fitted to the training positives; a function Calibration
+    # -> Propensity is called once per fold of users, with the others to calibrate on. A model that holds an
+    # exposure already is refused: its users would be evaluated with weights fitted to them.
     if isinstance(rule, Propensity):
         return rule
     if isinstance(rule, DensityRatioPropensity):
@@ -147,10 +134,8 @@ def _same_item(one: Propensity, other: Propensity) -> bool:
 
 
 def _on_common_scale(part: Propensity, user: IntArray, item: IntArray) -> FloatArray:
-    """Return P of some pairs; without a scale of its own, such that users' mean weights average to 1.
-
-    Factors differ from fold to fold; without this a fold with a large one would count more.
-    """
+    """Return P of some pairs; without a scale of its own, such that users' mean weights average to 1."""
+    # Factors differ from fold to fold; without this a fold with a large one would count more.
     values = part.at(user, item)
     known = ~np.isnan(values)
     if part.is_probability or not known.any():

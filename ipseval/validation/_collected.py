@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from ipseval._checks import warn_user
 from ipseval._compute import one_blas_thread
@@ -15,9 +16,10 @@ from ipseval._keys import union
 from ipseval._types import FloatArray, IntArray, TieChoice
 from ipseval.datasets import RandomExposureStudy
 from ipseval.errors import DataWarning
-from ipseval.estimators import Estimator, Sample
+from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import Target
 from ipseval.evidence import Exposure
+from ipseval.inference._factors import required_factor
 from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -26,7 +28,6 @@ from ipseval.splits import Split
 from ipseval.validation._calibration import resolve_propensity
 from ipseval.validation._criteria import Ordered, resampled
 from ipseval.validation._estimates import Estimates, error_of_difference
-from ipseval.validation._factors import factor_weights, factors
 from ipseval.validation._population import Compared, RandomExposure, choose
 from ipseval.validation._result import Cell, Validation
 
@@ -133,7 +134,7 @@ class Collected:
                 found,
                 compared,
                 weighted["pooled"][0],
-                weights=factor_weights(kind, self.metrics, samples[self.models[0]]),
+                weights=_factor_weights(kind, self.metrics, samples[self.models[0]]),
                 **known[kind.target][kind.label],
             )
             groups.append((kind, found, compared))
@@ -200,7 +201,7 @@ class Collected:
         for places, one in weights:
             part = np.arange(bias.size).reshape(len(self.metrics), -1)[places].ravel()
             contributions = compared.contributions(self.metrics)
-            row["factor"][part], row["factor_beyond_noise"][part] = factors(
+            row["factor"][part], row["factor_beyond_noise"][part] = _factors(
                 contributions if part.size == bias.size else contributions[:, part],
                 one,
                 *(column[part] for column in (other.value, bias, bias_se)),
@@ -287,3 +288,33 @@ def _noise(error: FloatArray) -> FloatArray:
     if error.shape[1] < 3:
         return np.full(error.shape[2], np.nan)
     return np.asarray(np.mean(np.sqrt(2 / np.pi) * error[:, 1:].std(axis=1, ddof=1), axis=0))
+
+
+def _factor_weights(
+    kind: Estimator, metrics: Sequence[Metric], sample: Sample
+) -> list[tuple[IntArray, FloatArray]]:
+    """Return places of metrics with a common normaliser, and the weight of their contributions, (n_pos,)."""
+    places: dict[LinearForm, list[int]] = {}
+    for place, metric in enumerate(metrics):
+        form = kind.linear_form(metric, sample.ranked, is_probability=sample.is_probability)
+        if form is not None and form.weighted and not (form.per_user or form.is_sum):
+            places.setdefault(form, []).append(place)
+    return [(np.array(of), form.base * sample.weights) for form, of in places.items()]
+
+
+def _factors(
+    contributions: FloatArray,
+    weights: FloatArray,
+    reference: FloatArray,
+    bias: FloatArray,
+    bias_se: FloatArray,
+    *,
+    confidence_level: float,
+    n_tests: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Return Λ to the reference and to the near end of the bias's interval (one of `n_tests`), (k,) each."""
+    noise = float(ndtri(1 - (1 - confidence_level) / (2 * n_tests))) * bias_se
+    beyond = np.sign(bias) * np.maximum(np.abs(bias) - noise, 0.0)
+    targets = reference, reference + bias - beyond
+    reached, near = (required_factor(contributions, weights, one) for one in targets)
+    return reached, near

@@ -20,35 +20,16 @@ CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
 
 
 def criteria(estimate: FloatArray, reference: FloatArray) -> FloatArray:
-    """Return how the estimates of R recommenders meet their references, (…, 6), in the order of `CRITERIA`.
-
-    mae: mean absolute error, in the unit of the metric. Order: Kendall's τ_b, Spearman's rank correlation
-    (average ranks on ties; NaN where all values are equal), the number of inverted pairs, whether the best
-    recommender is the same (1 or 0), and regret: the reference value of the best recommender minus that of
-    the one chosen by the estimate.
-
-    Parameters
-    ----------
-    estimate, reference : (…, R) arrays
-        One row per resample; higher is better.
-
-    Examples
-    --------
-    >>> criteria(np.array([[0.1, 0.4, 0.3]]), np.array([[0.1, 0.2, 0.4]])).round(3)
-    array([[0.1  , 0.333, 0.5  , 1.   , 0.   , 0.2  ]])
-    """
+    """Return how estimates (…, R) of recommenders meet references (…, R): the six `CRITERIA`, (…, 6)."""
+    # mae: mean absolute error. Order: τ_b, Spearman's correlation (average ranks on ties; NaN where all are
+    # equal), inverted pairs, whether the best recommender is the same, and regret: the reference value of the
+    # best recommender minus that of the one chosen by the estimate.
     return Ordered.of(estimate).met(Ordered.of(reference))
 
 
 @dataclass(frozen=True, eq=False)
 class Ordered:
-    """Values of recommenders with what is known of their order, so that it is found out once.
-
-    Attributes
-    ----------
-    values : (R, …) float array
-        Recommenders along the first axis: sums over them are then sums of long rows.
-    """
+    """Values of recommenders (R, …) with what is known of their order, so that it is found out once."""
 
     values: FloatArray
 
@@ -117,16 +98,7 @@ def _product(one: Signs | FloatArray, other: Signs | FloatArray) -> FloatArray:
 
 
 def resampled(found: Sequence[Estimates], users: IntArray, weights: FloatArray) -> list[FloatArray]:
-    """Return ΣN/ΣD of estimates under each row of user weights, (n_weights, K) each; NaN if ΣD = 0.
-
-    Parameters
-    ----------
-    found : sequence of Estimates
-    users : (n_users,) int array
-        Ascending codes of the users that weights are drawn for; all users of the estimates are among them.
-    weights : (n_weights, n_users) array
-        How often each user is drawn; a row of ones gives the estimate itself.
-    """
+    """Return ΣN/ΣD of estimates by rows of weights (n_weights, n_users), (n_weights, K); NaN: ΣD = 0."""
     if not found:
         return []
     # One product for all of them: many small ones would spend their time on starting threads.

@@ -17,31 +17,14 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates of K recommenders and metrics, with what each user adds to them.
+    """Estimates of K recommenders and metrics, with what each user adds to them."""
 
-    Attributes
-    ----------
-    users : (n,) int array
-        Codes of the users, ascending.
-    numerator : (n, K) float array
-        N_u; 0 where the metric of the column is undefined for the user.
-    denominator : (n, 1) or (n, K) float array
-        D_u.
-    value : (K,) float array
-    share : (n, K) float array
-        ψ_u/n: what a user adds to the error of the estimate.
-    n_users : (K,) int array
-        Users that enter.
-    n_positives : int
-        Positives that enter.
-    """
-
-    users: IntArray
-    numerator: FloatArray
-    denominator: FloatArray
-    value: FloatArray
-    share: FloatArray
-    n_users: IntArray
+    users: IntArray  # (n,) codes, ascending
+    numerator: FloatArray  # (n, K) N_u; 0 where the metric of the column is undefined for the user
+    denominator: FloatArray  # (n, 1) or (n, K) D_u
+    value: FloatArray  # (K,)
+    share: FloatArray  # (n, K) ψ_u/n: what a user adds to the error of the estimate
+    n_users: IntArray  # (K,) users that enter
     n_positives: int
 
     @classmethod
@@ -103,15 +86,7 @@ def common_form(
 def estimates(
     samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator, contributions: FloatArray
 ) -> Estimates:
-    """Return the estimates of each metric, and within it of each recommender: those of `estimate`.
-
-    Parameters
-    ----------
-    samples : mapping of name to Sample
-        Recommender -> the same positives.
-    contributions : (n_pos, K) float array
-        c of the positives; NaN in a column for which there is none.
-    """
+    """Return what `estimate` gives of each metric, and within it of each recommender, from c (n_pos, K)."""
     first = next(iter(samples.values()))
     for one in metrics:
         kind.check(one, is_probability=first.is_probability, n_relevant=first.n_relevant_kind)

@@ -56,20 +56,13 @@ class RandomExposure:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Held-out and random positives of the same users, ranked by every recommender.
+    """Held-out and random positives of the same users, ranked by every recommender."""
 
-    Pooled averages are over all users with random exposure: one without positives of a kind adds 0 to the
-    numerator and to the denominator, and leaving it out of the other side would shift that side. Averages
-    over users are over those with positives of both kinds. The mean of c over a user's random positives is
-    unbiased for its mean over S_u given that there is one, so both sides have the same expectation under
-    right weights. It is not the average over all users: the chance of a random positive rises with |S_u|.
-
-    Attributes
-    ----------
-    target : {"user", "pooled"}
-    held_out, random : dict of name to RankedPositives
-    ties : str
-    """
+    # Pooled averages are over all users with random exposure: a user without positives of a kind contributes
+    # 0 to both sums, and dropping it from the other side only would bias the comparison. Averages over users
+    # are over those with positives of both kinds. The mean of c over a user's random positives is unbiased
+    # for its mean over S_u given that there is one, so both sides have the same expectation under right
+    # weights. It is not the average over all users: the chance of a random positive rises with |S_u|.
 
     target: Target
     held_out: Ranks
@@ -149,10 +142,8 @@ class Compared:
         return estimates(samples, metrics, kind, self.contributions(metrics))
 
     def weighted(self, propensity: Propensity) -> tuple[Compared, Mapping[str, Sample]]:
-        """Return the weighted held-out positives, and the comparison without those that have no propensity.
-
-        A user who has none left leaves both sides of an average over users.
-        """
+        """Return the comparison without positives that have no propensity, and their weighted samples."""
+        # A user who has none left leaves both sides of an average over users.
         first = weighted_sample(self.first[0], propensity, None, self.ties)
         if first.propensity is not None and not first.n_without_propensity:
             return self, _Weighted(self._samples("held_out"), first.propensity, first.is_probability)

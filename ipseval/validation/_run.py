@@ -120,11 +120,9 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
 
 
 def calibrated_gamma(calibration: Calibration, *, held_out: bool = False) -> Propensity:
-    """Return the power law with γ from the random exposure of the calibration users.
-
-    With `held_out` the slope of n* in their held-out positives replaces the slope 1 of training counts, which
-    noise in small counts flattens.
-    """
+    """Return the power law with γ from the random exposure of the calibration users."""
+    # With `held_out` the slope of n* in their held-out positives replaces the slope 1 of training counts,
+    # which noise in small counts flattens.
     exposure = calibration.exposure
     fitted = fit_gamma_from_exposure(
         calibration.train.popularity,
@@ -136,15 +134,9 @@ def calibrated_gamma(calibration: Calibration, *, held_out: bool = False) -> Pro
 
 
 def gamma_from_lists(calibration: Calibration, *, length: int = 50) -> Propensity:
-    """Return the power law with γ of the evaluated recommenders' top-50 lists, level-OLS, their mean.
-
-    This is the fit of Yang et al. It reads no random exposure, and takes the recommenders for the one that
-    produced the log.
-
-    References
-    ----------
-    Yang et al., RecSys 2018, doi 10.1145/3240323.3240355.
-    """
+    """Return the power law with the mean γ (level-OLS) of the evaluated recommenders' lists of `length`."""
+    # The fit of Yang et al., RecSys 2018, doi 10.1145/3240323.3240355. It reads no random exposure, and takes
+    # the recommenders for the one that produced the log.
     gamma = calibration.once(("gamma of lists", length), partial(_mean_gamma, calibration, length))
     return PowerLawPropensity(gamma=gamma, unseen="smooth").fit(calibration.train)
 
