@@ -73,10 +73,7 @@ def refit_intervals(
     n_resamples: int,
     rng: RngLike,
 ) -> dict[Key, Interval]:
-    """Return bootstrap intervals with the propensity fitted anew in each resample.
-
-    The standard error is that of the replicates, so that it holds the uncertainty of the fit too.
-    """
+    """Return bootstrap intervals, and errors, with the propensity fitted anew in each resample."""
     result = bootstrap_refit(samples, metrics, estimators, refit=refit, n_resamples=n_resamples, rng=rng)
     found = {}
     for key, one in estimates.items():

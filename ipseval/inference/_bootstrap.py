@@ -34,24 +34,12 @@ BLOCK_ENTRIES = 2_097_152
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Replicates of estimates under resampling of users.
+    """Replicates of estimates under resampling of users."""
 
-    Attributes
-    ----------
-    keys : tuple
-        What the columns are.
-    values : (n_estimates,) float array
-        The estimates themselves.
-    replicates : (n_resamples, n_estimates) float array
-        NaN where an estimate is undefined in a resample (its denominator is 0).
-    acceleration : (n_estimates,) float array
-        For BCa; NaN when the propensity was fitted again in each resample.
-    """
-
-    keys: tuple[Key, ...]
-    values: FloatArray
-    replicates: FloatArray
-    acceleration: FloatArray
+    keys: tuple[Key, ...]  # what the columns are
+    values: FloatArray  # (n_estimates,)
+    replicates: FloatArray  # (n_resamples, n_estimates), NaN where an estimate is undefined in a resample
+    acceleration: FloatArray  # (n_estimates,), for BCa; NaN where the propensity was fitted anew
 
     def __repr__(self) -> str:
         n_resamples, n_estimates = self.replicates.shape
@@ -66,17 +54,8 @@ class Bootstrap:
     def interval(
         self, key: Key, *, confidence_level: float = 0.95, method: IntervalMethod = "bca"
     ) -> tuple[float, float]:
-        """Return the interval of one estimate.
-
-        "percentile": central quantiles of the replicates. "bca": corrected for bias and skewness. "normal":
-        value ∓ z times the standard deviation of the replicates.
-
-        Raises
-        ------
-        InputError
-            For "bca" of replicates with a propensity fitted anew: the acceleration would need as many fits as
-            there are users.
-        """
+        """Return the interval of one estimate: quantiles, BCa, or value ∓ z times the deviation."""
+        # BCa of refits is refused: the acceleration would need as many fits as there are users.
         check_choice("method", method, INTERVAL_METHODS)
         column = self._column[key]
         replicates, value = self.replicates[:, column], float(self.values[column])
@@ -107,33 +86,10 @@ def bootstrap(
     rng: RngLike = None,
     n_threads: int = 2,
 ) -> Bootstrap:
-    """Return replicates of R = (ΣN/ΣD)(ΣV/ΣM) over resampled users, for many estimates at once.
-
-    One resample draws as many users as there are, with replacement; it is shared by all estimates, so that
-    differences of columns are paired. The counts of a block of resamples, times the stacked sums of all
-    estimates, is one matrix product.
-
-    Parameters
-    ----------
-    sums : mapping
-        Key -> sums of an estimate. Users that move any of them are the population that is resampled; through
-        fitted weights they do by their drift, to first order.
-    n_resamples : int
-        At least 1.
-    rng : int, Generator or None
-        The replicates depend on it and on the users alone, not on `n_threads`.
-    n_threads : int
-        Blocks computed at the same time.
-
-    Raises
-    ------
-    InputError
-        Without estimates or users.
-
-    References
-    ----------
-    Efron & Tibshirani, An Introduction to the Bootstrap, 1993, doi 10.1201/9780429246593.
-    """
+    """Return replicates of R = (ΣN/ΣD)(ΣV/ΣM) over resampled users, for many estimates at once."""
+    # One resample is shared by all estimates, so that differences are paired, and a block of resamples is one
+    # matrix product: counts of users times sums. Users that move any estimate are resampled, through fitted
+    # weights by their drift. Replicates depend on `rng` and the users alone, not on `n_threads`.
     check_positive_int("n_resamples", n_resamples)
     check_positive_int("n_threads", n_threads)
     users = _population(sums)

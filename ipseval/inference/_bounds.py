@@ -21,30 +21,10 @@ COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower", "upper
 
 
 def ratio_bounds(contributions: FloatArray, weights: FloatArray, *, factor: float) -> tuple[float, float]:
-    """Return the extremes of Σwc/Σw over w_i ∈ [w_i/Λ, Λ w_i], exactly, in O(N log N).
-
-    A linear-fractional function over a box is extreme at a threshold of c: for the maximum all weights above
-    it are at their upper end, all others at their lower end. Sorting and a scan find it.
-
-    Parameters
-    ----------
-    contributions, weights : (n,) float arrays
-        c and w > 0.
-    factor : float
-        Λ ≥ 1, the factor by which each weight may be wrong in either direction.
-
-    References
-    ----------
-    Zhao, Small & Bhattacharya, Sensitivity analysis for inverse probability weighting estimators via the
-    percentile bootstrap, JRSS B 81, 2019, doi 10.1111/rssb.12327.
-
-    Examples
-    --------
-    Two values of equal weight, Λ = 2: the larger counts 2 and the smaller ½, or the reverse.
-
-    >>> ratio_bounds(np.array([0.0, 1.0]), np.array([1.0, 1.0]), factor=2.0)
-    (0.2, 0.8)
-    """
+    """Return the extremes of Σwc/Σw over w_i ∈ [w_i/Λ, Λ w_i], exactly, in O(N log N)."""
+    # A linear-fractional function over a box is extreme at a threshold of c: all weights above it are at
+    # their upper end, all others at their lower end. Zhao, Small & Bhattacharya, JRSS B 81, 2019,
+    # 10.1111/rssb.12327.
     check_factor(factor)
     c, w = check_pairs(contributions, weights)
     low, high = _row_bounds(c[None, :], w[None, :], factor)

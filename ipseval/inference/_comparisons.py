@@ -141,11 +141,9 @@ def adjust(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatA
 
 
 def _corrected(p: FloatArray, correction: str) -> FloatArray:
-    """Return adjusted p-values of one family, as `statsmodels.stats.multitest.multipletests` does.
-
-    Its Holm collects garbage in every call, which takes longer than all else here when there are many
-    families, so Holm is written out.
-    """
+    """Return adjusted p-values of one family, as `multipletests` of statsmodels does."""
+    # Its Holm collects garbage in every call, which takes longer than all else here when there are many
+    # families, so Holm is written out.
     if correction == "bh":
         from statsmodels.stats.multitest import fdrcorrection
 
@@ -162,28 +160,9 @@ def _corrected(p: FloatArray, correction: str) -> FloatArray:
 def minimum_detectable_difference(
     deviation: float, n_users: float, *, level: float = 0.05, power: float = 0.8
 ) -> float:
-    """Return the true difference that a two-sided paired test finds with the given power.
-
-    d σ with d = (z_{1−α/2} + z_power)/√(n − z²_{1−α/2}/2), Guenther's approximation to the power of the
-    paired t-test: within 1 % of the exact value from 20 users on.
-
-    Parameters
-    ----------
-    deviation : float
-        Standard deviation σ between users of the difference of influences.
-    n_users : float
-        NaN results for fewer users than z²/2 + 1.
-
-    References
-    ----------
-    Guenther, Sample size formulas for normal theory t tests, The American Statistician 35, 1981, doi
-    10.1080/00031305.1981.10479363.
-
-    Examples
-    --------
-    >>> round(minimum_detectable_difference(1.0, 200), 3)
-    0.199
-    """
+    """Return the true difference that a two-sided paired test finds with the given power."""
+    # dσ, d = (z_{1−α/2} + z_power)/√(n − z²_{1−α/2}/2): Guenther's approximation to the power of the paired
+    # t-test, within 1 % from 20 users on. The American Statistician 35, 1981, 10.1080/00031305.1981.10479363.
     _check_power(deviation, level, power)
     z = float(ndtri(1 - level / 2))
     effective = n_users - z**2 / 2
@@ -200,15 +179,7 @@ def _check_power(deviation: float, level: float, power: float) -> None:
 
 
 def users_needed(deviation: float, difference: float, *, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the number of users with which a true difference is found with the given power, rounded up.
-
-    The inverse of `minimum_detectable_difference`: inf for a difference of 0, NaN for NaN.
-
-    Examples
-    --------
-    >>> users_needed(1.0, 0.2)
-    199.0
-    """
+    """Return the users with which a difference is found with the given power, rounded up; inf for 0."""
     _check_power(deviation, level, power)
     if np.isnan(difference) or np.isnan(deviation):
         return float("nan")

@@ -22,13 +22,10 @@ def drifts(
     estimators: Sequence[Estimator],
     error: FitError,
 ) -> dict[Key, FloatArray]:
-    """Return (recommender, metric, estimator) -> what each user moves the estimate by through the weights.
-
-    With a_j half the difference of the estimates with weights one standard error up and down axis j of the
-    fit, user u moves the estimate by Σ_j z_uj a_j, (n_users,). So it holds for every estimator, and takes two
-    estimates for each axis. Estimators without weights have none. A difference that rounding makes is 0: what
-    is the same for every positive does not move with the weights.
-    """
+    """Return (recommender, metric, estimator) -> what each user moves the estimate by through the weights."""
+    # With a_j half the difference of the estimates with weights one standard error up and down axis j of the
+    # fit, user u moves the estimate by Σ_j z_uj a_j, (n_users,). It holds for every estimator, by two
+    # estimates for each axis. Estimators without weights have none. A difference that rounding makes is 0.
     weighted = [one for one in estimators if one.weighted]
     if not weighted:
         return {}

@@ -45,36 +45,10 @@ def required_factor(contributions: FloatArray, weights: FloatArray, target: Floa
 def required_factor(
     contributions: FloatArray, weights: FloatArray, target: float | FloatArray
 ) -> float | FloatArray:
-    """Return the smallest Λ ≥ 1 with which weights in [w/Λ, Λw] bring Σwc/Σw to `target`, in O(N).
-
-    Σvc/Σv reaches t when Σv(c − t) reaches 0. With A = Σ_{c<t} w(t − c) and B = Σ_{c>t} w(c − t), the largest
-    Σv(c − t) in the box is ΛB − A/Λ and the smallest B/Λ − ΛA, so that
-
-        Λ = √max(A/B, B/A),
-
-    1 where the estimate is t already, infinite where all c lie on one side of t. It turns the bounds of a
-    marginal sensitivity model around: how wrong would the weights have to be?
-
-    Parameters
-    ----------
-    contributions : (n,) float array, or (n, k) for k estimates with the same weights
-        c.
-    weights : (n,) float array
-        w > 0.
-    target : float, or (k,) float array
-
-    References
-    ----------
-    Tan, A distributional approach for causal inference using propensity scores, JASA 101, 2006,
-    doi 10.1198/016214506000000023. Zhao, Small & Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327.
-
-    Examples
-    --------
-    Equal weights on 0 and 1: to reach .8 the 1 must count four times as much as the 0, 2 against ½.
-
-    >>> round(required_factor(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.8), 12)
-    2.0
-    """
+    """Return the smallest Λ ≥ 1 with which weights in [w/Λ, Λw] bring Σwc/Σw to `target`, in O(N)."""
+    # With A = Σ_{c<t} w(t − c) and B = Σ_{c>t} w(c − t), the largest Σv(c − t) in the box is ΛB − A/Λ and the
+    # smallest B/Λ − ΛA: Λ = √max(A/B, B/A), 1 where the estimate is t, inf where all c lie on one side of t.
+    # Tan, JASA 101, 2006, 10.1198/016214506000000023. Contributions (n, k) with targets (k,) give k of them.
     if np.ndim(contributions) == 1:
         c, w = check_pairs(contributions, weights)
         if np.ndim(target):

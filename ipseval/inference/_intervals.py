@@ -23,14 +23,7 @@ def normal_interval(
 def normal_interval(
     value: float | FloatArray, standard_error: float | FloatArray, *, confidence_level: float
 ) -> tuple[float | FloatArray, float | FloatArray]:
-    """Return value ∓ z SE with z the (1 + confidence_level)/2 quantile of the normal; NaN where SE is NaN.
-
-    Examples
-    --------
-    >>> low, high = normal_interval(0.5, 0.1, confidence_level=0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.304, 0.696)
-    """
+    """Return value ∓ z SE with z the (1 + confidence_level)/2 quantile of the normal; NaN where SE is NaN."""
     check_fraction("confidence_level", confidence_level)
     for name, one in (("value", value), ("standard_error", standard_error)):
         refuse_masked(one, name)
@@ -43,13 +36,7 @@ def normal_interval(
 
 
 def percentile_interval(replicates: FloatArray, *, confidence_level: float) -> tuple[float, float]:
-    """Return the central quantiles of bootstrap replicates; NaN replicates (undefined) are left out.
-
-    Examples
-    --------
-    >>> percentile_interval(np.arange(101.0), confidence_level=0.5)
-    (25.0, 75.0)
-    """
+    """Return the central quantiles of bootstrap replicates; NaN replicates (undefined) are left out."""
     check_fraction("confidence_level", confidence_level)
     tail = (1 - confidence_level) / 2
     return _quantiles(as_float_vector("replicates", replicates), tail, 1 - tail)
@@ -58,37 +45,9 @@ def percentile_interval(replicates: FloatArray, *, confidence_level: float) -> t
 def bca_interval(
     value: float, replicates: FloatArray, acceleration: float, *, confidence_level: float
 ) -> tuple[float, float]:
-    """Return the bias-corrected and accelerated interval of an estimate from its bootstrap replicates.
-
-    The quantile levels of the percentile interval become Φ(z₀ + (z₀ + z)/(1 − a(z₀ + z))), z₀ = Φ⁻¹ of the
-    share of replicates below `value` (ties half) and a the acceleration.
-
-    Parameters
-    ----------
-    value : float
-        The estimate itself.
-    replicates : (n_resamples,) float array
-        NaN replicates are left out.
-    acceleration : float
-        See `jackknife_acceleration`.
-
-    Returns
-    -------
-    (low, high)
-        NaN when all replicates lie on one side of `value`; (value, value) when all equal it.
-
-    References
-    ----------
-    Efron, Better bootstrap confidence intervals, JASA 82, 1987, doi 10.1080/01621459.1987.10478410.
-
-    Examples
-    --------
-    Without bias and skewness it is the percentile interval.
-
-    >>> low, high = bca_interval(50.0, np.arange(101.0), 0.0, confidence_level=0.9)
-    >>> round(low, 9), round(high, 9)
-    (5.0, 95.0)
-    """
+    """Return the bias-corrected and accelerated interval of an estimate from its bootstrap replicates."""
+    # Levels are Φ(z₀ + (z₀ + z)/(1 − a(z₀ + z))), z₀ = Φ⁻¹ of the share of replicates below `value`, ties
+    # half. NaN where all lie on one side of it. Efron, JASA 82, 1987, 10.1080/01621459.1987.10478410.
     check_fraction("confidence_level", confidence_level)
     replicates = as_float_vector("replicates", replicates)
     defined = replicates[~np.isnan(replicates)]
@@ -106,13 +65,7 @@ def bca_interval(
 
 
 def jackknife_acceleration(leave_one_out: FloatArray) -> float:
-    """Return a = Σd³/(6 (Σd²)^{3/2}), d = mean − value without the user: a sixth of the skewness.
-
-    Examples
-    --------
-    >>> jackknife_acceleration(np.array([1.0, 2.0, 3.0]))
-    0.0
-    """
+    """Return a = Σd³/(6 (Σd²)^{3/2}), d = mean − value without the user: a sixth of the skewness."""
     deviation = leave_one_out.mean() - leave_one_out
     square = float(np.sum(deviation**2))
     # A relative threshold: rounding in equal values must not be taken for skewness.

@@ -31,16 +31,9 @@ def leading_gammas(
     propensity: Propensity,
     first: Mapping[str, str],
 ) -> dict[str, Range]:
-    """Return metric -> (from, to, lowest, highest): where its first recommender stays first, what was tried.
-
-    The range of γ around that of the evaluation in which `first[metric]` has the highest estimate. Metrics
-    for which this would take long are left out.
-
-    Raises
-    ------
-    PropensityError
-        When the propensity does not start from a power law.
-    """
+    """Return metric -> (from, to, lowest, highest): where its first stays first, what was tried."""
+    # The range of γ around that of the evaluation in which `first[metric]` has the highest estimate. Metrics
+    # for which this would take long are left out.
     curves = Curves.of(samples, metrics, [estimator], propensity)
     anew = {key[1] for key in curves.slower}
     found: dict[str, Range] = {}
@@ -108,10 +101,8 @@ def leading_factors(
     estimator: Estimator,
     first: Mapping[str, str],
 ) -> dict[str, float]:
-    """Return metric -> Λ, the factor by which weights must be wrong for another to catch up with the first.
-
-    Only for estimators with one normaliser for all users, where Λ is found in one pass over the positives.
-    """
+    """Return metric -> Λ, how wrong weights must be for another to catch up with the first."""
+    # Only for estimators with one normaliser for all users, where Λ is found in one pass over the positives.
     linear, _ = groups(samples, metrics, [estimator])
     weights = weights_or_ones(next(iter(samples.values())))
     found: dict[str, float] = {}

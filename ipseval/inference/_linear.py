@@ -16,16 +16,10 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Contributions of recommenders × metrics on the same positives, the same whatever the weights.
+    """Contributions of recommenders × metrics on the same positives, the same whatever the weights."""
 
-    Attributes
-    ----------
-    columns : tuple of (recommender, metric)
-    values : (n_pos, n_columns) float array
-    """
-
-    columns: tuple[tuple[str, Metric], ...]
-    values: FloatArray
+    columns: tuple[tuple[str, Metric], ...]  # (recommender, metric)
+    values: FloatArray  # (n_pos, n_columns)
 
 
 @dataclass(frozen=True, eq=False)

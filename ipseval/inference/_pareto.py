@@ -16,27 +16,10 @@ ROUNDING = 1e-12
 
 
 def pareto_k(values: FloatArray) -> float:
-    """Return k̂ of the largest min(n/5, 3√n) values: about 1/k̂ moments of their distribution exist.
-
-    Above ½ the variance is infinite and errors are understated; above .7 averages are not to be trusted. A
-    generalised Pareto distribution is fitted to the excesses over the largest value outside the tail.
-
-    Parameters
-    ----------
-    values : (n,) float array
-        Positive, e.g. the total weight of each item.
-
-    Returns
-    -------
-    float
-        NaN when the tail holds fewer than five different excesses: too few items to judge.
-
-    References
-    ----------
-    Zhang & Stephens, A new and efficient estimation method for the generalized Pareto distribution,
-    Technometrics 51, 2009, doi 10.1198/tech.2009.08017. Vehtari et al., Pareto smoothed importance sampling,
-    JMLR 25, 2024, arXiv 1507.02646.
-    """
+    """Return k̂ of the largest min(n/5, 3√n) values: about 1/k̂ moments of their distribution exist."""
+    # Above ½ the variance is infinite and errors are understated; above .7 averages are not to be trusted.
+    # NaN where the tail has fewer than five different excesses. Vehtari et al., JMLR 25, 2024, arXiv
+    # 1507.02646.
     values = as_float_vector("values", values)
     if (values < 0).any():
         raise InputError(f"values must be positive; {int((values < 0).sum())} of {values.size} are negative.")
@@ -54,11 +37,9 @@ def pareto_k(values: FloatArray) -> float:
 
 
 def fit_generalised_pareto(excess: FloatArray) -> tuple[float, float]:
-    """Return shape ξ and scale σ of the density (1/σ)(1 + ξx/σ)^{−1/ξ − 1}: Zhang & Stephens' estimate.
-
-    The mean of b = −ξ/σ over a grid, weighted by its profile likelihood; given b, ξ is the mean of
-    ln(1 − b x).
-    """
+    """Return shape ξ and scale σ of the density (1/σ)(1 + ξx/σ)^{−1/ξ − 1}: Zhang & Stephens' estimate."""
+    # The mean of b = −ξ/σ over a grid, weighted by its profile likelihood; given b, ξ is the mean of ln(1 −
+    # bx). Zhang & Stephens, Technometrics 51, 2009, 10.1198/tech.2009.08017.
     x = np.sort(excess)
     n = x.size
     n_grid = 30 + int(np.sqrt(n))

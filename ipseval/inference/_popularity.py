@@ -19,19 +19,9 @@ N_GROUPS = 8
 def popularity_weights(
     sample: Sample, estimators: Iterable[Estimator], propensity: Propensity | None
 ) -> pd.DataFrame:
-    """Return the positives in groups by the popularity of their item, with the weight each group has.
-
-    Groups of n*, the training interactions of an item, end at 1, 2, 5, 10, 20, … . Where a propensity does
-    not know n*, up to eight groups of nearly as many positives each are made by P instead.
-
-    Returns
-    -------
-    DataFrame
-        estimator (every weighted one), by ("n*" or "P"), group (in words), low and high (of n* or P in it),
-        n_items and n_positives, share (n_positives over all), weight_share (the weight that the estimator
-        gives to the group over its total). Shares are in [0, 1] and sum to 1. Groups without a positive are
-        left out. No rows without a propensity.
-    """
+    """Return the positives in groups by the popularity of their item, with the weight each group has."""
+    # Groups of n* end at 1, 2, 5, 10, 20, …; where n* is not known there are up to eight by P, of nearly as
+    # many positives each. `share` is that of the positives, `weight_share` that of an estimator's weight.
     estimators = list(estimators)
     for one in estimators:
         check_type("each of estimators", one, Estimator)

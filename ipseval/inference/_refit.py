@@ -75,25 +75,9 @@ def bootstrap_refit(
     n_resamples: int = 1000,
     rng: RngLike = None,
 ) -> Bootstrap:
-    """Return replicates of all estimates, with the propensity fitted anew to each resample of the users.
-
-    Users without test positives are resampled too, as they are part of the training log. Ranks stay: the
-    recommenders are what is evaluated. Positives whose propensity is undefined in a resample leave it.
-
-    Parameters
-    ----------
-    samples : mapping
-        Recommender -> weighted sample, all with the same positives.
-    refit : callable
-        See `Refit`; `PowerLawRefit` serves the power law.
-    n_resamples : int
-        At least 1; each costs a fit and an evaluation.
-
-    Raises
-    ------
-    InputError
-        When `refit` returns something else than a propensity for the catalogue.
-    """
+    """Return replicates of all estimates, with the propensity fitted anew to each resample of the users."""
+    # Users without test positives are resampled too, as they are part of the training log. Ranks stay: the
+    # recommenders are what is evaluated. Positives whose propensity is undefined in a resample leave it.
     check_callable("refit", refit)
     check_positive_int("n_resamples", n_resamples)
     if not samples:

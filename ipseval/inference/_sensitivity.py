@@ -164,26 +164,7 @@ def sensitivity(
     confidence_level: float = 0.95,
     standard_errors: bool = True,
 ) -> Sensitivity:
-    """Return R(γ) over a grid, P_i ∝ (n*_i)^((γ+1)/2), from ranks that are computed once.
-
-    Parameters
-    ----------
-    samples : mapping
-        Recommender -> weighted sample.
-    propensity : Propensity
-        Starts from a power law; its further steps (clip, smooth, held_out) are repeated at every γ.
-    gamma : (n_gamma,) array-like
-        Values of γ; sorted, repeated values once.
-    standard_errors : bool
-        False: estimates and derivatives only, which takes less time.
-
-    Raises
-    ------
-    PropensityError
-        For a propensity that does not start from a power law.
-    InputError
-        For fewer than two values of γ, or values that are not finite.
-    """
+    """Return R(γ) over a grid, P_i ∝ (n*_i)^((γ+1)/2), from ranks that are computed once."""
     grid = as_float_vector("gamma", gamma)
     check_finite("gamma", grid)
     grid = np.unique(grid)

@@ -28,17 +28,9 @@ PAIR_BLANKS: dict[str, object] = {
 def judged(
     estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], on_low_ess: str
 ) -> dict[Key, Estimate]:
-    """Return the estimates with their flags, suppressed where asked, after warning or raising as asked.
-
-    "warn": a `PositivityWarning` names every flag. "raise": an error does. "nan": what is flagged is
-    suppressed. "ignore": nothing. Unless "ignore", an estimate whose standard error exceeds the width of the
-    metric's range is flagged and suppressed.
-
-    Raises
-    ------
-    PropensityError
-        When `on_low_ess` is "raise" and there is a flag.
-    """
+    """Return the estimates with their flags, suppressed where asked, after warning or raising as asked."""
+    # "warn", "raise", "nan" (suppressed) or "ignore" what is flagged. Unless "ignore", an estimate whose
+    # error exceeds the width of the metric's range is flagged and suppressed.
     by_label = {one.label: one for one in metrics}
     found = {}
     for key, one in estimates.items():
@@ -53,13 +45,7 @@ def judged(
 
 
 def joined(*texts: str) -> str:
-    """Return the texts that are not empty, each once.
-
-    Examples
-    --------
-    >>> joined("a", "", "b", "a")
-    'a; b'
-    """
+    """Return the texts that are not empty, each once, as "a; b"."""
     return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
@@ -95,10 +81,8 @@ def _tell(estimates: Mapping[Key, Estimate], on_low_ess: str) -> None:
 
 
 def with_trust(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.DataFrame:
-    """Return a table of estimates, or of pairs of them, with what speaks against each in its note.
-
-    Columns model, metric, estimator, note, and `other` for pairs. Numbers of suppressed estimates go.
-    """
+    """Return a table of estimates, or of pairs of them, with what speaks against each in its note."""
+    # Columns model, metric, estimator, note, and `other` for pairs. Numbers of suppressed estimates go.
     pairs = "other" in frame.columns
     columns = frame.to_dict("list")
     for place, cell in enumerate(zip(columns["metric"], columns["estimator"], strict=True)):

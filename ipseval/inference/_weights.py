@@ -31,64 +31,23 @@ HIGH_PARETO_K, HIGH_CLIPPED_SHARE = 0.7, 0.2
 
 @dataclass(frozen=True)
 class WeightDiagnostics:
-    """What the weights of one sample say about the trust in its estimates.
+    """What the weights of one sample say about the trust in its estimates."""
 
-    Attributes
-    ----------
-    ess : float
-        Kish effective sample size (Σw)²/Σw² over positives, between 1 and `n_positives`.
-    ess_items : float
-        The same on the total weight of each item: power-law weights vary by item only.
-    max_weight_share : float
-        Largest single weight over Σw, in (0, 1].
-    n_positives : int
-        Positives with a weight.
-    n_items : int
-        Items among them.
-    median_positives : float
-        Median of |S*_u| over users with positives.
-    rare_share : float
-        Share of Σw on items with n* ≤ 2, in [0, 1]; NaN where n* is not known.
-    pareto_k : float
-        Pareto k̂ of the total weight of each item; NaN with too few items.
-    clipped_share : float
-        Σ(w − w_clip)/Σw, the share of the weight that clipping cut, in [0, 1); 0 without clipping.
-    weighted : bool
-        False: all weights are 1.
-    weighting : str
-        The weight of a positive in the estimates, in words. An estimator that averages users divides 1/P by
-        the number or the weight of the user's positives.
-    ess_own, share_own : float
-        `ess` and `max_weight_share` of those weights; NaN stands for those of 1/P.
-    ess_equal, share_equal : float
-        The same if all propensities were equal; NaN stands for `n_positives`, and 1 over it.
-
-    Notes
-    -----
-    `flag` compares the estimator's own weights with what equal propensities would give it. It is raised
-
-    * when `ess_own` < min(50, `ess_equal`/2): few effective positives;
-    * when `ess_own` < `ess_equal`/10: uneven weights;
-    * when `share_own` > 10 % and > 5 `share_equal`: one positive carries the estimate.
-
-    Equal propensities never raise it, however few positives there are.
-    """
-
-    ess: float
-    ess_items: float
-    max_weight_share: float
-    n_positives: int
-    n_items: int = 0
-    median_positives: float = float("nan")
-    rare_share: float = float("nan")
-    pareto_k: float = float("nan")
-    clipped_share: float = 0.0
-    weighted: bool = True
-    weighting: str = "1/P"
-    ess_own: float = float("nan")
-    share_own: float = float("nan")
-    ess_equal: float = float("nan")
-    share_equal: float = float("nan")
+    ess: float  # Kish's (Σw)²/Σw² over positives, between 1 and `n_positives`
+    ess_items: float  # the same on the total weight of each item: power-law weights vary by item only
+    max_weight_share: float  # largest single weight over Σw, in (0, 1]
+    n_positives: int  # with a weight
+    n_items: int = 0  # among them
+    median_positives: float = float("nan")  # median of |S*_u| over users with positives
+    rare_share: float = float("nan")  # of Σw on items with n* ≤ 2; NaN where n* is not known
+    pareto_k: float = float("nan")  # of the total weight of each item; NaN with too few items
+    clipped_share: float = 0.0  # Σ(w − w_clip)/Σw, what clipping cut, in [0, 1)
+    weighted: bool = True  # False: all weights are 1
+    weighting: str = "1/P"  # of a positive in the estimates, in words
+    ess_own: float = float("nan")  # `ess` of those weights
+    share_own: float = float("nan")  # `max_weight_share` of those weights
+    ess_equal: float = float("nan")  # `ess_own` if all propensities were equal
+    share_equal: float = float("nan")  # `share_own` if all propensities were equal
 
     def __post_init__(self) -> None:
         stands_for = {
@@ -141,16 +100,6 @@ class WeightDiagnostics:
         if self.clipped_share > HIGH_CLIPPED_SHARE:
             words.append(f"clipping cut {self.clipped_share:.0%} of the weight")
         return tuple(words)
-
-
-def weight_diagnostics(
-    sample: Sample, *, weighted: bool, propensity: Propensity | None = None
-) -> WeightDiagnostics:
-    """Return the diagnostics of the weights 1/P (or of equal weights) on a sample.
-
-    `propensity`, the one the sample's P came from, adds what is read from n* and from the unclipped P.
-    """
-    return WeightTotals.of(sample, propensity, weighted=weighted).diagnostics(Extent.of(sample), propensity)
 
 
 @dataclass(frozen=True)
@@ -240,25 +189,13 @@ def _size(ess: float, ess_equal: float, n: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class WeightTotals:
-    """The sums of the weights 1/P, or 1, of some positives that `WeightDiagnostics` follow from.
+    """The sums of the weights 1/P, or 1, of some positives that `WeightDiagnostics` follow from."""
 
-    Attributes
-    ----------
-    weighed : Weighed
-        Over positives.
-    per_item : (n_items,) float array
-        Σw of each item.
-    weighted : bool
-        False: all weights are 1.
-    cut, whole : float
-        What clipping cut of the weight, and the weight without clipping.
-    """
-
-    weighed: Weighed
-    per_item: FloatArray
-    weighted: bool
-    cut: float = 0.0
-    whole: float = 1.0
+    weighed: Weighed  # over positives
+    per_item: FloatArray  # (n_items,), Σw of each item
+    weighted: bool  # False: all weights are 1
+    cut: float = 0.0  # what clipping cut of the weight
+    whole: float = 1.0  # the weight without clipping
 
     @classmethod
     def of(cls, sample: Sample, propensity: Propensity | None, *, weighted: bool) -> WeightTotals:
@@ -300,21 +237,11 @@ class WeightTotals:
 
 @dataclass(frozen=True, eq=False)
 class AllWeights:
-    """The sums of all weights that an evaluation reads; those of other users merge.
+    """The sums of all weights that an evaluation reads; those of other users merge."""
 
-    Attributes
-    ----------
-    totals : dict
-        Weighted or not -> sums of 1/P, or of 1.
-    own : dict
-        Label of a weighted estimator -> sums of its own weights.
-    products : dict
-        (metric, estimator) -> sums over users of products of weights, where estimates multiply them.
-    """
-
-    totals: dict[bool, WeightTotals] = field(default_factory=dict)
-    own: dict[str, WeightSums] = field(default_factory=dict)
-    products: dict[tuple[str, str], WeightSums] = field(default_factory=dict)
+    totals: dict[bool, WeightTotals] = field(default_factory=dict)  # weighted or not
+    own: dict[str, WeightSums] = field(default_factory=dict)  # by weighted estimators
+    products: dict[tuple[str, str], WeightSums] = field(default_factory=dict)  # of users
 
     @classmethod
     def of(
@@ -363,10 +290,8 @@ class AllWeights:
         }
 
     def product_flags(self, n_users: int) -> dict[tuple[str, str], str]:
-        """Return (metric, estimator) -> why estimates that multiply weights should not be trusted, or "".
-
-        The rule is that of `WeightDiagnostics`, on what users weigh in place of positives.
-        """
+        """Return (metric, estimator) -> why estimates that multiply weights should not be trusted, or ""."""
+        # The rule is that of `WeightDiagnostics`, on what users weigh in place of positives.
         flags = {key: weight_flag(sums, n_users, "user") for key, sums in self.products.items()}
         return {key: f"products of weights: {flag}" if flag else "" for key, flag in flags.items()}
 
@@ -385,13 +310,7 @@ def diagnostics_by_estimator(
 
 
 def effective_sample_size(weights: FloatArray) -> float:
-    """Return Kish's effective sample size (Σw)²/Σw², scale-free, between 1 and n.
-
-    Examples
-    --------
-    >>> effective_sample_size(np.array([1.0, 1.0, 2.0]))
-    2.6666666666666665
-    """
+    """Return Kish's effective sample size (Σw)²/Σw², scale-free, between 1 and n."""
     w = as_float_vector("weights", weights)
     if (np.isfinite(w) & (w >= 0)).all() and w.any():
         return Weighed.of(w).ess

@@ -17,11 +17,10 @@ MOST = 32  # classes
 
 @dataclass(frozen=True, eq=False)
 class Alike:
-    """The largest classes of items that have the same factors and bias, and so the same score for a user.
+    """The largest classes of items that have the same factors and bias, and so the same score for a user."""
 
-    Such items tie with each other for every user: the products could not tell them apart, and each pair would
-    be settled by itself. Items that training has never seen, which many libraries give factors of 0, are one.
-    """
+    # The products could not tell such items apart, and each pair would be settled by itself. Items that
+    # training has never seen, which many libraries give factors of 0, are one class.
 
     number: IntArray  # (n_items,) class of each item, -1 for an item outside
     first: IntArray  # (g,) one item of each class
@@ -54,11 +53,9 @@ class Alike:
     def with_members(
         self, batch: Batch, row: IntArray, item: IntArray, reaches: BoolArray, most: int
     ) -> tuple[IntArray, IntArray]:
-        """Return candidate pairs with those of the classes that may be among a user's k best, sorted.
-
-        `reaches` (n_users, g): whether the score of a class may be. Of each class the first `most` items that
-        the user may be recommended.
-        """
+        """Return candidate pairs with those of the classes that may be among a user's k best, sorted."""
+        # `reaches` (n_users, g): whether the score of a class may be. Of each class the first `most` items
+        # that the user may be recommended.
         n_users = batch.users.size
         of_user = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))
         rows, items = [row], [item]

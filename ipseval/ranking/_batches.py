@@ -16,18 +16,14 @@ SPARE = 192  # items beyond k that may be kept for a user before those that cann
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The ranking work of consecutive users, of all or of those that have positives.
-
-    `item[start[r]:start[r + 1]]` are the positives of `users[r]`, the rows `first_positive + …` of the whole;
-    `excluded[excluded_start[r]:excluded_start[r + 1]]` are its excluded items, ascending.
-    """
+    """The ranking work of consecutive users, of all or of those that have positives."""
 
     users: IntArray
     start: IntArray
-    item: IntArray
+    item: IntArray  # `item[start[r]:start[r + 1]]` are the positives of `users[r]`
     excluded_start: IntArray
-    excluded: IntArray
-    first_positive: int
+    excluded: IntArray  # as `item`, with `excluded_start`; ascending
+    first_positive: int  # the place of the first positive among all
 
     def __post_init__(self) -> None:
         # Read-only and writable arrays are different types to Numba: it compiles for one of them only.
@@ -94,17 +90,13 @@ class Batch:
         return cls(users, start, targets.item, excluded_start, excluded, 0)
 
 
-def frozen(array: AnyArray, dtype: np.dtype | None = None) -> AnyArray:
-    """Return a read-only C-contiguous array; a copy is made only where layout or type must change."""
-    return readonly(np.ascontiguousarray(array, dtype=dtype))
+def frozen(array: AnyArray) -> AnyArray:
+    """Return a read-only C-contiguous array; a copy is made only where the layout must change."""
+    return readonly(np.ascontiguousarray(array))
 
 
 class Block(NamedTuple):
-    """A few users, their positives, and the counts that the pass over the items adds up.
-
-    `item[start[r]:start[r + 1]]` are the positives of the user in row r, and
-    `excluded[excluded_start[r]:excluded_start[r + 1]]` its excluded items, ascending.
-    """
+    """A few users, their positives, and the counts that the pass over the items adds up."""
 
     user: AnyArray  # (b, d) factors, which define the scores
     fast_user: AnyArray  # (b, d) or (b, d + 1) factors for the product, in single precision where possible

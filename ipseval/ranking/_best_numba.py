@@ -62,10 +62,8 @@ class Top(NamedTuple):
 
 @borrowing
 def keep_best(scores: AnyArray, first: int, top: Top, row: int) -> None:
-    """Keep what may be among the k best: found by the largest product of each lane, as lanes are few.
-
-    Arrays are read by row and place, as making a view of each row takes longer than what is done with it.
-    """
+    """Keep what may be among the k best: found by the largest product of each lane, as lanes are few."""
+    # Arrays are read by row and place, as making a view of each row takes longer than what is done with it.
     item, score, best, lane = top.item, top.score, top.best, top.lane
     room, n = item.shape[1], top.size[row]
     if room == 0 or n < 0:
@@ -103,10 +101,8 @@ def keep_best(scores: AnyArray, first: int, top: Top, row: int) -> None:
 
 @borrowing
 def _largest(scores: AnyArray, lane: AnyArray) -> int:
-    """Return the number n of lanes, with the largest of the products j, j + n, j + 2n, … in `lane[j]`.
-
-    NaN is left out: a comparison with it is false.
-    """
+    """Return the number n of lanes, with the largest of the products j, j + n, j + 2n, … in `lane[j]`."""
+    # NaN is left out: a comparison with it is false.
     size, n = scores.size, scores.size // DEEP
     lane[0] = -np.inf
     nothing = lane[0]  # in the precision of the products
@@ -187,10 +183,8 @@ def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolAr
 
 
 def _orders(row: IntArray, value: AnyArray) -> IntArray:
-    """Return what sorts each row of more than `FEW` entries, (n,); empty where there is none.
-
-    By NumPy: it is faster, and Numba needs seconds to compile a sort.
-    """
+    """Return what sorts each row of more than `FEW` entries, (n,); empty where there is none."""
+    # By NumPy: it is faster, and Numba needs seconds to compile a sort.
     size = np.bincount(row)
     last = np.cumsum(size)
     large = size > FEW

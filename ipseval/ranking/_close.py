@@ -17,12 +17,9 @@ ROWS = 8  # users whose exact scores are added together
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some users of a block, their positives, and the bounds outside of which a score needs no other look.
+    """Some users of a block, their positives, and the bounds outside of which a score needs no other look."""
 
-    `level` 0: bounds of the block, for its products; 1: for products in double precision; 2: exact scores.
-    """
-
-    level: int
+    level: int  # 0: bounds of the block; 1: for products in double precision; 2: exact scores
     rows: IntArray  # (b,) of the block
     user: AnyArray  # (b, d) or (b, d + 1) their factors for the products of the level
     positive: IntArray  # (n_pos,) of the block
@@ -72,10 +69,8 @@ class Part:
     def equal(
         self, some: IntArray, twin: IntArray, tile: Tile, hidden_row: IntArray, hidden: IntArray
     ) -> IntArray:
-        """Return how many other items of the tile have the factors of each positive `some`.
-
-        `twin`: class of each item; `hidden`: items of the tile excluded for the user in `hidden_row`.
-        """
+        """Return how many other items of the tile have the factors of each positive `some`."""
+        # `twin`: class of each item; `hidden`: items of the tile excluded for the user in `hidden_row`.
         item, n_classes = self.item[some], np.int64(tile.n_twins.size)
         own = np.where(item >= 0, twin[item], -1)
         width = tile.fast_item.shape[0]
@@ -94,10 +89,8 @@ class Part:
 def wide_scores(
     user: FloatArray, catalogue: Catalogue, first: int, out: FloatArray, *, in_order: bool
 ) -> None:
-    """Write scores in double precision of users and consecutive items from `first` on to `out`.
-
-    `in_order`: the exact scores, Σ_k u_k v_k added in order, then the bias; otherwise in any order.
-    """
+    """Write scores in double precision of users and consecutive items from `first` on to `out`."""
+    # `in_order`: the exact scores, Σ_k u_k v_k added in order, then the bias; otherwise in any order.
     for begin in range(0, out.shape[1], COLUMNS):
         scores = out[:, begin : begin + COLUMNS]
         items = slice(first + begin, first + begin + scores.shape[1])

@@ -114,10 +114,7 @@ def count_exactly(
     memory: Exact,
     top: Top,
 ) -> int:
-    """Count by the exact scores of all items of a tile for the users `rows`.
-
-    Returns how many positives do not reach their own score (none, or these are wrong).
-    """
+    """Count by exact scores of a tile; return how many positives miss their own score (none)."""
     user, scores, products = memory.user, memory.scores, memory.products[:width]
     n_lost = 0
     for g in range(0, rows.size, ROWS):

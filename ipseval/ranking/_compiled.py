@@ -29,10 +29,8 @@ def compiled(function: Function, **options: Any) -> Function:
 
 
 def borrowing(function: Function) -> Function:
-    """Return a function compiled without counting who refers to its arrays: it makes none, and keeps none.
-
-    A function that is called for each user and tile would spend half its time on counting.
-    """
+    """Return a function compiled without counting who refers to its arrays: it makes none, and keeps none."""
+    # A function that is called for each user and tile would spend half its time on counting.
     return compiled(function, _nrt=False)
 
 

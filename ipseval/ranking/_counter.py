@@ -29,12 +29,11 @@ class Even(NamedTuple):
 
 
 class Counter:
-    """Counts of the scores in each row of a tile that exceed thresholds, in memory that is used again.
+    """Counts of the scores in each row of a tile that exceed thresholds, in memory that is used again."""
 
-    Few thresholds per row: all are compared with the whole row, and what is True is counted in byte lanes.
-    Many: what reaches the lowest of them is sorted, and they are placed in it by binary search. (NumPy
-    partitions and sorts with vector instructions.)
-    """
+    # Few thresholds per row: all are compared with the whole row, and what is True is counted in byte lanes.
+    # Many: what reaches the lowest of them is sorted, and they are placed in it by binary search. (NumPy
+    # partitions and sorts with vector instructions.)
 
     def __init__(self) -> None:
         self._mask = np.zeros(0, dtype=bool)
@@ -55,10 +54,7 @@ class Counter:
             self._lowest = Even.of(self._many, lowest[:, None], lo, hi)
 
     def count(self, tile: AnyArray, hidden: IntArray) -> tuple[IntArray, IntArray]:
-        """Return #{x > hi} and #{x >= lo} in the row of each threshold.
-
-        NaN is never counted; `hidden` is the number of NaN in each row.
-        """
+        """Return #{x > hi} and #{x >= lo} of each threshold's row; `hidden`: how many NaN each row has."""
         above, reach = np.zeros(self._lo.size, dtype=np.int64), np.zeros(self._lo.size, dtype=np.int64)
         for some in self._few:
             asked = ((np.greater, some.hi), (np.greater_equal, some.lo))
@@ -74,10 +70,8 @@ class Counter:
         return above, reach
 
     def _compared(self, tile: AnyArray, some: Even, *asked: tuple[np.ufunc, AnyArray]) -> list[IntArray]:
-        """Return how many scores of each row satisfy compare(score, bound), (n, k) for each of `asked`.
-
-        Rows are compared a few at a time with all their thresholds: they stay in the cache meanwhile.
-        """
+        """Return how many scores of each row satisfy compare(score, bound), (n, k) for each of `asked`."""
+        # Rows are compared a few at a time with all their thresholds: they stay in the cache meanwhile.
         (n, k), width = some.chosen.shape, tile.shape[1]
         n_pieces = -(-width // LANES)
         length = n_pieces * 8 * -(-width // (8 * n_pieces))

@@ -203,12 +203,10 @@ class Drawer:
         return np.concatenate(kept)[:size]
 
     def _by_keys(self, generator: np.random.Generator, excluded: IntArray, items: IntArray) -> Draws:
-        """Return successive draws in proportion to what is left: the items with the m smallest keys E/weight.
-
-        Given the next smallest key τ, an item is among them with probability 1 − exp(−weight·τ), whatever
-        its score: the inverse makes sums over the drawn items unbiased (Cohen & Kaplan 2007,
-        doi:10.1145/1281100.1281133).
-        """
+        """Return draws in proportion to what is left: the items with the m smallest keys E/weight."""
+        # Given the next smallest key τ, an item is among them with probability 1 − exp(−weight·τ), whatever
+        # its score: the inverse makes sums over the drawn items unbiased (Cohen & Kaplan 2007,
+        # 10.1145/1281100.1281133).
         assert self.weights is not None
         m = self.candidates.n_sampled
         with np.errstate(divide="ignore"):

@@ -117,10 +117,7 @@ def rank_with_best(
     best: Best | None = None,
     positives: bool = True,
 ) -> RankedPositives:
-    """Return what `rank_positives` does; `best`: what to do with the best items of users in the same pass.
-
-    `positives`: whether any is ranked.
-    """
+    """Return ranks, and hand the `best` items on in the same pass; `positives`: whether any is ranked."""
     check_split(split)
     resources = Resources(check_compute(compute), name)
     adapted = model if isinstance(model, (Lists, SettledLists)) else adapt(model, split, name=name)

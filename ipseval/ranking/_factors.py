@@ -38,11 +38,10 @@ NO_TWINS = readonly(np.zeros(0, dtype=np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Factor matrices, checked and laid out for the passes over them.
+    """Factor matrices, checked and laid out for the passes over them."""
 
-    `user`, `item`, `bias` define the score; `fast_item` (n_items, d or d + 1) is what the product reads: in
-    single precision where the range allows, with the bias as a last column. Norms are upper bounds.
-    """
+    # `user`, `item`, `bias` define the score; `fast_item` (n_items, d or d + 1) is what the product reads: in
+    # single precision where the range allows, with the bias as a last column. Norms are upper bounds.
 
     user: AnyArray
     item: AnyArray
@@ -127,10 +126,7 @@ class Factors:
         )
 
     def error_bound(self, users: IntArray, dtype: np.dtype | None = None) -> FloatArray:
-        """Return ε of each user, (b,): how far the product can be from the score.
-
-        `dtype`: the precision of the product, if not that of `fast_item`.
-        """
+        """Return ε of each user, (b,): how far a product in precision `dtype` can be from the score."""
         norm = self.user_norm[users]
         single = (self.fast_item.dtype if dtype is None else dtype) == np.float32
         unit, smallest = (2.0**-24, 2.0**-126) if single else (2.0**-53, 2.0**-1022)
@@ -236,10 +232,7 @@ def _norms(factors: AnyArray, name: str) -> FloatArray:
 
 
 def common_step(values: AnyArray) -> float:
-    """Return the largest power of two of which all values are whole multiples; 0 where it is of no use.
-
-    It is not where the largest value is 2²⁴ steps or more; inf for no value but 0.
-    """
+    """Return the largest power of two that divides all values; 0 from 2²⁴ steps on, inf for zeros."""
     values, step = values.ravel(), np.inf
     for first in range(0, values.size, STEP_PART):  # most factors show in the first part that they have none
         part = np.abs(values[first : first + STEP_PART].astype(np.float64))

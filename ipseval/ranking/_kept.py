@@ -17,21 +17,12 @@ GROUPS = 64  # of items at least, whose maxima tell a score that k items reach
 
 @dataclass(frozen=True, eq=False)
 class TopLists:
-    """The first k candidates of every user with test positives, training items left out.
+    """The first k candidates of every user with test positives, training items left out."""
 
-    Items of equal scores stand in the order of `split.item_ids`: a rule that is the same on every machine and
-    with every engine.
+    # Items of equal scores stand in the order of `split.item_ids`: a rule that is the same with every engine.
 
-    Attributes
-    ----------
-    users : (n,) int array
-        Codes of the users, ascending.
-    item : (n, k) int array
-        Codes of the items, best first; −1 behind the end of a shorter list.
-    """
-
-    users: IntArray
-    item: IntArray
+    users: IntArray  # (n,) codes, ascending
+    item: IntArray  # (n, k) codes, best first; −1 behind the end of a shorter list
 
     def __post_init__(self) -> None:
         freeze(self, "users", "item")
@@ -62,24 +53,12 @@ Ranks = Callable[[IntArray, AnyArray], tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """What is to be done with each user's best candidates: those with fewer than k scored strictly above.
-
-    Attributes
-    ----------
-    k : int
-    handle : function
-        Called with (user, item, n_above, n_tied) of all the best candidates of a few users, sorted by user
-        and item; from several threads, for each user at most once.
-    all_users : bool
-        Whether users without test positives are wanted, too.
-    all_ties : bool
-        Whether all that tie with the k-th are wanted, or those that come first in the catalogue will do.
-    """
+    """What is to be done with each user's best candidates: those with fewer than k scored strictly above."""
 
     k: int
-    handle: Handler
-    all_users: bool = False
-    all_ties: bool = True
+    handle: Handler  # from several threads, with all the best of a few users, sorted; each user once
+    all_users: bool = False  # whether users without test positives are wanted, too
+    all_ties: bool = True  # all that tie with the k-th, or those that come first in the catalogue
 
     def beside(self, other: Best) -> Best:
         """Return what serves both."""
@@ -126,10 +105,9 @@ class ListMaker:
 
 
 class TopK:
-    """Finds the k best among candidates of users, and hands them on; see `Best`.
+    """Finds the k best among candidates of users, and hands them on; see `Best`."""
 
-    `users`: the user of each row of a part of the work; `items`: the code of each item of a part of them.
-    """
+    # `users`: the user of each row of a part of the work; `items`: the code of each item of a part of them.
 
     def __init__(self, best: Best, users: IntArray, items: IntArray | None = None) -> None:
         self._best, self._users, self._items = best, users, items
@@ -153,10 +131,8 @@ class TopK:
         return self if items is None else TopK(self._best, self._users, items)
 
     def put(self, row: IntArray, item: IntArray, score: AnyArray, ranks: Ranks = ranks_within_group) -> None:
-        """Hand on the k best of these candidates: all that may count of each of their users.
-
-        `row`: the user's place in this part of the work. Sorted by row and item; no pair occurs twice.
-        """
+        """Hand on the k best of these candidates: all that may count of each of their users."""
+        # `row`: the user's place in this part of the work. Sorted by row and item; no pair occurs twice.
         n_above, n_tied = ranks(row, score)
         kept = np.flatnonzero(n_above < self.k)
         row, item = row[kept], item[kept]
@@ -179,10 +155,8 @@ class TopK:
             self.of_users(self._users[first : first + step]).put(users, items, score)
 
     def put_shared(self, score: AnyArray, start: IntArray, excluded: IntArray) -> None:
-        """Hand on the k best of scores (n_items,) that all users share, without each user's excluded items.
-
-        `excluded[start[u]:start[u + 1]]` are those of user u.
-        """
+        """Hand on the k best of scores (n_items,) that all share, without each user's excluded items."""
+        # `excluded[start[u]:start[u + 1]]` are those of user u.
         order = np.lexsort((-np.arange(score.size), score))[::-1]
         position = np.empty(score.size, dtype=np.int64)
         position[order] = np.arange(score.size)
@@ -219,10 +193,8 @@ class TopK:
 
 
 def reached_by(scores: AnyArray, k: int) -> FloatArray:
-    """Return a score that at least k entries of each row reach, NaN left out; −inf where there may be fewer.
-
-    It is the k-th largest of the maxima of groups, which are many times fewer than the entries.
-    """
+    """Return a score that k entries of each row reach, NaN left out; −inf where there may be fewer."""
+    # It is the k-th largest of the maxima of groups, which are many times fewer than the entries.
     n, width = scores.shape
     n_groups = max(GROUPS, 4 * k)
     if width < 2 * n_groups:

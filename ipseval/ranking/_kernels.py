@@ -41,11 +41,10 @@ def pair_scores(
 
 
 class Worker:
-    """Counts for the blocks of one thread, tile by tile, in the same memory.
+    """Counts for the blocks of one thread, tile by tile, in the same memory."""
 
-    A user with more than a few products too close to call in a tile is counted by products in double
-    precision; where these are too close as well, by the exact scores of all its items.
-    """
+    # A user with more than a few products too close to call in a tile is counted by products in double
+    # precision; where these are too close as well, by the exact scores of all its items.
 
     def __init__(self, shape: Shape) -> None:
         self._room = max(
@@ -57,10 +56,8 @@ class Worker:
         self._level, self._n_blocks, self._twins = np.zeros(0, dtype=np.int64), 0, False
 
     def begin(self, block: Block, slack: FloatArray) -> None:
-        """Take up a block of users; `count` adds to its counts.
-
-        `slack` (b,): how far below the k-th best product an item of the k best can be.
-        """
+        """Take up a block of users; `count` adds to its counts."""
+        # `slack` (b,): how far below the k-th best product an item of the k best can be.
         self._block = block
         self._best.begin(slack)
         size = np.diff(block.start)
@@ -73,11 +70,7 @@ class Worker:
         self._parts: dict[int, list[Part]] = {}
 
     def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
-        """Add the counts of the tile's items to those of the block's positives.
-
-        Returns how many positives fell out of their own bounds (none, or the bounds are wrong), and how many
-        products were too close to call.
-        """
+        """Count a tile; return how many positives left their bounds (none) and products were close."""
         n_lost, n_close = 0, 0
         if catalogue.twin.size and not self._twins:  # what was close may be equal, which needs no score
             self._level[:], self._twins = 0, True
@@ -155,10 +148,8 @@ class Worker:
         return scores
 
     def _decide(self, positive: IntArray, other: IntArray, catalogue: Catalogue) -> None:
-        """Add to the counts what exact scores say of items `other`, each close to its `positive`.
-
-        Those whose factors are equal to the positive's are counted already.
-        """
+        """Add to the counts what exact scores say of items `other`, each close to its `positive`."""
+        # Those whose factors are equal to the positive's are counted already.
         block, row, item = self._block, self._row, self._block.item
         rest = other != item[positive]
         if catalogue.twin.size:

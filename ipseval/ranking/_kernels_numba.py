@@ -76,10 +76,9 @@ def pair_scores(
 
 @_compile_fused
 def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: AnyArray, width: int) -> None:
-    """Add u_k v_k + … + u_{k+3} v_{k+3} to the products of four users: sixteen terms for eight numbers read.
-
-    The factors of the users stay in registers, and the compiler makes vectors of the items.
-    """
+    """Add u_k v_k + … + u_{k+3} v_{k+3} to the products of four users."""
+    # Sixteen terms for eight numbers read. The factors of the users stay in registers, and the compiler makes
+    # vectors of the items.
     p0, p1, p2, p3 = user[g, k], user[g, k + 1], user[g, k + 2], user[g, k + 3]
     q0, q1, q2, q3 = user[g + 1, k], user[g + 1, k + 1], user[g + 1, k + 2], user[g + 1, k + 3]
     r0, r1, r2, r3 = user[g + 2, k], user[g + 2, k + 1], user[g + 2, k + 2], user[g + 2, k + 3]
@@ -111,11 +110,9 @@ def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: An
 def _count_users(
     block: Block, items: Catalogue, tile: Tile, columns: AnyArray, products: AnyArray, close: Close, top: Top
 ) -> tuple[int, int, int]:
-    """Multiply and count for ROWS users at a time, whose products stay in the first-level cache.
-
-    Returns how many positives fell out of their own bounds, how many products were too close to call, and how
-    many users are left to be counted by exact scores, which are `close.rows`.
-    """
+    """Multiply and count for ROWS users at a time, whose products stay in the first-level cache."""
+    # Returns how many positives fell out of their own bounds, how many products were too close to call, and
+    # how many users are left to be counted by exact scores, which are `close.rows`.
     first, width = tile.first, tile.fast_item.shape[0]
     start, item, lo, hi, pointer = block.start, block.item, block.lo, block.hi, block.pointer
     excluded_start, excluded = block.excluded_start, block.excluded
@@ -176,10 +173,9 @@ def _count_users(
 def _equal(
     item: int, own: int, twin: IntArray, n_twins: IntArray, excluded: IntArray, begin: int, end: int
 ) -> int:
-    """Return how many other items of a tile have the factors of `item`; `excluded[begin:end]` are left out.
-
-    `own`: whether the item itself is in the tile; `n_twins`: how many of its items are in each class.
-    """
+    """Return how many other items of a tile have the factors of `item`."""
+    # `excluded[begin:end]` are left out. `own`: whether the item itself is in the tile; `n_twins`: how many
+    # of its items are in each class.
     if twin.size == 0 or item < 0 or twin[item] < 0:
         return 0
     equal: int = n_twins[twin[item]] - own
@@ -307,10 +303,8 @@ def block_bytes(shape: Shape) -> tuple[int, int]:
 
 
 def _aligned(n_rows: int, shape: Shape) -> AnyArray:
-    """Return zeros (n_rows, n_items and room for GROUP more).
-
-    Rows begin where cache lines do, and never a multiple of 4 KB apart.
-    """
+    """Return zeros (n_rows, n_items and room for GROUP more)."""
+    # Rows begin where cache lines do, and never a multiple of 4 KB apart.
     row = -(-(shape.row_bytes + GROUP * shape.dtype.itemsize) // LINE) * LINE
     row += LINE * (row % 4096 == 0)
     memory = np.zeros(n_rows * row + LINE, dtype=np.uint8)

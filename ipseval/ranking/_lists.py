@@ -34,26 +34,13 @@ def is_list_frame(model: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SettledLists:
-    """The entries of lists in the id space of a split, after what their options say of the others.
-
-    Attributes
-    ----------
-    user, item : (n,) int arrays
-        Codes; −1 for an item that is not in the split and keeps its place.
-    order : (n,) array
-        The better the lower.
-    seen : (n,) bool array
-        Training items of their user, which keep their places.
-    unknown : str
-        What to do with entries that are no candidates: as in `Lists`.
-    counted : tuple of Count
-    """
+    """The entries of lists in the id space of a split, after what their options say of the others."""
 
     user: IntArray
-    item: IntArray
-    order: AnyArray
-    seen: BoolArray
-    unknown: str
+    item: IntArray  # −1: not in the split, and keeps its place
+    order: AnyArray  # the better the lower
+    seen: BoolArray  # training items of their user, which keep their places
+    unknown: str  # what becomes of entries that are no candidates: as in `Lists`
     counted: tuple[Count, ...] = ()
 
     def select(self, keep: BoolArray, *counted: Count) -> SettledLists:
@@ -156,12 +143,10 @@ def rank_lists(
     name: str,
     top: TopK | None = None,
 ) -> RankedPositives:
-    """Return ranks of the test positives in top-K lists: `Lists`, settled lists, or a frame of them.
-
-    The list of a user is ordered by `rank` or, without it, by `score` (descending), ties counted. K is the
-    length of the longest list; shorter lists are padded with misses, and a positive that is not in its user's
-    list gets rank K + 1, which only says "beyond K". Lists of all candidates give the whole ranking.
-    """
+    """Return ranks of the test positives in top-K lists: `Lists`, settled lists, or a frame of them."""
+    # The list of a user is ordered by `rank` or, without it, by `score` (descending), ties counted. K is the
+    # length of the longest list; shorter lists are padded with misses, and a positive that is not in its
+    # user's list gets rank K + 1, which only says "beyond K". Lists of all candidates give the whole ranking.
     if not isinstance(model, SettledLists):
         model = settled_lists({name: model}, split)[name]
     entries = _among_candidates(model, split, lists, allowed, name)
@@ -191,13 +176,7 @@ def rank_lists(
 
 
 def settled_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
-    """Return the models with lists brought into the id space of the split.
-
-    Raises
-    ------
-    ProblemsError
-        With all that is wrong with the lists of all models.
-    """
+    """Return the models with lists in the id space of the split; raise with all that is wrong with them."""
     found: dict[str, Any] = {}
     wrong: dict[str, list[Problem]] = {}
     for name, model in models.items():

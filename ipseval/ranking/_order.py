@@ -8,15 +8,7 @@ from ipseval._types import BoolArray, IntArray
 
 
 def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return how many `counted` entries of the same group have a lower, and the same, level, (n,) each.
-
-    Groups ascending; levels at least 0, the better the lower.
-
-    Examples
-    --------
-    >>> counted_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), np.array([False, True, True, True]))
-    (array([1, 0, 1, 0]), array([1, 1, 1, 1]))
-    """
+    """Return how many `counted` entries of the same group have a lower, and the same, level >= 0."""
     above, same = np.zeros(group.size, np.int64), np.zeros(group.size, np.int64)
     rows = np.flatnonzero(np.isin(group, group[counted]))  # the groups that hold any
     if rows.size:

@@ -52,10 +52,8 @@ def rank_factors(
 
 
 def rank_shared(scores: AnyArray, batch: Batch, name: str, top: TopK | None = None) -> Counts:
-    """Return (n_above, n_tied) of all positives when every user has the same `scores` (n_items,).
-
-    The items are sorted once; of what stands above a positive, the user's excluded items are taken off.
-    """
+    """Return (n_above, n_tied) of all positives when every user has the same `scores` (n_items,)."""
+    # The items are sorted once; of what stands above a positive, the user's excluded items are taken off.
     scores = comparable(scores)
     n_users = batch.users.size
     check_nan(int((scores != scores).sum()) * n_users, scores.size * n_users, name)
@@ -244,10 +242,8 @@ def count_block(batch: Batch, scores: AnyArray, kernels: ModuleType) -> tuple[In
 
 
 def comparable(scores: AnyArray) -> AnyArray:
-    """Return scores in one of the types that the kernels compare, in the same order.
-
-    float16 becomes float32, short integers float64, each without loss; 64-bit integers stay what they are.
-    """
+    """Return scores in one of the types that the kernels compare, in the same order."""
+    # float16 becomes float32, short integers float64, each without loss; 64-bit integers stay what they are.
     dtype = scores.dtype
     if dtype.kind == "f" and dtype.itemsize <= 8:
         return scores.astype(np.float64 if dtype.itemsize == 8 else np.float32, copy=False)

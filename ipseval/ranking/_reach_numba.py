@@ -126,10 +126,8 @@ def _lanes(typing: Any, scores: Any) -> tuple[Any, Callable[..., Any]]:
 def _gather(
     typing: Any, scores: Any, i: Any, lowest: Any, kept: Any, n: Any
 ) -> tuple[Any, Callable[..., Any]]:
-    """Write those of `_lanes` scores from `i` on that reach the lowest threshold to `kept[n:]`.
-
-    Return the new n. What follows in `kept`, up to the size of a register, is overwritten.
-    """
+    """Write those of `_lanes` scores from `i` on that reach the lowest to `kept[n:]`; return the new n."""
+    # What follows in `kept`, up to the size of a register, is overwritten.
     lanes = _width(scores)
 
     def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -36,10 +36,8 @@ class Resources:
     def users_per_block(
         self, bytes_per_user: int, *, wanted: int, n_workers: int, what: str, fixed: int = 0
     ) -> int:
-        """Return how many users are handled together: `wanted`, or what the memory limit leaves room for.
-
-        Each worker needs `fixed` bytes and `bytes_per_user` for every user of its block.
-        """
+        """Return how many users are handled together: `wanted`, or what the memory limit leaves room for."""
+        # Each worker needs `fixed` bytes and `bytes_per_user` for every user of its block.
         memory, block_size = self.compute.memory, self.compute.block_size
         most = (memory // n_workers - fixed) // bytes_per_user
         if most < 1:
@@ -66,12 +64,10 @@ def run_workers(
     resources: Resources,
     n_users: int,
 ) -> None:
-    """Let each of `n_threads` workers take the next block until none is left.
-
-    `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block in
-    steps, each of which gives the number of users that it has completed. The first exception stops all
-    workers and is raised, and so does an interrupt: workers look for it after each step.
-    """
+    """Let each of `n_threads` workers take the next block until none is left."""
+    # `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block
+    # in steps, each of which gives the number of users that it has completed. The first exception stops all
+    # workers and is raised, and so does an interrupt: workers look for it after each step.
     blocks, lock, stop = iter(range(n_blocks)), threading.Lock(), threading.Event()
 
     def work(advance: Callable[[int], Any]) -> None:
@@ -116,11 +112,9 @@ def run_blocks(
     resources: Resources,
     n_users: int,
 ) -> None:
-    """Produce block after block in this thread, and let the pool handle the parts of each.
-
-    For scores that come from the caller's code, which may neither be called from several threads nor expect
-    that its output array is still read when it is called again.
-    """
+    """Produce block after block in this thread, and let the pool handle the parts of each."""
+    # For scores that come from the caller's code, which may neither be called from several threads nor expect
+    # that its output array is still read when it is called again.
     with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.n_threads, NAME) as pool:
         for block in range(n_blocks):
             parts = handlers(block, produce(block))

@@ -68,10 +68,9 @@ class SparseScorer:
 
 @dataclass(frozen=True, eq=False)
 class FactorScorer:
-    """score_ui = user_factors_u · item_factors_i (+ item_bias_i).
+    """score_ui = user_factors_u · item_factors_i (+ item_bias_i)."""
 
-    Ranks come from `_factors`, which compares these scores without rounding errors of the product.
-    """
+    # Ranks come from `_factors`, which compares these scores without rounding errors of the product.
 
     user_factors: AnyArray
     item_factors: AnyArray

@@ -19,16 +19,12 @@ WORTH = 8  # times k: a shorter catalogue is settled as a whole
 
 @dataclass(frozen=True, eq=False)
 class Settler:
-    """Hands on the best items of a block of users once all its products have been seen.
-
-    `rest`: the factors of the items that are multiplied, which are the items `kept` (None: all of them);
-    `alike`: the classes of the others.
-    """
+    """Hands on the best items of a block of users once all its products have been seen."""
 
     factors: Factors
-    rest: Factors
-    kept: IntArray | None
-    alike: Alike | None
+    rest: Factors  # of the items that are multiplied
+    kept: IntArray | None  # which these are; None: all
+    alike: Alike | None  # the classes of the others
     kernels: ModuleType
     top: TopK
 

@@ -14,16 +14,12 @@ from ipseval.splits import Split
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What is to be ranked: the positives sorted by user and item, and each user's excluded items.
-
-    `excluded[excluded_start[u]:excluded_start[u + 1]]` are the sorted item codes that user u cannot be
-    recommended: its training items, none where these compete.
-    """
+    """What is to be ranked: the positives sorted by user and item, and each user's excluded items."""
 
     user: IntArray
     item: IntArray
     gain: FloatArray | None
-    excluded: IntArray
+    excluded: IntArray  # sorted; of user u: `excluded[excluded_start[u]:excluded_start[u + 1]]`
     excluded_start: IntArray
     candidates_by_user: IntArray
     user_ids: AnyArray

@@ -12,8 +12,14 @@ import pytest
 import ipseval
 from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Sample
-from ipseval.inference._weights import weight_diagnostics
+from ipseval.estimators._extent import Extent
+from ipseval.inference._weights import WeightTotals
 from tests.inference.worlds import random_ranks, ranked
+
+
+def of_sample(sample, propensity, *, weighted=True):
+    totals = WeightTotals.of(sample, propensity, weighted=weighted)
+    return totals.diagnostics(Extent.of(sample), propensity)
 
 
 def diagnostics_of(popularity, floor=None, weighted=True):
@@ -23,7 +29,7 @@ def diagnostics_of(popularity, floor=None, weighted=True):
         propensity = propensity.clip(floor=floor)
     positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
     sample = Sample(positives, propensity.at(positives.user, positives.item), True)
-    return weight_diagnostics(sample, weighted=weighted, propensity=propensity)
+    return of_sample(sample, propensity, weighted=weighted)
 
 
 def test_hand_worked_diagnostics():
@@ -48,7 +54,7 @@ def test_weights_that_smoothing_raised_do_not_offset_those_that_it_cut():
     propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max").fit(popularity=[8, 2]).smooth(amount=0.5)
     positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
     sample = Sample(positives, propensity.at(positives.user, positives.item), True)
-    one = weight_diagnostics(sample, weighted=True, propensity=propensity)
+    one = of_sample(sample, propensity)
     assert one.clipped_share == pytest.approx((4 - 16 / 7) / 6)
 
 
@@ -61,7 +67,7 @@ def test_the_rare_share_is_nan_where_popularity_is_not_known():
     positives = ranked([0], [0], [0], n_users=1, n_items=2)
     known = ipseval.KnownPropensity(item=[0.5, 0.5]).fit(positives)
     sample = Sample(positives, np.array([0.5]), True)
-    assert math.isnan(weight_diagnostics(sample, weighted=True, propensity=known).rare_share)
+    assert math.isnan(of_sample(sample, known).rare_share)
 
 
 def test_cautions_are_said_in_words():

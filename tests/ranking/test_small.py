@@ -15,6 +15,7 @@ from ipseval.ranking import Sampling, _run
 from ipseval.ranking._counter import Counter, _search
 from ipseval.ranking._kept import Best, TopK, reaching
 from ipseval.ranking._lists import is_list_frame
+from ipseval.ranking._order import counted_above
 from ipseval.ranking._passes import comparable
 from ipseval.ranking._scorers import DenseScorer
 
@@ -330,3 +331,9 @@ def test_an_engine_is_there_where_it_is_loaded_or_can_be_found(monkeypatch):
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, "numba")
         assert _run.kernels_for("numba", 0) is kernels
+
+
+def test_counted_entries_above_and_beside_are_those_of_the_same_group():
+    counted = np.array([False, True, True, True])
+    above, same = counted_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), counted)
+    assert (above.tolist(), same.tolist()) == ([1, 0, 1, 0], [1, 1, 1, 1])
