@@ -1,9 +1,8 @@
-"""Artefacts: files that are whole or not there, say what they are, and are read by one guarded reader.
+"""Artefacts: files that are whole or not there, and the one container of all that the library stores.
 
-Results, baselines, studies and ranks are written here. A text is sealed by a checksum of its content; an
-archive is a .npz of arrays with a JSON header that holds a checksum of each. Nothing is ever unpickled.
-Files that are missing, damaged, changed by hand or by a merge, of another kind or version, or that unpack to
-far more than their size, and places that cannot be written to, are an `InputError` that says what to do.
+The container is a .npz of arrays with a JSON header, a checksum of each array, and one of the header. Nothing
+is ever unpickled. Files that are missing, damaged, changed by hand, of another version, or that unpack to far
+more than their size, and places that cannot be written to, are an `InputError` that says what to do.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ipseval._types import AnyArray
 from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
 
-FORMAT_VERSION = 2
+FORMAT, FORMAT_VERSION = "ipseval", 3
 HEADER = "header.json"
 PREFIX = ".ipseval-"
 # An archive may always unpack to this many bytes; beyond, to so many times its own size.
@@ -45,15 +44,21 @@ def writable(path: Pathlike) -> Path:
     try:
         file = Path(path).resolve()
         file.parent.mkdir(parents=True, exist_ok=True)
-        if file.exists() and not file.is_file():
-            what = "a folder" if file.is_dir() else "a device or pipe"
-            raise InputError(f"{path} is {what}; give the name of a file to write.")
+        check_is_file(path)
         with tempfile.TemporaryFile(dir=file.parent):
             return file
     except InputError:
         raise
     except (OSError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise InputError(f"cannot write {path!s:.200}: {_reason(error)}. Choose another place.") from None
+
+
+def check_is_file(path: Pathlike) -> None:
+    """Raise `InputError` for a folder, and for a device or pipe, which may have no end."""
+    file = Path(path)
+    if file.exists() and not file.is_file():
+        what = "a folder" if file.is_dir() else "a device or pipe"
+        raise InputError(f"{path} is {what}; give the name of a file.")
 
 
 @contextmanager
@@ -122,9 +127,10 @@ def check_members(path: Pathlike, sizes: Sequence[int]) -> None:
 
 
 @contextmanager
-def open_archive(path: Pathlike) -> Iterator[zipfile.ZipFile]:
-    """Open a zip archive after a check of its members; to be used inside of `reading`."""
-    with zipfile.ZipFile(path) as archive:
+def open_archive(path: Pathlike, content: bytes | None = None) -> Iterator[zipfile.ZipFile]:
+    """Open the zip archive at `path`, or inside of it, after a check; to be used inside of `reading`."""
+    check_is_file(path)
+    with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
         members = archive.infolist()
         check_members(path, [member.file_size for member in members])
         if any(member.flag_bits & 1 for member in members):
@@ -140,49 +146,17 @@ def read_arrays(path: Pathlike) -> dict[str, AnyArray]:
         return {name.removesuffix(_ARRAY): _array(archive, name) for name in archive.namelist()}
 
 
-def seal(kind: str, content: Mapping[str, Any]) -> str:
-    """Return a JSON text that says what it is, and holds a checksum of its content."""
-    body = {**content, "format": kind, "format_version": FORMAT_VERSION}
-    return json.dumps(body | {"sha256": _digest(body)}, indent=1, ensure_ascii=False)
-
-
-def read_sealed(path: Pathlike, kind: str, advice: str) -> dict[str, Any]:
-    """Return the content of a sealed file."""
-    with reading(path, advice):
-        body = json.loads(Path(path).read_bytes())
-    check_kind(path, body, kind, advice)
-    if _digest({name: value for name, value in body.items() if name != "sha256"}) != body.get("sha256"):
-        raise InputError(
-            f"{path} is not as it was written: its checksum does not fit its content, as after a merge, an "
-            f"edit or a truncation. {advice}"
-        )
-    return body  # type: ignore[no-any-return]  # a dict, as `check_kind` has seen
-
-
-def check_kind(path: Pathlike, header: Any, kind: str, advice: str) -> None:
-    """Raise `InputError` unless a header is of the kind and version that is asked for."""
-    if not isinstance(header, dict) or header.get("format") != kind:
-        found = header.get("format") if isinstance(header, dict) else None
-        has = f'its "format" is {found!r}' if found else 'it has no "format"'
-        raise InputError(f"{path} is no {kind}: {has}.")
-    if header.get("format_version") != FORMAT_VERSION:
-        raise InputError(
-            f"{path} has format version {header.get('format_version')!r} (ipseval "
-            f"{header.get('ipseval', 'unknown')}); this ipseval reads {FORMAT_VERSION}. {advice}"
-        )
-
-
-def write_archive(path: Pathlike, kind: str, header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
+def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
     """Write arrays with a header of plain JSON values as one archive, readable by `numpy.load`."""
     body = {
-        "format": kind,
+        "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "ipseval": __version__,
         **header,
         "sha256": [array_digest(array) for array in arrays],
     }
-    with writing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
-        _add(archive, HEADER, json.dumps(body).encode())
+    with zipfile.ZipFile(stream, "w") as archive:
+        _add(archive, HEADER, json.dumps(body | {"seal": _digest(body)}).encode())
         for number, array in enumerate(arrays):
             if array.dtype.hasobject:
                 content = json.dumps({"shape": array.shape, "values": _plain(array)})
@@ -193,11 +167,15 @@ def write_archive(path: Pathlike, kind: str, header: Mapping[str, Any], arrays: 
                 _add(archive, f"{number}{_ARRAY}", member.getbuffer())
 
 
-def read_archive(path: Pathlike, kind: str, advice: str) -> tuple[dict[str, Any], list[AnyArray]]:
-    """Return header and arrays of an archive that `write_archive` has written."""
-    with reading(path, advice), open_archive(path) as archive:
+def read_archive(
+    path: Pathlike, advice: str, content: bytes | None = None
+) -> tuple[dict[str, Any], list[AnyArray]]:
+    """Return header and arrays that `write_archive` has written to `path`, or as `content` inside of it."""
+    with reading(path, advice), open_archive(path, content) as archive:
+        if HEADER not in archive.namelist():
+            raise InputError(f"{path} is an archive that ipseval has not written. {advice}")
         header = json.loads(archive.read(HEADER))
-        check_kind(path, header, kind, advice)
+        _check_header(path, header, advice)
         names, arrays = set(archive.namelist()), []
         for number, expected in enumerate(header["sha256"]):
             name = f"{number}{_ARRAY}"
@@ -206,6 +184,19 @@ def read_archive(path: Pathlike, kind: str, advice: str) -> tuple[dict[str, Any]
                 raise InputError(f"{path}: array {number} is not the one that was written. {advice}")
             arrays.append(array)
         return header, arrays
+
+
+def _check_header(path: Pathlike, header: dict[str, Any], advice: str) -> None:
+    """Raise `InputError` unless a header is of a version that is read, and as it was written."""
+    version = header.get("format_version")
+    if version not in (2, FORMAT_VERSION):  # 2: 1.0.0rc1, without a checksum of the header
+        raise InputError(
+            f"{path} has format version {version!r} (ipseval {header.get('ipseval', 'unknown')}); this "
+            f"ipseval reads {FORMAT_VERSION}. {advice}"
+        )
+    body = {name: value for name, value in header.items() if name != "seal"}
+    if version == FORMAT_VERSION and _digest(body) != header.get("seal"):
+        raise InputError(f"{path} is not as it was written: its checksum does not fit its content. {advice}")
 
 
 def array_digest(array: AnyArray) -> str:

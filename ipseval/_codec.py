@@ -1,4 +1,4 @@
-"""Values of the library as plain JSON and arrays, and back: how evaluations and ranks are stored."""
+"""Values of the library as plain JSON and arrays, and back: the one way in which they are stored."""
 
 from __future__ import annotations
 
@@ -6,47 +6,164 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
 
-from ipseval._artefacts import array_digest, read_archive, reading, write_archive
+from ipseval._artefacts import (
+    array_digest,
+    check_is_file,
+    read_archive,
+    reading,
+    writable,
+    write_archive,
+    writing,
+)
 from ipseval._types import AnyArray
 from ipseval.errors import InputError
 
-Stored = TypeVar("Stored")
+# The name of every class in a file, for ever -> where the class is today. Edit the right side with a move.
+CLASSES = {
+    "average": "ipseval.estimators._average:Average",
+    "beyond-accuracy": "ipseval.beyond._result:BeyondAccuracy",
+    "beyond-measure": "ipseval.beyond._labels:Measure",
+    "claim": "ipseval.estimators._claims:Claim",
+    "correction": "ipseval.correction._result:Correction",
+    "correction-path": "ipseval.correction._path:CorrectionPath",
+    "correction-posterior": "ipseval.correction._posterior:Posterior",
+    "correction-prior": "ipseval.correction._prior:CorrectionPrior",
+    "count": "ipseval._counts:Count",
+    "decomposition": "ipseval.segments._decomposition:Decomposition",
+    "definition": "ipseval.metrics._base:Definition",
+    "direct-method": "ipseval.estimators._dm:DirectMethod",
+    "doubly-robust": "ipseval.estimators._dr:DoublyRobust",
+    "estimate": "ipseval.estimators._estimate:Estimate",
+    "evaluation": "ipseval._evaluation:Evaluation",
+    "exposure": "ipseval.propensity._exposure:Exposure",
+    "extent": "ipseval.estimators._extent:Extent",
+    "fit-error": "ipseval.propensity._fit_error:FitError",
+    "gamma-sweep": "ipseval._drawn:Swept",
+    "interval": "ipseval.inference._attach:Interval",
+    "ips": "ipseval.estimators._ips:Ips",
+    "merged-sums": "ipseval.estimators._moments:MergedSums",
+    "metric-ap": "ipseval.metrics._average_precision:AveragePrecision",
+    "metric-atop": "ipseval.metrics._atop:Atop",
+    "metric-auc": "ipseval.metrics._auc:Auc",
+    "metric-clipped-dcg": "ipseval.metrics._compat:_ClippedDcg",
+    "metric-compat": "ipseval.metrics._compat:CompatMetric",
+    "metric-convention": "ipseval.metrics._conventions:Convention",
+    "metric-dcg": "ipseval.metrics._dcg:Dcg",
+    "metric-hit": "ipseval.metrics._hit:Hit",
+    "metric-hits": "ipseval.metrics._hits:Hits",
+    "metric-mae": "ipseval.metrics._ratings:Mae",
+    "metric-mean-dcg": "ipseval.metrics._mean_dcg:MeanDcg",
+    "metric-mrr": "ipseval.metrics._reciprocal_rank:ReciprocalRank",
+    "metric-mse": "ipseval.metrics._ratings:Mse",
+    "metric-ndcg": "ipseval.metrics._ndcg:Ndcg",
+    "metric-precision": "ipseval.metrics._precision:Precision",
+    "metric-rbp": "ipseval.metrics._rbp:Rbp",
+    "metric-recall": "ipseval.metrics._recall:Recall",
+    "metric-rmse": "ipseval.metrics._ratings:Rmse",
+    "metric-sampled": "ipseval.sampled_metrics._metric:SampledMetric",
+    "moments": "ipseval.estimators._moments:Moments",
+    "page-curves": "ipseval._drawn:Drawn",
+    "propensity": "ipseval.propensity._base:Propensity",
+    "propensity-step": "ipseval.propensity._steps:Step",
+    "random-sample": "ipseval.correction._posterior:RandomSample",
+    "ranks": "ipseval.ranking._ranked:RankedPositives",
+    "rated-pairs": "ipseval.metrics._ratings:RatedPairs",
+    "rewarded": "ipseval.estimators._rewarded:Rewarded",
+    "rewarded-metric": "ipseval.estimators._rewarded:RewardedMetric",
+    "sample": "ipseval.estimators._sample:Sample",
+    "sampling": "ipseval.ranking._sampling:Sampling",
+    "segment-cell": "ipseval.segments._segments:SegmentCell",
+    "segments": "ipseval.segments._segments:Segments",
+    "snips-shown": "ipseval.estimators._snips_shown:SnipsShown",
+    "snips-shrunk": "ipseval.estimators._shrunk:ShrunkSnips",
+    "snips-stratified": "ipseval.estimators._stratified:Stratified",
+    "top-lists": "ipseval.ranking._kept:TopLists",
+    "training-counts": "ipseval.segments._groups:TrainingCounts",
+    "user-sums": "ipseval.estimators._sums:UserSums",
+    "verdict-reach": "ipseval._verdict:Reach",
+    "weight-diagnostics": "ipseval.inference._weights:WeightDiagnostics",
+}
+NAMES = {place: name for name, place in CLASSES.items()}
+# Files of 1.0.0rc1 name a class by where it stood: ipseval._counts:Count.
+_OLD = {place.partition(":")[2]: name for name, place in CLASSES.items()}
+AGAIN = "Evaluate again and save it."
+Value = TypeVar("Value")
 _PLAIN = (bool, int, float, str, type(None))
-PACKAGE = __name__.partition(".")[0]
 # Digest -> place and array, in the order in which they are met, each content once.
 _Found = dict[str, tuple[int, AnyArray]]
 
 
-def save(path: str | os.PathLike[str], kind: str, value: Any, **about: Any) -> None:
-    """Write a value with what is said `about` it; nothing is pickled.
+class Stored:
+    """A result that is kept in a file."""
 
-    Dataclasses of the library are stored by their fields, without caches; of an object of the caller's own,
-    what a file can hold: see `NotStored`.
-    """
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything as one file, which must end in .npz, that `load` reads; nothing is pickled.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be written, or ids are neither numbers nor text.
+        """
+        save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what `save` has written; everything that it prints, compares and plots is as it was.
+
+        Raises
+        ------
+        InputError
+            When the file is missing, damaged, of something else, or of a version that is not read.
+        """
+        return load(path, cls)[0]
+
+
+def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
+    """Write a value with what is said `about` it; nothing is pickled."""
+    writable(path)
+    if Path(path).suffix.lower() != ".npz":
+        raise InputError(f"a file of stored results must end in .npz; got {str(path)!r}.")
+    with writing(path) as stream:
+        write(stream, value, **about)
+
+
+def load(path: str | os.PathLike[str], cls: type[Value], advice: str = AGAIN) -> tuple[Value, dict[str, Any]]:
+    """Return the value of a class that `save` has written, equal in every bit, and what was said about it."""
+    check_is_file(path)
+    with reading(path), Path(path).open("rb") as stream:
+        if stream.read(2) != b"PK":
+            raise InputError(
+                f"{path} is no file of stored results, which end in .npz: .json, .html and other reports are "
+                f"not read. {advice}"
+            )
+    value, about = read(path, advice)
+    if not isinstance(value, cls):
+        wanted, found = (NAMES.get(_place(one), one.__name__) for one in (cls, type(value)))
+        raise InputError(f"{path} holds {found!r}, not {wanted!r}.")
+    return value, about
+
+
+def write(stream: IO[bytes], value: Any, **about: Any) -> None:
+    """Write a value to a stream, as `save` does to a file."""
     found: _Found = {}
     header = {"about": about, "value": _encode(value, found)}
-    write_archive(path, kind, header, [array for _, array in found.values()])
+    write_archive(stream, header, [array for _, array in found.values()])
 
 
-def load(path: str | os.PathLike[str], kind: str, advice: str) -> tuple[Any, dict[str, Any]]:
-    """Return the value that `save` has written, equal in every bit, and what was said about it."""
-    header, arrays = read_archive(path, kind, advice)
+def read(
+    path: str | os.PathLike[str], advice: str, content: bytes | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return the value that is stored in a file, or as `content` inside of it, and what was said about it."""
+    header, arrays = read_archive(path, advice, content)
     written = f"It was written by ipseval {header.get('ipseval')}. {advice}"
     with reading(path, written):
         about = {"ipseval": header["ipseval"], **header["about"]}
         return _decode(header["value"], arrays), about
-
-
-def load_one(path: str | os.PathLike[str], kind: str, cls: type[Stored], what: str) -> Stored:
-    """Return the value of a class that `save` has written, or raise `InputError` where there is another."""
-    found = load(path, kind, "Evaluate again and save it.")[0]
-    if not isinstance(found, cls):
-        raise InputError(f"{path} holds no {what}.")
-    return found
 
 
 class NotStored:
@@ -87,14 +204,13 @@ def _encode(value: Any, found: _Found) -> Any:
         return content if type(value) is list else {"tuple": content}
     if isinstance(value, Mapping):
         return {"dict": [[_encode(key, found), _encode(one, found)] for key, one in value.items()]}
-    kind = type(value)
-    if is_dataclass(value) and kind.__module__.partition(".")[0] == PACKAGE:
+    if _place(type(value)) in NAMES:
         stored = {
             field.name: _encode(getattr(value, field.name), found)
             for field in fields(value)
             if field.init and not field.name.startswith("_")
         }
-        return {"class": f"{kind.__module__}:{kind.__name__}", "fields": stored}
+        return {"class": NAMES[_place(type(value))], "fields": stored}
     return {"described": repr(value), "kept": _encode(_plain_attributes(value), found)}
 
 
@@ -128,16 +244,23 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
         return {_decode(key, arrays): _decode(one, arrays) for key, one in value["dict"]}
     if "described" in value:
         return NotStored(value["described"], _decode(value["kept"], arrays))
-    given = {name: _decode(one, arrays) for name, one in value["fields"].items()}
-    return _class(value["class"])(**given)
+    cls, given = _class(value["class"]), value["fields"]
+    # What a later version has left out is left out; it must have held nothing.
+    lost = {name: one for name, one in given.items() if name not in {field.name for field in fields(cls)}}
+    if any(one not in (None, [], {"dict": []}, {"tuple": []}) for one in lost.values()):
+        raise ValueError(f"{value['class']} has no {', '.join(lost)} in this version")
+    return cls(**{name: _decode(one, arrays) for name, one in given.items() if name not in lost})
+
+
+def _place(cls: type[Any]) -> str:
+    return f"{cls.__module__}:{cls.__name__}"
 
 
 def _class(name: str) -> Any:
-    """Return a dataclass of this library by name; nothing else is imported."""
-    module, _, kind = name.partition(":")
-    if module.partition(".")[0] != PACKAGE or module.endswith("__main__"):
-        raise ValueError(f"{name} is no class of this library")
-    found = getattr(importlib.import_module(module), kind)
-    if not (isinstance(found, type) and is_dataclass(found) and found.__module__ == module):
-        raise ValueError(f"{name} is no class of this library")
-    return found
+    """Return a class by its name in files; nothing but the places in `CLASSES` is imported."""
+    if ":" in name:
+        name = _OLD.get(name.partition(":")[2], name)
+    if name not in CLASSES:
+        raise ValueError(f"there is no {name!r} in this version")
+    module, _, kind = CLASSES[name].partition(":")
+    return getattr(importlib.import_module(module), kind)

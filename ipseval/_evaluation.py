@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice
-from ipseval._codec import load_one, save
+from ipseval._codec import Stored, save
 from ipseval._counts import Count, counts_frame
 from ipseval._differences import ModelResult
 from ipseval._drawn import Drawn, drawn_of
 from ipseval._explained import explained_tables
 from ipseval._frame import Key, tidy_frame
 from ipseval._page import PageData, page_parts
-from ipseval._provenance import data_hash, headline, json_text, rows_read, short_headline, versions
+from ipseval._provenance import basis, data_hash, headline, json_text, rows_read, short_headline, versions
 from ipseval._shown import Shown
 from ipseval._tables import evaluation_tables, with_correction
 from ipseval._types import AnyArray, RngLike
@@ -39,12 +40,11 @@ from ipseval.report._write import csv_text, deliver
 from ipseval.segments import Segments, TrainingCounts
 from ipseval.segments._evaluated import Segmented
 
-SAVED = "ipseval-evaluation"
 NOTHING = Extent(np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Segmented, Shown):
+class Evaluation(Stored, Segmented, Shown):
     """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
 
     Attributes
@@ -53,7 +53,7 @@ class Evaluation(Segmented, Shown):
         (model, metric label, estimator label) -> Estimate.
     samples : dict
         Model -> its ranked positives with their propensities; empty where users were evaluated in partitions
-        on a cluster. What needs them is an error then, and the estimates stand over moments of the users.
+        on a cluster, and where the file was saved without them. What needs them is an error then.
     weights : dict
         Estimator label -> diagnostics of its weights (the same for all models: they share the positives).
     user_ids : (n_users,) array
@@ -75,6 +75,8 @@ class Evaluation(Segmented, Shown):
         Metric -> Reach of its verdict, as a file holds it; None: computed when it is asked for.
     given_drawn : Drawn or None
         What a page draws, which a file holds; None: it is computed when it is asked for.
+    given_basis : dict or None
+        `basis`, as a file holds it; None: it is computed when it is asked for.
     training : TrainingCounts or None
         Training interactions of users and items, for groups by count.
     segments : dict
@@ -96,6 +98,7 @@ class Evaluation(Segmented, Shown):
     counted: tuple[Count, ...] = ()
     given_reach: dict[str, Reach] | None = None
     given_drawn: Drawn | None = None
+    given_basis: dict[str, Any] | None = None
     training: TrainingCounts | None = None
     segments: dict[str, Segments] = field(default_factory=dict)
     correction: Correction | None = None
@@ -148,9 +151,26 @@ class Evaluation(Segmented, Shown):
         return counts_frame(self.counted)
 
     @cached_property
+    def basis(self) -> dict[str, Any]:
+        """What the numbers are of: hashes of the data, options, and definitions of the metrics.
+
+        Numbers of evaluations that differ in these are not of the same quantity.
+        """
+        if self.given_basis is not None:
+            return self.given_basis
+        missing = self.provenance.get("missing")
+        return basis(self._sample, self.propensity, self.metrics, missing, self.data_hash)
+
+    @cached_property
     def data_hash(self) -> str:
         """SHA-256 of the positives (user id, item id) and their numbers of candidates, as hex."""
+        if self.given_basis is not None:
+            return str(self.given_basis["data"]["positives_sha256"])
         return data_hash(self._sample)
+
+    @property
+    def _hash(self) -> str | None:
+        return self.data_hash if self.samples or self.given_basis else None
 
     @property
     def _sample(self) -> Sample:
@@ -161,7 +181,7 @@ class Evaluation(Segmented, Shown):
         """What is needed to know where the numbers come from."""
         return {
             **versions(),
-            "data_sha256": self.data_hash if self.samples else None,
+            "data_sha256": self._hash,
             "confidence_level": self.confidence_level,
             "propensity": None if self.propensity is None else self.propensity.model,
             **self.provenance,
@@ -249,40 +269,39 @@ class Evaluation(Segmented, Shown):
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the frame with versions, options and the hash of the data as JSON; NaN becomes null."""
         record = {**self._record, "counted": [asdict(one) for one in self.counted]}
-        text = json_text(self._frame, record, self._sample, self.propensity, self.metrics)
-        return deliver(text, path)
+        return deliver(json_text(self._frame, record | self.basis), path)
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
         return deliver(csv_text(self._frame), path)
 
-    def save(self, path: str | Path) -> None:
-        """Write the whole evaluation as one file that `Evaluation.load` reads; nothing is pickled.
+    def save(self, path: str | PathLike[str], *, ranks: bool = True) -> None:
+        """Write the whole evaluation as one file, which must end in .npz; nothing is pickled.
 
         Of metrics and estimators of your own the file holds labels and results, not the code: what would run
         it again, such as `bounds`, is an error after loading.
+
+        Parameters
+        ----------
+        ranks : bool
+            False: without the ranked positives, for a smaller file, such as the baseline of a gate. It prints
+            and compares as the whole one does; what needs the ranks is an error after loading.
 
         Raises
         ------
         InputError
             When the file cannot be written, or ids are neither numbers nor text.
         """
-        reach = {one.metric: one.reach for one in self.verdicts}
+        kept: dict[str, Any] = {} if ranks else {"samples": {}, "training": None}
         made = replace(
-            self, provenance=versions() | self.provenance, given_reach=reach, given_drawn=self._drawn
+            self,
+            provenance=versions() | self.provenance,
+            given_reach={one.metric: one.reach for one in self.verdicts},
+            given_drawn=self._drawn,
+            given_basis=self.basis if self.samples else self.given_basis,
+            **kept,
         )
-        save(path, SAVED, made)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Evaluation:
-        """Return a saved evaluation; everything that it prints, compares and plots is as it was.
-
-        Raises
-        ------
-        InputError
-            When the file is missing, damaged, or of a version that stored evaluations in another way.
-        """
-        return load_one(path, SAVED, cls, "evaluation")
+        save(path, made)
 
     def __getitem__(self, model: str) -> ModelResult:
         """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""

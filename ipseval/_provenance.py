@@ -69,33 +69,27 @@ def versions() -> dict[str, str]:
     return {**names, "numpy": np.__version__, "pandas": pd.__version__}
 
 
-def json_text(
-    frame: pd.DataFrame,
-    provenance: Mapping[str, Any],
-    sample: Sample,
-    propensity: Propensity | None,
-    metrics: Iterable[str],
-) -> str:
-    """Return the frame of an evaluation and what it was computed from as JSON; NaN becomes null.
-
-    Options, definitions of the metrics and hashes of the data are in it, so that `ipseval.testing` can tell
-    whether two results are of the same quantity. All characters are ASCII, so that every name can be written.
-    """
-    content = {
-        "format": "ipseval-result",
-        "format_version": 1,
-        **provenance,
-        "data": _fingerprints(sample, provenance["data_sha256"]),
+def basis(
+    sample: Sample, propensity: Propensity | None, metrics: Iterable[str], missing: Any, positives: str
+) -> dict[str, Any]:
+    """Return what the numbers are of: hashes of the data, options, and definitions of the metrics."""
+    return {
+        "data": _fingerprints(sample, positives),
         "options": {
             "ties": sample.ties,
             "candidates": sample.ranked.candidates,
             "n_relevant": sample.n_relevant_kind,
             "propensity": None if propensity is None else propensity.model,
+            "missing": missing,
         },
         "metrics": {label: _definition(label) for label in metrics},
-        "estimates": frame.astype(object).where(frame.notna(), None).to_dict(orient="records"),
     }
-    return json.dumps(content, indent=2)
+
+
+def json_text(frame: pd.DataFrame, record: Mapping[str, Any]) -> str:
+    """Return a frame and where it comes from as JSON in ASCII; NaN becomes null."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
+    return json.dumps({**record, "estimates": rows}, indent=2)
 
 
 def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:

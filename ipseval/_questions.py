@@ -76,8 +76,8 @@ class Questions(Reported):
     def _whole(self) -> dict[str, Sample]:
         if not self.samples:
             raise InputError(
-                "this needs the ranked positives, which stayed on the cluster. Rank them here, with "
-                "ipseval.evaluate or evaluate_ranks."
+                "this needs the ranked positives, which stayed on the cluster, or out of the file. Rank them "
+                "here, with ipseval.evaluate or evaluate_ranks."
             )
         return self.samples
 

@@ -165,7 +165,7 @@ class Shown(Questions):
     @property
     def _side(self) -> Side:
         whole: Any = self
-        return Side(self.estimates, self.user_ids, whole.data_hash if self.samples else "", whole._record)
+        return Side(self.estimates, self.user_ids, whole._hash or "", whole._record)
 
     def log(self, tracker: Any) -> None:
         """Log metrics, table, page, versions and the hash of the data to an open run of MLflow or W&B.

@@ -34,11 +34,11 @@ class BaselineChecks:
         self.update = update
 
     def assert_not_worse(self, evaluation: Evaluation, name: str | None = None, **options: Any) -> None:
-        """Check against `baselines/<name>.json`; the name of the test by default."""
+        """Check against `baselines/<name>.npz`; the name of the test by default."""
         self._check("assert_not_worse", evaluation, name, options)
 
     def assert_metric(self, evaluation: Evaluation, name: str | None = None, **options: Any) -> None:
-        """Check for the same numbers as in `baselines/<name>.json`."""
+        """Check for the same numbers as in `baselines/<name>.npz`."""
         self._check("assert_metric", evaluation, name, options)
 
     def _check(
@@ -48,7 +48,7 @@ class BaselineChecks:
         from ipseval import testing
 
         check: Callable[..., None] = partial(getattr(testing, assertion), update=self.update)
-        check(evaluation, self.folder / f"{name or self.default_name}.json", **options)
+        check(evaluation, self.folder / f"{name or self.default_name}.npz", **options)
 
 
 @pytest.fixture

@@ -289,8 +289,8 @@ def test_results_over_moments_are_printed_saved_and_loaded_as_others_are(tmp_pat
     assert found.to_markdown() == whole.to_markdown()
     assert found.to_csv().count("\n") == whole.to_csv().count("\n")
     assert "Evaluation of recommenders" in found.to_html()
-    found.save(tmp_path / "moments.zip")
-    loaded = ipseval.Evaluation.load(tmp_path / "moments.zip")
+    found.save(tmp_path / "moments.npz")
+    loaded = ipseval.Evaluation.load(tmp_path / "moments.npz")
     pd.testing.assert_frame_equal(loaded.frame, found.frame, check_exact=True)
     pd.testing.assert_frame_equal(loaded.compare(), found.compare(), check_exact=True)
     pd.testing.assert_frame_equal(

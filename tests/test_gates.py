@@ -2,93 +2,41 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import math
-import zlib
-from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ipseval.cli import main
-from ipseval.errors import InputError, PositivityWarning
-from ipseval.evaluation import evaluate_ranks
+from ipseval.errors import PositivityWarning
+from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.ranking import RankedPositives
-from ipseval.testing import StoredResult, assert_not_worse, write_baseline
-from tests.test_testing import TRUTH, baseline, changed, evaluated, noisy
+from ipseval.testing import assert_not_worse
+from tests.test_testing import TRUTH, baseline, evaluated, noisy
 
 __all__ = ["baseline"]  # a fixture
 
 
-def pack(values: list[float]) -> str:
-    return base64.b64encode(zlib.compress(np.array(values, "<f8").tobytes())).decode()
-
-
-def influence(values: Callable[[int], list[float]]) -> Callable[[dict[str, Any]], object]:
-    """Return the change of the first influence to values made from its number of users."""
-
-    def change(content: dict[str, Any]) -> None:
-        content["influence"][0][1] = pack(values(content["estimates"][0]["n_users"]))
-
-    return change
-
-
-def first_row(**values: object) -> Callable[[dict[str, Any]], object]:
-    return lambda content: content["estimates"][0].update(values)
-
-
-MIXED = {
-    "influence of another run": (
-        influence(lambda n: [30.0] * n),
-        r"error is 0\.0\d+, that of its users",
-    ),
-    "influence that is not a number": (influence(lambda n: [math.nan] * n), "of some users is not finite"),
-    "too few users": (influence(lambda n: [0.0] * (n - 1)), "expected 149 numbers"),
-    "too many users": (influence(lambda n: [0.0] * (n + 1)), "expected 149 numbers"),
-    "letters of no code": (
-        lambda content: content["influence"][0].__setitem__(1, "!" + content["influence"][0][1]),
-        "cannot read",
-    ),
-    "a bomb": (influence(lambda n: [0.0] * 10**6), "expected 149 numbers"),
-    "users in another order": (
-        lambda content: shuffled(content),
-        "ascending codes",
-    ),
-    "an infinite estimate": (first_row(estimate=math.inf), "is infinite"),
-    "a repeated row": (first_row(metric="ndcg@5"), "several rows of one estimate"),
-    "a row less": (lambda content: content["estimates"].pop(), "cannot read"),
-    "a number that is none": (first_row(estimate="high"), "could not convert"),
-}
-
-
-def shuffled(content: dict[str, Any]) -> None:
-    users = np.arange(content["estimates"][0]["n_users"], dtype="<i4")[::-1]
-    content["users"][0] = base64.b64encode(zlib.compress(users.tobytes())).decode()
-
-
-@pytest.mark.parametrize("name", MIXED)
-def test_a_gate_never_passes_on_evidence_that_does_not_fit(name, baseline, tmp_path, capsys):
-    change, message = MIXED[name]
-    write_baseline(evaluated(noisy(TRUTH, 1, 4.0)), tmp_path / "worse.json")
-    compare = ["compare", str(tmp_path / "worse.json"), str(baseline), "--metric", "recall@5"]
+def test_a_gate_never_passes_on_a_damaged_baseline(baseline, tmp_path, capsys):
+    evaluated(noisy(TRUTH, 1, 4.0)).save(tmp_path / "worse.npz")
+    compare = ["compare", str(tmp_path / "worse.npz"), str(baseline), "--metric", "recall@5"]
     assert main(compare) == 1
-    changed(baseline, change)
-    with pytest.raises(InputError, match=message):
-        StoredResult.read(baseline)
-    assert main(compare) == 2
+    whole = baseline.read_bytes()
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, len(whole), 60)
+    damaged = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in places]
+    damaged += [whole[:at] for at in places]
+    damaged += [whole[:at] + whole[at + 40 :] for at in places]
+    codes = []
+    for one in damaged:
+        baseline.write_bytes(one)
+        codes.append(main(compare))
+    assert set(codes) <= {1, 2}  # 1: what changed says nothing, such as the date of a member
+    assert codes.count(2) > 0.9 * len(codes)
     assert "ok" not in capsys.readouterr().out
-
-
-def test_a_result_that_was_edited_or_merged_is_refused(baseline):
-    text = baseline.read_text()
-    assert text.count('"n_positives": ') == 2
-    edits = [('"n_positives": ', '"n_positives": 1'), ("recall@5", "recall@6"), ("influence", "other")]
-    for old, new in edits:
-        baseline.write_text(text.replace(old, new, 1))
-        with pytest.raises(InputError, match="checksum does not fit"):
-            StoredResult.read(baseline)
 
 
 def test_the_hash_of_the_data_covers_users_items_and_numbers_of_candidates():
@@ -106,21 +54,29 @@ def test_the_hash_of_the_data_covers_users_items_and_numbers_of_candidates():
     assert len({by_hand, found(user="c"), found(item=6), found(n_candidates=10)}) == 4
 
 
+def flag(path: Path) -> None:
+    """Save an evaluation again with an unreliable estimate of recall@5."""
+    one = Evaluation.load(path)
+    key = "model", "recall@5", "aoa"
+    flagged = replace(one.estimates[key], flag="effective sample size 12")
+    replace(one, estimates=one.estimates | {key: flagged}).save(path)
+
+
 def test_an_unreliable_estimate_is_called_so_whether_it_passes_or_not(baseline, tmp_path, capsys):
-    changed(baseline, lambda content: content.update(flags=["effective sample size 12", ""]))
+    flag(baseline)
     for noise, verdict, code in ((1.0, "ok, UNRELIABLE: model", 0), (4.0, "WORSE, UNRELIABLE: model", 1)):
-        write_baseline(evaluated(noisy(TRUTH, 1, noise)), tmp_path / "new.json")
-        compare = ["compare", str(tmp_path / "new.json"), str(baseline), "--metric"]
+        evaluated(noisy(TRUTH, 1, noise)).save(tmp_path / "new.npz")
+        compare = ["compare", str(tmp_path / "new.npz"), str(baseline), "--metric"]
         assert main([*compare, "recall@5"]) == code
         printed = capsys.readouterr().out
         assert printed.startswith(verdict)
-        assert printed.rstrip().endswith("paired; effective sample size 12")
+        assert printed.rstrip().endswith("margin 0; effective sample size 12")
         main([*compare, "ndcg@5"])
         assert "UNRELIABLE" not in capsys.readouterr().out
 
 
 def test_a_gate_that_passes_by_an_unreliable_estimate_warns(baseline):
-    changed(baseline, lambda content: content.update(flags=["effective sample size 12", ""]))
+    flag(baseline)
     new = evaluated(noisy(TRUTH, 1, 1.0))
     with pytest.warns(
         PositivityWarning, match=r"not worse than .*\n  ok, UNRELIABLE: model.*sample size 12$"

@@ -17,7 +17,7 @@ from ipseval.inference._factors import required_factor
 from ipseval.inference._intervals import normal_interval
 from ipseval.inference._pareto import pareto_k
 from ipseval.inference._weights import effective_sample_size
-from ipseval.testing import StoredResult, compare_results
+from ipseval.testing import compare_results
 from tests.test_bad_input import SCORES, SPLIT, known, run
 from tests.test_mistaken_input import RATINGS
 
@@ -55,9 +55,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"recommended holds 2 lists, and n_lists is 40; leave it out",
     ),
     "a gate over no recommender": (
-        lambda: compare_results(
-            StoredResult.of(run()), StoredResult.of(run()), metric="recall@2", estimator="aoa", models=[]
-        ),
+        lambda: compare_results(run(), run(), metric="recall@2", estimator="aoa", models=[]),
         r"models must be names of recommenders.*got \[\]",
     ),
     "masked ranks": (

@@ -6,12 +6,13 @@ import argparse
 
 from ipseval.cli._advice import say
 from ipseval.cli._command import Command
+from ipseval.cli._show import load
 from ipseval.errors import InputError
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("new", metavar="NEW", help=".json or .npz of `ipseval evaluate --out`")
+    add("new", metavar="NEW", help=".npz of `ipseval evaluate --out`")
     add("old", metavar="OLD", help="the same, to compare with")
     add("--metric", required=True, metavar="LABEL", help="label, e.g. ndcg@10")
     add("--estimator", metavar="LABEL", help="default: every one that both hold")
@@ -22,11 +23,11 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ipseval.testing import StoredResult, compare_results
+    from ipseval.testing import compare_results
 
     found = compare_results(
-        StoredResult.read(options.new),
-        StoredResult.read(options.old),
+        load(options.new),
+        load(options.old),
         metric=options.metric,
         estimator=options.estimator,
         models=renamed(options.model),
@@ -35,8 +36,6 @@ def _run(options: argparse.Namespace) -> int:
         confidence_level=options.confidence_level,
     )
     say("\n".join(map(str, found)))
-    if not all(one.paired for one in found):
-        say("unpaired: a result does not hold users apart, so the intervals are wider than they need be")
     return 0 if all(one.passed for one in found) else 1
 
 
@@ -57,7 +56,7 @@ COMMAND = Command(
     name="compare",
     summary="whether a stored result is worse than another",
     description="Exit code 0: not worse. 1: worse by more than the margin. 2: not comparable.",
-    examples=("ipseval compare new.json baseline.json --metric ndcg@10 --margin 0.005",),
+    examples=("ipseval compare new.npz baseline.npz --metric ndcg@10 --margin 0.005",),
     add=_add,
     run=_run,
 )

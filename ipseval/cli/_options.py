@@ -275,7 +275,7 @@ def add_output(parser: argparse.ArgumentParser, *, formats: Sequence[str] = FORM
         action="append",
         default=[],
         metavar="FILE",
-        help="also write it: .html, .md, .tex, .csv, .txt, .json (for compare), .npz (all, for show); may be "
+        help="also write it: .html, .md, .tex, .csv, .txt, .json, .npz (all, for show and compare); may be "
         "repeated; '-': standard output",
     )
     add("--quiet", action="store_true", help="no bar, no warnings, and with --out nothing printed")

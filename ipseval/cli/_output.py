@@ -23,10 +23,9 @@ def _csv(result: Any) -> str:
 
 def _json(result: Any) -> str:
     from ipseval.evaluation import Evaluation
-    from ipseval.testing import baseline_text
 
     if isinstance(result, Evaluation):
-        return baseline_text(result)
+        return result.to_json()
     return str(result.frame.to_json(orient="records", indent=1))
 
 
@@ -95,7 +94,7 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
         elif hasattr(result, "save"):
             result.save(path)
         else:
-            raise InputError(f"{path}: only an evaluation is kept whole as .npz; take .json or .csv.")
+            raise InputError(f"{path}: only an evaluation is stored as .npz; take .json or .csv.")
 
 
 def write_table(frame: Any, path: str | Path) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import zipfile
-from pathlib import Path
 from typing import Any
 
 from ipseval.cli import _options
 from ipseval.cli._command import Command
 from ipseval.cli._output import check_out, deliver
-from ipseval.errors import InputError
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
@@ -20,14 +17,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def load(path: str) -> Any:
-    """Return a stored evaluation; a .json holds numbers for `compare` only, which the error says."""
+    """Return a stored evaluation."""
     from ipseval.evaluation import Evaluation
 
-    if Path(path).is_file() and not zipfile.is_zipfile(path):
-        raise InputError(
-            f"{path} is no .npz of an evaluation. A .json is for `ipseval compare` and holds numbers only: "
-            "evaluate with --out result.npz."
-        )
     return Evaluation.load(path)
 
 

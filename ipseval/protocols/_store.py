@@ -17,8 +17,6 @@ from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 from ipseval.splits import Split
 
-KIND = "ipseval-ranks"
-VALIDATION = "ipseval-validation"
 ADVICE = "Delete it and run the study again."
 
 
@@ -41,12 +39,12 @@ class Store:
 
     def write(self, key: str, ranked: RankedPositives, about: dict[str, Any]) -> None:
         """Store ranks, whole or not at all; `about` says in words what they are."""
-        save(self.file(key), KIND, ranked, **about)
+        save(self.file(key), ranked, **about)
 
     def read(self, key: str, split: Split) -> tuple[RankedPositives, dict[str, Any]]:
         """Return stored ranks of a split and what was said of them; an error when they are of others."""
-        ranked, about = load(self.file(key), KIND, ADVICE)
-        known = isinstance(ranked, RankedPositives) and all(
+        ranked, about = load(self.file(key), RankedPositives, ADVICE)
+        known = all(
             np.array_equal(getattr(ranked, name), getattr(split, name)) for name in ("user_ids", "item_ids")
         )
         if known:
@@ -62,8 +60,8 @@ class Store:
 
     def write_values(self, key: str, values: FloatArray, about: dict[str, Any]) -> None:
         """Store the validation metric of each user."""
-        save(self.file(key), VALIDATION, values, **about)
+        save(self.file(key), values, **about)
 
     def read_values(self, key: str) -> FloatArray:
         """Return the stored validation metric of each user."""
-        return np.asarray(load(self.file(key), VALIDATION, ADVICE)[0], dtype=np.float64)
+        return np.asarray(load(self.file(key), np.ndarray, ADVICE)[0], dtype=np.float64)

@@ -19,7 +19,7 @@ from ipseval.report._write import deliver
 class Reported(ABC):
     """A result that can be printed, and written as Markdown, LaTeX and HTML.
 
-    Every `to_…` returns the text, after writing it where a path is given.
+    Every `to_…` returns the text, or the path that it is written to where one is given.
     """
 
     @abstractmethod

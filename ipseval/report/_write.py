@@ -22,7 +22,5 @@ def csv_text(frame: pd.DataFrame) -> str:
 
 
 def deliver(text: str, path: str | Path | None) -> str:
-    """Return a text, after writing it where a path is given."""
-    if path is not None:
-        write_text(path, text)
-    return text
+    """Return a text, or the path that it is written to where one is given."""
+    return text if path is None else str(write_text(path, text))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ipseval._codec import load_one, save
+from ipseval._codec import Stored
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
@@ -22,12 +21,11 @@ from ipseval.report._reported import Reported
 from ipseval.report._tables import Cell, Notes, Table
 from ipseval.segments._groups import Groups
 
-SAVED = "ipseval-decomposition"
 MOST = 0.5  # of a lead or shift: the groups that are named make up at least this share of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Reported):
+class Decomposition(Stored, Reported):
     """Why a weighted estimate differs from the plain one, group by group, exactly.
 
     With s_g the share of the weight and v_g the value of group g, plain and weighted (w), R = Σ s_g v_g:
@@ -223,21 +221,6 @@ class Decomposition(Reported):
         for one, other in combinations(range(len(self.models)), 2):
             lines += [self._said(one, other, *each, digits=digits) for each in self._lead(one, other)]
         return lines
-
-    def save(self, path: str | Path) -> None:
-        """Write the decomposition as one file that `Decomposition.load` reads."""
-        save(path, SAVED, self)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Decomposition:
-        """Return a saved decomposition.
-
-        Raises
-        ------
-        InputError
-            When the file is missing, damaged, or holds something else.
-        """
-        return load_one(path, SAVED, cls, "decomposition")
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return axes with both shares of each group, and the value of each recommender in it."""

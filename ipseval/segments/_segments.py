@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice
-from ipseval._codec import load_one, save
+from ipseval._codec import Stored
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators._labels import default_estimators
@@ -32,7 +32,6 @@ from ipseval.segments._family import (
 from ipseval.segments._groups import Axis
 from ipseval.segments._tables import segment_tables
 
-SAVED = "ipseval-segments"
 Cell = tuple[str, str]
 
 
@@ -113,7 +112,7 @@ def _blanked(covariance: FloatArray, hidden: BoolArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Segments(Reported):
+class Segments(Stored, Reported):
     """The estimates of an evaluation in groups of users or items; `frame` is the tidy table.
 
     Intervals hold for all groups of a recommender, metric and estimator at once.
@@ -303,21 +302,6 @@ class Segments(Reported):
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the frame as CSV."""
         return deliver(csv_text(self.frame), path)
-
-    def save(self, path: str | Path) -> None:
-        """Write the segments as one file that `Segments.load` reads."""
-        save(path, SAVED, self)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Segments:
-        """Return saved segments; everything that they print and test is as it was.
-
-        Raises
-        ------
-        InputError
-            When the file is missing, damaged, or holds something else.
-        """
-        return load_one(path, SAVED, cls, "segments")
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of each group and their simultaneous intervals."""

@@ -1,25 +1,24 @@
-"""The difference of two stored results, its standard error, whether it is a loss; what a test calls."""
+"""The difference of two results, its standard error, whether it is a loss; what a test calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ipseval._checks import check_choice, warn_user
+from ipseval._frame import Key
 from ipseval._questions import estimator_label, metric_label
 from ipseval.errors import InputError, PositivityWarning, UnknownNameError
 from ipseval.estimators._labels import resolve_estimator
+from ipseval.evaluation import Evaluation
 from ipseval.inference._intervals import normal_interval
-from ipseval.testing._result import Influence, Key, StoredResult, write_baseline
-
-if TYPE_CHECKING:
-    from ipseval.evaluation import Evaluation
 
 Rule: TypeAlias = Literal["no-evidence", "non-inferior"]
+ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,9 @@ class BaselineCheck:
     key, old_key : (model, metric, estimator)
     old, new : float
     std_error : float
-        Of the difference.
+        Of the difference, from the differences of the users.
     low, high : float
         Bounds of its interval at `confidence_level`.
-    paired : bool
-        True: from the users' differences. False: from the two standard errors, as if independent, which is
-        too wide for two recommenders on the same users.
     margin : float
         Loss that is tolerated, >= 0, in the unit of the metric.
     rule : {"no-evidence", "non-inferior"}
@@ -51,7 +47,6 @@ class BaselineCheck:
     std_error: float
     low: float
     high: float
-    paired: bool
     margin: float
     rule: Rule
     flag: str = ""
@@ -75,14 +70,14 @@ class BaselineCheck:
         verdict = ("ok" if self.passed else failed) + (", UNRELIABLE" if self.flag else "")
         return (
             f"{verdict}: {name}  {metric}  {estimator}: {self.old:.6g} -> {self.new:.6g}, "
-            f"difference {self.difference:+.6g} [{self.low:+.6g}, {self.high:+.6g}], margin {self.margin:g}, "
-            f"{'paired' if self.paired else 'unpaired'}{f'; {self.flag}' if self.flag else ''}"
+            f"difference {self.difference:+.6g} [{self.low:+.6g}, {self.high:+.6g}], margin {self.margin:g}"
+            f"{f'; {self.flag}' if self.flag else ''}"
         )
 
 
 def compare_results(
-    new: StoredResult,
-    old: StoredResult,
+    new: Evaluation,
+    old: Evaluation,
     *,
     metric: str,
     estimator: str | None = None,
@@ -95,7 +90,8 @@ def compare_results(
 
     Parameters
     ----------
-    new, old : StoredResult
+    new, old : Evaluation
+        As it is, or loaded from a file.
     metric, estimator : str
         Labels. Without an estimator, every estimator that both results hold.
     models : names, or {name in new: name in old}, optional
@@ -110,8 +106,8 @@ def compare_results(
     if not (np.isfinite(margin) and margin >= 0):
         raise InputError(f"margin must be a finite number >= 0, the loss that is tolerated; got {margin!r}.")
     pairs = _pairs(new.models if models is None else models)
-    metric = metric_label(metric, new.entries)
-    estimator = None if estimator is None else estimator_label(estimator, new.entries)
+    metric = metric_label(metric, new.estimates)
+    estimator = None if estimator is None else estimator_label(estimator, new.estimates)
     estimators = [estimator] if estimator is not None else _shared_estimators(new, old, metric)
     found = []
     for label in estimators:
@@ -152,7 +148,7 @@ def assert_not_worse(
     Parameters
     ----------
     baseline : path
-        Written by `write_baseline`.
+        Written by `evaluation.save(path, ranks=False)`, or with `update`.
     metric, estimator : str
         Labels; without an estimator, every one that both hold.
     models : names, or {name here: name in the baseline}, optional
@@ -226,78 +222,73 @@ def _checks(
 ) -> list[BaselineCheck]:
     """Return the comparisons with the baseline; none where it is written instead."""
     if update:
-        write_baseline(evaluation, baseline)
+        evaluation.save(baseline, ranks=False)
         return []
-    return compare_results(StoredResult.of(evaluation), StoredResult.read(baseline), **options)
+    if not Path(baseline).exists():
+        raise InputError(f"there is no stored result {baseline}. {ADVICE}")
+    return compare_results(evaluation, Evaluation.load(baseline), **options)
 
 
 def _compare(
-    new: StoredResult,
-    old: StoredResult,
+    new: Evaluation,
+    old: Evaluation,
     keys: tuple[Key, Key],
     margin: float,
     rule: Rule,
     confidence_level: float,
 ) -> BaselineCheck:
-    first, second = new.entry(keys[0]), old.entry(keys[1])
-    for entry, key, result in ((first, keys[0], new), (second, keys[1], old)):
-        if not np.isfinite([entry.estimate, entry.std_error]).all():
-            raise InputError(f"{key} of {result.source} is undefined, or has no standard error.")
-    paired = first.influence is not None and second.influence is not None
-    if first.influence is not None and second.influence is not None:
-        error = _paired_error(first.influence, second.influence)
-    else:
-        error = float(np.hypot(first.std_error, second.std_error))
-    low, high = normal_interval(first.estimate - second.estimate, error, confidence_level=confidence_level)
-    values = (second.estimate, first.estimate, error, low, high)
-    return BaselineCheck(*keys, *values, paired, margin, rule, first.flag or second.flag)
+    for result, name, key in ((new, "new", keys[0]), (old, "old", keys[1])):
+        if key not in result.estimates:
+            raise InputError(f"the {name} result has no estimate {key}; it has {_content(result)}.")
+        one = result.estimates[key]
+        if not np.isfinite([one.value, one.standard_error]).all():
+            raise InputError(f"{key} of the {name} result is undefined, or has no standard error.")
+    first, second = new.estimates[keys[0]], old.estimates[keys[1]]
+    error, _, _ = first.user_sums.paired_error(second.user_sums)
+    low, high = normal_interval(first.value - second.value, error, confidence_level=confidence_level)
+    numbers = (second.value, first.value, error, low, high)
+    return BaselineCheck(*keys, *numbers, margin, rule, first.flag or second.flag)
 
 
-def _paired_error(new: Influence, old: Influence) -> float:
-    """Return √(n/(n−1) Σ(a_u − b_u)²) over all users that enter either, a and b the influences over n."""
-    users = np.union1d(new[0], old[0])
-    difference = np.zeros(users.size)
-    difference[np.searchsorted(users, new[0])] += new[1]
-    difference[np.searchsorted(users, old[0])] -= old[1]
-    return float(np.sqrt(users.size / (users.size - 1.0) * np.sum(difference**2)))
+def _content(result: Evaluation) -> str:
+    named = {"models": result.models, "metrics": result.metrics, "estimators": result.estimators}
+    return ", ".join(f"{what} {', '.join(names)}" for what, names in named.items())
 
 
-def _shared_estimators(new: StoredResult, old: StoredResult, metric: str) -> list[str]:
-    shared = [
-        label
-        for label in dict.fromkeys(key[2] for key in new.entries if key[1] == metric)
-        if any(key[1:] == (metric, label) for key in old.entries)
-    ]
+def _shared_estimators(new: Evaluation, old: Evaluation, metric: str) -> list[str]:
+    held = {key[2] for key in old.estimates if key[1] == metric}
+    shared = dict.fromkeys(key[2] for key in new.estimates if key[1] == metric and key[2] in held)
     if not shared:
         raise InputError(
-            f"{new.source} and {old.source} share no estimator of {metric}; they have metrics "
-            f"{', '.join(new.definitions)} and {', '.join(old.definitions)}."
+            f"the results share no estimator of {metric}; the new one has {_content(new)}, the old one "
+            f"{_content(old)}."
         )
-    return shared
+    return list(shared)
 
 
-def _check_comparable(new: StoredResult, old: StoredResult, metric: str, estimator: str) -> None:
+def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> None:
     """Raise `InputError`, naming what differs, when the numbers are not of the same quantity."""
     try:
         weighted = resolve_estimator(estimator).weighted
     except UnknownNameError:
         weighted = True  # a caller's own: all that could matter has to be the same
     differing: list[str] = []
-    for name, value in old.data.items():
-        if (weighted or name != "propensity_sha256") and new.data.get(name) != value:
-            differing.append(f"{name} {_short(value)} -> {_short(new.data.get(name))}")
-    for name in dict.fromkeys([*old.options, *new.options]):
-        if weighted or name != "propensity":
-            before, after = old.options.get(name), new.options.get(name)
-            if before != after:
-                differing.append(f"{name} {before!r} -> {after!r}")
-    before, after = old.definitions.get(metric), new.definitions.get(metric)
+    for name, before in old.basis["data"].items():
+        after = new.basis["data"].get(name)
+        if (weighted or name != "propensity_sha256") and before != after:
+            differing.append(f"{name} {_short(before)} -> {_short(after)}")
+    options, now = old.basis["options"], new.basis["options"]
+    for name in dict.fromkeys([*options, *now]):
+        before, after = options.get(name), now.get(name)
+        if (weighted or name != "propensity") and before != after:
+            differing.append(f"{name} {before!r} -> {after!r}")
+    before, after = (one.basis["metrics"].get(metric) for one in (old, new))
     if before != after:
         differing.append(f"definition of {metric}: {_changes(before, after)}")
     if differing:
         raise InputError(
-            f"{new.source} cannot be compared with {old.source}: {'; '.join(differing)}. If the change is "
-            "meant, store the result anew (write_baseline, or pytest --ipseval-update)."
+            f"the results cannot be compared: {'; '.join(differing)}. If the change is meant, store the "
+            "result anew (evaluation.save, or pytest --ipseval-update)."
         )
 
 

@@ -11,7 +11,6 @@ import pytest
 import ipseval
 from ipseval._border import _guarded
 from ipseval.datasets import RandomExposureStudy
-from ipseval.testing import StoredResult
 from ipseval.testing._compare import compare_results
 from tests.test_bad_input import SCORES, SPLIT, TRAIN
 
@@ -63,9 +62,7 @@ def few(**options):
 
 def gate(models):
     result = ipseval.evaluate({"als": SCORES}, SPLIT)
-    return compare_results(
-        StoredResult.of(result), StoredResult.of(result), metric="recall@10", models=models
-    )
+    return compare_results(result, result, metric="recall@10", models=models)
 
 
 LOG = ipseval.Interactions.from_frame(TRAIN.assign(value=1.0), value="value")

@@ -32,7 +32,7 @@ RESULTS = {
     "Bootstrap", "Interval", "Sensitivity", "WeightDiagnostics", "GammaFit", "DensityRatioFit",
     "PopularityExponent", "Step", "GammaChain", "CorrectedMetric", "SampledEstimate", "SampledMetric",
     "ProtocolStudy", "ProtocolComparison", "Inversion", "BaselineCheck",
-    "StoredResult", "Calibration", "Validation", "RowOrders", "OrderAgreement", "ModelScores",
+    "Calibration", "Validation", "RowOrders", "OrderAgreement", "ModelScores",
     "DataCard", "Definition", "Parameter", "RatingMetric", "AdditiveMetric",
     "SlidingSplits", "Leakage",
     "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable", "RecommendationCounts",

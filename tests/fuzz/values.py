@@ -105,7 +105,7 @@ def right(folder: Path) -> dict[str, Any]:
     evaluation = ipseval.evaluate(
         models, split, propensity=propensity, metrics=["recall@2"], on_low_ess="ignore"
     )
-    ipseval.testing.write_baseline(evaluation, folder / "baseline.json")
+    evaluation.save(folder / "baseline.npz", ranks=False)
     world = World(n_users=40, n_items=20, mean_relevant=6, rng=0)
     counts = np.array([4.0, 9, 2, 7, 5, 1, 3, 8, 6])
     sample = inference_sample(ranked, propensity, None, "default")
@@ -150,14 +150,14 @@ def right(folder: Path) -> dict[str, Any]:
         "sampled_ranks": rng.integers(1, 7, 60), "expected_sampled.ranks": np.arange(1, 21), "std_sampled.ranks": np.arange(1, 21),
         "users": None, "items": None, "a": [3.0, 2.0, 1.0], "b": [3.0, 1.0, 2.0], "fit_popularity_exponent.popularity": np.arange(1.0, 40),
         "ranks.n_candidates": 20, "rng": 0, "n_resamples": 5, "n_repeats": 2, "n_splits": 2, "threshold": 4,
-        "name": "mine", "biased": log, "random": log, "path": folder / "baseline.json", "baseline": folder / "baseline.json",
-        "write_baseline.path": folder / "written.json", "value": log.value, "timestamp": log.timestamp,
+        "name": "mine", "biased": log, "random": log, "path": folder / "baseline.npz", "baseline": folder / "baseline.npz",
+        "value": log.value, "timestamp": log.timestamp,
         "Interactions.from_frame.user": "user", "Interactions.from_frame.item": "item", "Split.from_frames.user": "user",
         "Split.from_frames.item": "item", "Interactions.from_frame.value": "value", "Interactions.from_frame.timestamp": "time",
         "Split.from_frames.value": None, "Split.from_frames.timestamp": None, "Exposure.from_frame.user": "user",
         "Exposure.from_frame.item": "item", "Exposure.from_frame.positive": "positive", "keep": np.arange(len(frame)) % 2 == 0,
         "weights": np.ones(9), "values": rng.random(50), "deviation": 0.3, "difference": 0.1, "n_users": 50,
-        "standard_error": 0.1, "confidence_level": 0.9, "new": evaluation, "old": folder / "baseline.json",
+        "standard_error": 0.1, "confidence_level": 0.9, "new": evaluation, "old": folder / "baseline.npz",
         "names": None, "test_fraction": 0.2, "load.path": folder, "folder": folder,
         "what": "things", "choices": ["a", "b"], "UnknownNameError.name": "c", "factor": 1.5, "floor": 0.3, "RatingMetric.label": "mae",
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
@@ -183,12 +183,12 @@ def right(folder: Path) -> dict[str, Any]:
         **{f"{name}.cutoff": 2 for name in ("Hit", "Hits", "Precision", "Recall")}, "count_recommendations.k": 2, "k_core.k": 2,
         "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5, "measures.a": orders, "measures.b": orders, "measures.k": [1],
         "correct_path.path": corrected, "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
-        "study.protocols": ipseval.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": ipseval.testing.StoredResult.of(evaluation),
+        "study.protocols": ipseval.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": evaluation,
         "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,
         "resolve_estimator.name": "snips", "bca_interval.value": 0.5, "sensitivity.gamma": [0.0, 1.0], "Evaluation.sensitivity.gamma": [0.0, 1.0],
         **{f"Evaluation.{name}.model": "a" for name in ("estimate", "per_user")}, "World.recommend.popularity": np.ones(20),
         "World.example_models.split": world.split(rng=0), "World.truth.ranks": world_ranks, "World.truth.ranked": world_ranks, "World.truth.split": world.split(rng=0),
-        "World.truth.models": {"w": np.ones((40, 20))}, "compare_results.new": ipseval.testing.StoredResult.of(evaluation), "Evaluation.load.path": evaluation.save(folder / "saved") or folder / "saved",
+        "World.truth.models": {"w": np.ones((40, 20))}, "compare_results.new": evaluation, "Evaluation.load.path": evaluation.save(folder / "saved.npz") or folder / "saved.npz",
         "parse_propensity.label": "power-law:gamma=1", "RankedPositives.from_parquet.path": folder / "ranks.parquet", "Propensity.held_out.test_fraction": 0.2,
         **{f"plot_{name}.frame": frame for name, frame in plotted(evaluation).items()}, "contributions": rng.random(9), "target": 0.4, "plain_estimator.target": "user", "amount": 0.5, "depth": 3, "n_positives": 5,
         "mask": np.arange(len(ranked)) < 9, "steps": (), "lists": (np.array([0, 2, 4]), np.array([1, 2, 3, 4])),
@@ -207,7 +207,7 @@ def right(folder: Path) -> dict[str, Any]:
 
 def saved(result: Any, folder: Path) -> Path:
     """Return the file that a result was saved in."""
-    path = folder / type(result).__name__
+    path = folder / f"{type(result).__name__}.npz"
     result.save(path)
     return path
 

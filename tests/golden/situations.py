@@ -144,8 +144,8 @@ def several_metrics() -> ipseval.Evaluation:
 def saved_and_loaded() -> ipseval.Evaluation:
     """The first result, from its file."""
     with tempfile.TemporaryDirectory() as folder:
-        commonest().save(Path(folder) / "result")
-        return ipseval.Evaluation.load(Path(folder) / "result")
+        commonest().save(Path(folder) / "result.npz")
+        return ipseval.Evaluation.load(Path(folder) / "result.npz")
 
 
 def known_propensity() -> ipseval.Evaluation:

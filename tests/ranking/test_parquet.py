@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, RankedPositives, Split, rank_positives
+from ipseval import InputError, RankedPositives, Split, _artefacts, rank_positives
 from ipseval.ranking import SampledCandidates, _parquet
 from ipseval.ranking._sampling import Sampling
 
@@ -102,10 +102,10 @@ def test_a_file_of_another_origin_is_refused(tmp_path):
 
 def test_a_later_format_is_refused(tmp_path, monkeypatch):
     ranked = ranked_with(*IDS["int64"])
-    monkeypatch.setattr(_parquet, "FORMAT", 99)
+    monkeypatch.setattr(_artefacts, "FORMAT_VERSION", 99)
     ranked.to_parquet(tmp_path / "ranks.parquet")
     monkeypatch.undo()
-    with pytest.raises(InputError, match="has format 99, this version reads up to 1"):
+    with pytest.raises(InputError, match=r"has format version 99 .* this ipseval reads 3"):
         RankedPositives.from_parquet(tmp_path / "ranks.parquet")
 
 
@@ -141,8 +141,7 @@ def test_every_damage_is_an_error_or_changes_nothing(tmp_path):
         except InputError:
             n_refused += 1
             continue
-        for name in ("user", "item", "n_above", "n_tied", "n_candidates", "gain"):
-            assert np.array_equal(getattr(found, name), getattr(ranked, name)), name
+        assert_same(found, ranked)
     assert n_refused > 0.5 * len(flipped)
 
 

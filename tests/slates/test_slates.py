@@ -287,8 +287,8 @@ def test_an_exposure_log_with_queries_is_slates():
 
 def test_evaluations_of_slates_are_saved_and_ranks_stored(tmp_path):
     found = evaluate_slates({"m": BINARY}, metrics=["rr", "dcg"])
-    found.save(tmp_path / "slates.ipseval")
-    again = ipseval.Evaluation.load(tmp_path / "slates.ipseval")
+    found.save(tmp_path / "slates.npz")
+    again = ipseval.Evaluation.load(tmp_path / "slates.npz")
     pd.testing.assert_frame_equal(again.frame, found.frame)
     pd.testing.assert_series_equal(
         again.per_user("m", "rr", "snips-global"), found.per_user("m", "rr", "snips-global")
