@@ -50,9 +50,6 @@ CLASSES = {
     "metric-ap": "ipseval.metrics._average_precision:AveragePrecision",
     "metric-atop": "ipseval.metrics._atop:Atop",
     "metric-auc": "ipseval.metrics._auc:Auc",
-    "metric-clipped-dcg": "ipseval.metrics._compat:_ClippedDcg",
-    "metric-compat": "ipseval.metrics._compat:CompatMetric",
-    "metric-convention": "ipseval.metrics._conventions:Convention",
     "metric-dcg": "ipseval.metrics._dcg:Dcg",
     "metric-hit": "ipseval.metrics._hit:Hit",
     "metric-hits": "ipseval.metrics._hits:Hits",
@@ -81,15 +78,16 @@ CLASSES = {
     "segments": "ipseval.segments._segments:Segments",
     "snips-shown": "ipseval.estimators._snips_shown:SnipsShown",
     "snips-shrunk": "ipseval.estimators._shrunk:ShrunkSnips",
-    "snips-stratified": "ipseval.estimators._stratified:Stratified",
     "top-lists": "ipseval.ranking._kept:TopLists",
     "training-counts": "ipseval.segments._groups:TrainingCounts",
     "user-sums": "ipseval.estimators._sums:UserSums",
     "verdict-reach": "ipseval._verdict:Reach",
     "weight-diagnostics": "ipseval.inference._weights:WeightDiagnostics",
 }
+# (name, field) that a class has no more -> what it says now without saying it; any other value is an error.
+GONE = {("segments", "simultaneous"): "max-t"}
+_NOTHING: tuple[Any, ...] = (None, [], {"tuple": []}, {"dict": []})
 NAMES = {place: name for name, place in CLASSES.items()}
-# Files of 1.0.0rc1 name a class by where it stood: ipseval._counts:Count.
 _OLD = {place.partition(":")[2]: name for name, place in CLASSES.items()}
 AGAIN = "Evaluate again and save it."
 Value = TypeVar("Value")
@@ -244,22 +242,26 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
         return {_decode(key, arrays): _decode(one, arrays) for key, one in value["dict"]}
     if "described" in value:
         return NotStored(value["described"], _decode(value["kept"], arrays))
-    cls, given = _class(value["class"]), value["fields"]
-    # What a later version has left out is left out; it must have held nothing.
-    lost = {name: one for name, one in given.items() if name not in {field.name for field in fields(cls)}}
-    if any(one not in (None, [], {"dict": []}, {"tuple": []}) for one in lost.values()):
-        raise ValueError(f"{value['class']} has no {', '.join(lost)} in this version")
-    return cls(**{name: _decode(one, arrays) for name, one in given.items() if name not in lost})
+    name = _name(value["class"])
+    cls, given = _class(name), value["fields"]
+    known = {field.name for field in fields(cls)}
+    lost = [one for one in given if one not in known and given[one] not in (*_NOTHING, GONE.get((name, one)))]
+    if lost:
+        raise ValueError(f"{name} has no {', '.join(lost)} in this version")
+    return cls(**{one: _decode(content, arrays) for one, content in given.items() if one in known})
 
 
 def _place(cls: type[Any]) -> str:
     return f"{cls.__module__}:{cls.__name__}"
 
 
+def _name(said: str) -> str:
+    """Return the name of a class; 1.0.0rc1 wrote where it stood, as ipseval._counts:Count."""
+    return _OLD.get(said.partition(":")[2], said)
+
+
 def _class(name: str) -> Any:
     """Return a class by its name in files; nothing but the places in `CLASSES` is imported."""
-    if ":" in name:
-        name = _OLD.get(name.partition(":")[2], name)
     if name not in CLASSES:
         raise ValueError(f"there is no {name!r} in this version")
     module, _, kind = CLASSES[name].partition(":")
