@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
@@ -43,10 +43,19 @@ CLASSES = {
     "estimator-shown": "ipseval.estimators._snips_shown:SnipsShown",
     "estimator-shrunk": "ipseval.estimators._shrunk:ShrunkSnips",
     "evaluation": "ipseval._evaluation:Evaluation",
+    "examination-curve": "ipseval.propensity._examination:ExaminationCurve",
     "exposure": "ipseval.propensity._exposure:Exposure",
     "extent": "ipseval.estimators._extent:Extent",
+    "fit-density-ratio": "ipseval.propensity._density_ratio:DensityRatioFit",
     "fit-error": "ipseval.propensity._fit_error:FitError",
+    "fit-error-along": "ipseval.propensity._fit_error:Along",
+    "fit-gamma": "ipseval.propensity._gamma_fit:GammaFit",
+    "fit-gamma-levels": "ipseval.propensity._gamma_fit:ListLevels",
+    "fit-popularity": "ipseval.propensity._popularity:PopularityExponent",
     "gamma-sweep": "ipseval._drawn:Swept",
+    "impression-chance": "ipseval.propensity._impressions:_Chance",
+    "impression-counts": "ipseval.propensity._impressions:PairCounts",
+    "interactions": "ipseval.interactions:Interactions",
     "interval": "ipseval.inference._attach:Interval",
     "merged-sums": "ipseval.estimators._moments:MergedSums",
     "metric-ap": "ipseval.metrics._average_precision:AveragePrecision",
@@ -69,9 +78,15 @@ CLASSES = {
     "page-curves": "ipseval._drawn:Drawn",
     "propensity": "ipseval.propensity._base:Propensity",
     "propensity-step": "ipseval.propensity._steps:Step",
+    "propensity-stepped": "ipseval.propensity._base:_Stepped",
+    "propensity-stepped-error": "ipseval.propensity._base:_SteppedChange",
     "random-sample": "ipseval.correction._posterior:RandomSample",
     "ranks": "ipseval.ranking._ranked:RankedPositives",
     "rated-pairs": "ipseval.metrics._ratings:RatedPairs",
+    "ratio-cross-fitted": "ipseval.propensity._ratio:CrossFitted",
+    "ratio-error": "ipseval.propensity._ratio_error:_LogPropensity",
+    "ratio-features": "ipseval.propensity._ratio:PairFeatures",
+    "ratio-problem": "ipseval.propensity._ratio:RatioProblem",
     "rewarded": "ipseval.estimators._rewarded:Rewarded",
     "rewarded-metric": "ipseval.estimators._rewarded:RewardedMetric",
     "sample": "ipseval.estimators._sample:Sample",
@@ -222,7 +237,7 @@ def _plain_attributes(value: Any) -> dict[str, Any]:
             except Exception:  # a property of the caller's own may raise anything
                 continue
             parts = one if isinstance(one, tuple) else (one,)
-            if is_dataclass(one) or all(isinstance(part, _PLAIN) for part in parts):
+            if _place(type(one)) in NAMES or all(isinstance(part, _PLAIN) for part in parts):
                 found[name] = one
     return found
 

@@ -184,10 +184,10 @@ FAILURE = {
     "fit examination": (["fit", "examination", "log.csv"], "name the column of clicks by --clicked"),
     "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),
     "plan": (["plan", "log.csv", *FAST], "--positive-share"),
-    "show": (["show", "log.csv"], "log.csv is no .npz of an evaluation"),
+    "show": (["show", "log.csv"], "log.csv is no file of stored results, which end in .npz"),
     "report": (["report", "log.csv", "--out", "page.pdf"], "--out of a report must end in .html"),
-    "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "there is no stored result a.json"),
-    "diff": (["diff", "log.csv", "log.csv"], "log.csv is no .npz of an evaluation"),
+    "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "a.json does not exist"),
+    "diff": (["diff", "log.csv", "log.csv"], "log.csv is no file of stored results, which end in .npz"),
     "study": (["study", "none.toml"], "none.toml does not exist"),
     "validate": (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
     "metrics": (["metrics", "recal@5"], "Did you mean 'recall'"),
@@ -265,7 +265,7 @@ def test_a_stored_result_is_shown_as_it_was_printed_and_becomes_a_page(folder, c
     assert json.loads(capsys.readouterr().out) == json.loads((folder / "r.json").read_text())
     assert main(["report", "r.npz", "--title", "A & B"]) == 0
     assert "<title>A &amp; B</title>" in (folder / "report.html").read_text()
-    assert main(["compare", "r.npz", "r.json", "--metric", "recall@5"]) == 0
+    assert main(["compare", "r.npz", "r.npz", "--metric", "recall@5"]) == 0
 
 
 def test_two_stored_results_are_shown_beside_each_other(folder, capsys):

@@ -39,7 +39,8 @@ def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files
     assert "| ---" in found[".md"]
     assert "\\begin{tabular}" in found[".tex"]
     compare = ["compare", str(files / "new/x.json"), str(files / "new/x.json"), "--metric", "recall@10"]
-    assert main(compare) == 0
+    assert main(compare) == 2
+    assert "is no file of stored results, which end in .npz" in capsys.readouterr().err
     capsys.readouterr()
     assert evaluate(files, *scores, "--out", str(files / "x.xls")) == 2
     assert "--out must end in .txt, .md, .tex, .csv, .json, .html, .npz" in capsys.readouterr().err

@@ -172,11 +172,3 @@ def test_the_name_of_a_stored_result_ends_in_npz(name, evaluation, tmp_path):
     with pytest.raises(InputError, match=rf"a file of stored results must end in \.npz; got '.*{name}'"):
         evaluation.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("language", ["html", "csv", "markdown", "latex", "json"])
-def test_with_a_path_a_report_returns_the_path_and_without_one_the_text(language, evaluation, tmp_path):
-    write = getattr(evaluation, f"to_{language}")
-    path = tmp_path / "report"
-    assert write(path) == str(path)
-    assert path.read_text("utf-8") == write()

@@ -288,8 +288,9 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     assert "2 recommenders, 1 split, 300 users" in text
     assert "over the 300 users with random exposure" in text
     assert f"over {result.n_compared:.0f} of them, with held-out and random positives" in text
-    page = result.to_html(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text("utf-8") == page == result.to_html()
+    page = result.to_html()
+    assert result.to_html(tmp_path / "page.html") == str(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text("utf-8") == page
     assert "<title>Validation on simulated world</title>" in page
     # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the
     # random sample in two folds).

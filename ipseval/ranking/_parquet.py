@@ -61,7 +61,7 @@ def _fields(path: str | PathLike[str], table: Any) -> dict[str, Any]:
         if (codes < 0).any():
             raise InputError(f"{path} holds {int((codes < 0).sum()):,} rows whose {name} id is unknown.")
         fields[name] = codes.astype(np.int64)
-    return fields | header["fields"]
+    return {**fields, **header["fields"]}
 
 
 def _ids(pyarrow: ModuleType, values: Any) -> Any:

@@ -16,7 +16,12 @@ from ipseval.metrics import Metric
 
 # Bases of others, and a metric of validation alone.
 NOT_STORED = {"AdditiveMetric", "ArrangedMetric", "RatingMetric", "_ItemMean"}
-ROOTS = ("Evaluation", "Segments", "Decomposition", "RankedPositives")
+# Those from `DensityRatioFit` on stand behind Any and callables of a propensity.
+ROOTS = (
+    *("Evaluation", "Segments", "Decomposition", "RankedPositives"),
+    *("DensityRatioFit", "GammaFit", "PopularityExponent", "ExaminationCurve", "PairCounts", "FitError"),
+    *("Along", "CrossFitted", "RatioProblem", "_LogPropensity", "_Stepped", "_SteppedChange", "_Chance"),
+)
 
 
 def test_every_name_in_files_stands_for_one_class():

@@ -224,7 +224,7 @@ def test_a_report_holds_an_evaluation_with_its_segments_and_both_are_saved(tmp_p
     one.save(tmp_path / "s.npz")
     assert repr(Segments.load(tmp_path / "s.npz")) == repr(one)
     pd.testing.assert_frame_equal(loaded.by("popularity:3").frame, found.frame)
-    with pytest.raises(ipseval.InputError, match="is no ipseval-segments"):
+    with pytest.raises(ipseval.InputError, match="holds 'evaluation', not 'segments'"):
         Segments.load(tmp_path / "e.npz")
 
 
