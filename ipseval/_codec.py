@@ -44,7 +44,7 @@ CLASSES = {
     "estimator-shrunk": "ipseval.estimators._shrunk:ShrunkSnips",
     "evaluation": "ipseval._evaluation:Evaluation",
     "examination-curve": "ipseval.propensity._examination:ExaminationCurve",
-    "exposure": "ipseval.propensity._exposure:Exposure",
+    "exposure": "ipseval.evidence:Exposure",
     "extent": "ipseval.estimators._extent:Extent",
     "fit-density-ratio": "ipseval.propensity._density_ratio:DensityRatioFit",
     "fit-error": "ipseval.propensity._fit_error:FitError",

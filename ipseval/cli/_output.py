@@ -78,6 +78,7 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
     `more`: other results, which stand behind it where the format is a report.
     """
     from ipseval._artefacts import write_text
+    from ipseval._codec import Stored
 
     files = [path for path in options.out if path != "-"]
     if "-" in options.out or not (options.quiet and files):
@@ -91,7 +92,7 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
         if suffix != ".npz":
             text = _text(result, more, SUFFIXES[suffix])
             write_text(path, text if text.endswith("\n") else f"{text}\n")
-        elif hasattr(result, "save"):
+        elif isinstance(result, Stored):
             result.save(path)
         else:
             raise InputError(f"{path}: only an evaluation is stored as .npz; take .json or .csv.")
