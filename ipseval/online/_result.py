@@ -102,7 +102,7 @@ class OnlineAgreement(Reported):
 
         `indicator`: row of `frame`; default: the best.
         """
-        from ipseval.plots._online import plot_online
+        from ipseval.plots import plot_online
 
         row = self.best if indicator is None else indicator
         if not 0 <= row < len(self.frame):

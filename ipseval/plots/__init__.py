@@ -12,10 +12,12 @@ from ipseval._border import guard
 from ipseval.plots._base import COLOURS, LINES, MARKS
 from ipseval.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
 from ipseval.plots._examination import plot_examination
-from ipseval.plots._exposure import plot_plan
+from ipseval.plots._exposure import plot_exposure_curve, plot_plan
+from ipseval.plots._online import plot_online
 from ipseval.plots._orders import plot_agreement, plot_rank_curves, plot_sampled
 from ipseval.plots._popularity import plot_frequency, plot_popularity
 from ipseval.plots._truth import plot_bias, plot_validation
+from ipseval.plots._windows import plot_windows
 
 __all__ = [
     "COLOURS",
@@ -25,7 +27,9 @@ __all__ = [
     "plot_bias",
     "plot_estimates",
     "plot_examination",
+    "plot_exposure_curve",
     "plot_frequency",
+    "plot_online",
     "plot_plan",
     "plot_popularity",
     "plot_rank_curves",
@@ -33,6 +37,7 @@ __all__ = [
     "plot_sensitivity",
     "plot_validation",
     "plot_weights",
+    "plot_windows",
 ]
 
 guard(__name__)

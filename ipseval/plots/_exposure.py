@@ -10,7 +10,18 @@ from ipseval.plots._base import COLOURS, LINES, MARKS, add_legend, axes_or_new, 
 
 
 def plot_exposure_curve(frame: Any, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return axes with the error of every estimator against exposed users, shaded up to its half-width."""
+    """Return axes with the error of every estimator against the number of users with random exposure.
+
+    The shaded band of an estimator ends at the half-width of its interval: where its line is above the band,
+    errors are larger than the interval says.
+
+    Parameters
+    ----------
+    frame : ExposureCurve or DataFrame
+        A curve, or its `frame`: n_users, metric, estimator, error, half_width.
+    metric : str, optional
+        Which metric; default: the first.
+    """
     frame = table(frame, "frame", "n_users", "metric", "estimator", "error", "half_width")
     part = only(frame, "metric", distinct(frame["metric"])[0] if metric is None else metric)
     sizes = sorted(part["n_users"].unique())

@@ -17,7 +17,17 @@ def plot_online(
     label: str = "offline",
     ax: Axes | None = None,
 ) -> Axes:
-    """Return axes with online against offline differences, one mark per experiment, errors both ways."""
+    """Return axes with online against offline differences, one mark per experiment, errors both ways.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        offline, offline_error, online, online_error.
+    line : (slope, intercept), optional
+        Of the true differences: drawn dashed.
+    label : str
+        What the offline difference is of.
+    """
     if line is not None and np.shape(line) != (2,):
         raise InputError(f"line must be a slope and an intercept; got {line!r:.80}.")
     rows = table(frame, "data", "offline", "offline_error", "online", "online_error")

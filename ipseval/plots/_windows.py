@@ -9,7 +9,15 @@ from ipseval.plots._base import add_legend, axes_or_new, distinct, marks, only, 
 
 
 def plot_windows(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return axes with the estimates of each recommender in every window, with intervals."""
+    """Return axes with the estimates of each recommender in every window, with intervals.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        window, model, metric, estimate, ci_low, ci_high: `WindowEvaluation.frame` of one estimator.
+    metric : str, optional
+        Which, where the frame holds several.
+    """
     frame = table(frame, "frame", "window", "model", "metric", "estimate", "ci_low", "ci_high")
     part = only(frame, "metric", metric)
     ax = axes_or_new(ax)

@@ -90,7 +90,7 @@ class ExposureCurve(Reported):
 
     def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the error of every estimator, and half-widths, against the number of users."""
-        from ipseval.plots._exposure import plot_exposure_curve
+        from ipseval.plots import plot_exposure_curve
 
         return plot_exposure_curve(self, metric=metric, ax=ax)
 

@@ -142,7 +142,7 @@ class WindowEvaluation(Reported):
         self, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
     ) -> Axes:
         """Return axes with the estimates of one metric and estimator (default: the first) over time."""
-        from ipseval.plots._windows import plot_windows
+        from ipseval.plots import plot_windows
 
         first = self.evaluations[0]
         chosen = first.metrics[0] if metric is None else metric

@@ -268,13 +268,22 @@ def plotted(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     bias = {"model": "a", "metric": ["recall@2"], "estimator": "snips", "propensity": "p", "bias": 0.1, "std_error": 0.1, "ci_low": 0.0, "ci_high": 0.2,
             "bias_low": 0.0, "bias_high": 0.2, "truth": 0.3, "estimate": 0.4}  # fmt: skip
     planned = {"n_users": [10, 20], "n_items": 5, "metric": "recall@2", "half_width": [0.2, 0.1]}
+    curve = {
+        "n_users": [10, 20],
+        "metric": "recall@2",
+        "estimator": "snips",
+        "error": 0.1,
+        "half_width": [0.2, 0.1],
+    }
+    online = {"offline": [0.1, -0.1], "offline_error": 0.1, "online": [0.1, 0.2], "online_error": 0.1}
     ranks = {"metric": "recall@2", "n_sampled": [0, 5], "rank": 1, "value": 1.0}
     levels = {"popularity": [1, 2, 4], "n_at_least": [9, 4, 1], "frequency": [1.0, 2, 3]}
     return {
         "estimates": evaluation, "sensitivity": evaluation.sensitivity(gamma=[0.0, 1]).frame, "weights": evaluation,
         "agreement": square, "sampled": pd.DataFrame(sampled), "popularity": pd.DataFrame(levels), "frequency": pd.DataFrame(levels),
         "bias": pd.DataFrame(bias), "validation": pd.DataFrame(reduced),
-        "plan": pd.DataFrame(planned), "rank_curves": pd.DataFrame(ranks),
+        "exposure_curve": pd.DataFrame(curve), "plan": pd.DataFrame(planned), "online": pd.DataFrame(online),
+        "rank_curves": pd.DataFrame(ranks), "windows": pd.DataFrame({**sampled, "window": [0, 1]}),
     }  # fmt: skip
 
 
