@@ -23,34 +23,17 @@ FEW_POSITIVES = 5
 
 @dataclass(frozen=True)
 class Average(Estimator):
-    """Σ_u m_u v_u / Σ_u m_u over users with positives, v_u the (weighted) value of the user, m_u its mass.
+    """Σ_u m_u v_u / Σ_u m_u over users with positives, v_u the (weighted) value of the user, m_u its mass."""
 
-    ============== ========= ======= ===================================================
-    label          weights   mass    formula for metrics of mean type
-    ============== ========= ======= ===================================================
-    `aoa`          equal     one     mean over users of the mean of c
-    `aoa-pooled`   equal     total   Σ_uΣ c / Σ_u |S*_u|
-    `snips`        inverse   one     mean over users of (Σ c/P)/(Σ 1/P), Yang et al. eq. 9
-    `snips-global` inverse   mean    Σ_u mean(c/P) / Σ_u mean(1/P)
-    `snips-pooled` inverse   total   Σ_uΣ c/P / Σ_uΣ 1/P (Hájek; Steck)
-    ============== ========= ======= ===================================================
-
-    Sum metrics under a mass other than "one" have their weights scaled to the observed volume, Σw̃ = number
-    of observed positives. A metric with pairs (`auc`) under the total mass of P on the scale of probabilities
-    is the ratio of won pairs to pairs, Σ_u[Σŷ(n−1−z) − e₂] / Σ_u[(n−1)e₁ − 2e₂].
-
-    Attributes
-    ----------
-    weights : {"equal", "inverse"}
-        1, or 1/P.
-    mass : {"one", "mean", "total"}
-        How much a user counts: 1, the mean, or the sum of its weights.
-
-    References
-    ----------
-    Yang et al., RecSys 2018, doi 10.1145/3240323.3240355. Steck, Item popularity and recommendation accuracy,
-    RecSys 2011, doi 10.1145/2043932.2043957.
-    """
+    # label          weights   mass    formula for metrics of mean type
+    # aoa            equal     one     mean over users of the mean of c
+    # aoa-pooled     equal     total   Σ_uΣ c / Σ_u |S*_u|
+    # snips          inverse   one     mean over users of (Σ c/P)/(Σ 1/P): Yang et al. 2018, eq. 9
+    # snips-global   inverse   mean    Σ_u mean(c/P) / Σ_u mean(1/P)
+    # snips-pooled   inverse   total   Σ_uΣ c/P / Σ_uΣ 1/P: Hájek; Steck 2011, doi 10.1145/2043932.2043957
+    # Sum metrics under a mass other than "one" have their weights scaled to the observed volume, Σw̃ = number
+    # of observed positives. A metric with pairs (`auc`) under the total mass of P on the scale of
+    # probabilities is the ratio of won pairs to pairs, Σ_u[Σŷ(n−1−z) − e₂] / Σ_u[(n−1)e₁ − 2e₂].
 
     takes_root: ClassVar[bool] = True
     label: str

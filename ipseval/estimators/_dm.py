@@ -13,14 +13,9 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True)
 class DirectMethod(Modelled):
-    """Σ_u Σ_{i∈C_u} m̂_ui c(r_ui) / Σ_u Σ_{i∈C_u} m̂_ui; for sum metrics the mean of the numerator over users.
+    """Σ_u Σ_{i∈C_u} m̂_ui c(r_ui) / Σ_u Σ_{i∈C_u} m̂_ui; sum metrics: the mean numerator over users."""
 
-    It reads clicks through the reward model alone, so that it is as good as the model is.
-
-    References
-    ----------
-    Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv 1103.4601.
-    """
+    # As good as the reward model is: Dudík, Langford & Li, ICML 2011, arXiv 1103.4601.
 
     label: str = "dm"
     weighted = False

@@ -18,18 +18,11 @@ Terms = tuple[FloatArray, FloatArray | None, FloatArray | None]
 
 @dataclass(frozen=True)
 class DoublyRobust(Modelled):
-    """[Σ_C m̂ c + Σ_shown w (y − θ m̂) c] / the same with c = 1; for sum metrics the mean of the bracket.
+    """[Σ_C m̂ c + Σ_shown w (y − θ m̂) c] / the same with c = 1; sum metrics: the mean of the bracket."""
 
-    C are all candidates, shown the shown pairs, w = 1/P with P the chance of being shown and examined, θ the
-    chance that a pair was examined at its impressions. Both sums are over all users.
-
-    * `dr`: this.
-    * `dr(normalised)`: Σ w (y − θ m̂) c is multiplied by Σ|C_u| / Σ w θ, whose expectation is 1.
-
-    References
-    ----------
-    Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv 1103.4601.
-    """
+    # C are all candidates, w = 1/P with P the chance of being shown and examined, θ the chance that a shown
+    # pair was examined. Both sums are over all users. `dr(normalised)` multiplies Σ w (y − θ m̂) c by Σ|C_u|
+    # / Σ w θ, whose expectation is 1. Dudík, Langford & Li, ICML 2011, arXiv 1103.4601.
 
     label: str = "dr"
     normalised: bool = False

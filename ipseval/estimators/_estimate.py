@@ -100,13 +100,7 @@ class Estimate:
 
 
 def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
-    """Return the estimate of `metric` by `estimator` on a weighted sample of ranked positives.
-
-    Raises
-    ------
-    InputError
-        When the estimator cannot estimate the metric on such a sample.
-    """
+    """Return the estimate of `metric` by `estimator` on a weighted sample of ranked positives."""
     scale, kind = sample.is_probability, sample.n_relevant_kind
     estimator.check(metric, is_probability=scale, n_relevant=kind)
     sums, extent = independent_sums(sample, metric, estimator), Extent.of(sample)

@@ -13,24 +13,12 @@ from ipseval.estimators._sample import Sample
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """How large a sample is.
+    """How large a sample is."""
 
-    Attributes
-    ----------
-    positives_per_user : (largest |S*_u| + 1,) int array
-        How many users have 0, 1, 2, … positives; all users of the population count.
-    n_without_propensity : int
-        Positives left out because they have none.
-    n_left_out : int
-        Users left out because some model has no list of them.
-    n_clusters : int
-        Where users are queries: how many persons with positives they belong to. 0: users are users.
-    """
-
-    positives_per_user: IntArray
-    n_without_propensity: int = 0
-    n_left_out: int = 0
-    n_clusters: int = 0
+    positives_per_user: IntArray  # users of the population with 0, 1, 2, … positives
+    n_without_propensity: int = 0  # positives left out because they have none
+    n_left_out: int = 0  # users left out because some model has no list of them
+    n_clusters: int = 0  # where users are queries: persons that they belong to; 0: users
 
     def __repr__(self) -> str:
         return f"Extent({counted(self.n_positives, 'positive')} of {self.units})"

@@ -19,11 +19,10 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True)
 class Ips(Estimator):
-    """1/|U| Σ_u (1/s_u) Σ_{i∈S*_u} c(r_ui)/P_ui, and the unbiased form of every other kind of metric.
+    """1/|U| Σ_u (1/s_u) Σ_{i∈S*_u} c(r_ui)/P_ui, and the unbiased form of every other kind of metric."""
 
-    Every user of the population counts; one without observed positives contributes 0 (for `auc` the constant
-    of its formula). Users known to have no relevant item are left out and counted.
-    """
+    # Every user of the population counts; one without observed positives contributes 0 (for `auc` the
+    # constant of its formula). Users known to have no relevant item are left out and counted.
 
     label: str = "ips"
     weighting = "1/P over the number of relevant items, where that is given"
@@ -31,15 +30,7 @@ class Ips(Estimator):
     takes_root: ClassVar[bool] = True
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
-        """Raise unless there is what the estimate needs; known before anything is ranked.
-
-        Raises
-        ------
-        PropensityError
-            When P is known up to a factor only.
-        InputError
-            When the metric has no unbiased form, or needs s_u and it is not given.
-        """
+        """Raise unless P is a probability and s_u is there where it is needed; before anything is ranked."""
         super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if not metric.has_unbiased:
             raise InputError(
@@ -122,11 +113,9 @@ class Ips(Estimator):
         )
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
-        """Return log Σ|weight| over the terms of a user's unbiased value, where terms multiply ŷ = 1/P.
-
-        Pairs: Σ_i ŷ_i + Σ_{i<j} ŷ_i ŷ_j. Other forms are Σ_T f(T) Π_{i∈T} ŷ_i Π_{i∉T} (1 − ŷ_i) over the
-        subsets T of S*_u; the sizes of their weights add up to Π_i (ŷ_i + |1 − ŷ_i|).
-        """
+        """Return log Σ|weight| over the terms of a user's unbiased value, where terms multiply ŷ = 1/P."""
+        # Pairs: Σ_i ŷ_i + Σ_{i<j} ŷ_i ŷ_j. Other forms are Σ_T f(T) Π_{i∈T} ŷ_i Π_{i∉T} (1 − ŷ_i) over the
+        # subsets T of S*_u; the sizes of their weights add up to Π_i (ŷ_i + |1 − ŷ_i|).
         if not metric.needs_independence:
             return None
         ranked, y = sample.ranked, sample.weights

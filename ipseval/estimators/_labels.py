@@ -63,24 +63,7 @@ ESTIMATORS = Registry("estimator", "ipseval.estimators", _BUILT_IN, _estimator)
 
 
 def resolve_estimator(name: str | Estimator) -> Estimator:
-    """Return the estimator that a label names; an estimator object is returned as it is.
-
-    Labels are `name` or `name(parameter)`; case, spaces, hyphens and underscores do not count.
-
-    Raises
-    ------
-    UnknownNameError
-        For a label that is not registered.
-    InputError
-        For a parameter that the estimator does not take, or another object.
-
-    Examples
-    --------
-    >>> resolve_estimator("snips-shrunk(0.5)").shrinkage
-    0.5
-    >>> resolve_estimator("SNIPS_global").label
-    'snips-global'
-    """
+    """Return the estimator that `name` or `name(parameter)` names, in any case; an estimator as it is."""
     if isinstance(name, Estimator):
         return name
     if not isinstance(name, str):

@@ -18,11 +18,10 @@ from ipseval.metrics import Metric
 
 
 class Modelled(Estimator):
-    """An estimator over shown pairs and all candidates, for metrics that add up contributions c(r).
+    """An estimator over shown pairs and all candidates, for metrics that add up contributions c(r)."""
 
-    Metrics of mean type are N/D with the same formula for D and c = 1: the average over all relevant pairs.
-    Sum metrics are the mean of N over the users of the population.
-    """
+    # Metrics of mean type are N/D with the same formula for D and c = 1: the average over all relevant pairs.
+    # Sum metrics are the mean of N over the users of the population.
 
     target: Target = "pooled"
     separable = False
@@ -30,15 +29,7 @@ class Modelled(Estimator):
     counts_all_users: ClassVar[bool] = True
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
-        """Raise unless the metric adds up contributions of ranks, and P is a probability.
-
-        Raises
-        ------
-        InputError
-            For pairwise and list metrics, and those that read grades.
-        PropensityError
-            When P is known up to a factor only.
-        """
+        """Raise unless the metric adds up contributions of ranks, and P is a probability."""
         super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if not metric.adds_up:
             raise InputError(

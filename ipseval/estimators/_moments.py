@@ -17,42 +17,20 @@ WIDTH = 3  # N_u, D_u, V_u
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Moments over users of the sums of all models, for one metric and estimator.
-
-    With x_u = (N_u, D_u, V_u) of each of m models side by side, (3m,), V_u = 1 where there is no volume:
-
-    Attributes
-    ----------
-    n : int
-        Users.
-    mean : (3m,) float array
-        x̄.
-    scatter : (3m, 3m) float array
-        Σ_u (x_u − x̄)(x_u − x̄)ᵀ: centred, so that merging loses no digits.
-    n_undefined : int
-        Users left out because the metric is undefined for them.
-    root : bool
-        As in `UserSums`.
-    """
+    """Moments over users of x_u = (N_u, D_u, V_u) of m models, (3m,), for one metric and estimator."""
 
     n: int
-    mean: FloatArray
-    scatter: FloatArray
-    n_undefined: int = 0
-    root: bool = False
+    mean: FloatArray  # (3m,)
+    scatter: FloatArray  # (3m, 3m) Σ_u (x_u − x̄)(x_u − x̄)ᵀ: centred, so that merging loses no digits
+    n_undefined: int = 0  # users for whom the metric is undefined
+    root: bool = False  # as in `UserSums`
 
     def __repr__(self) -> str:
         return f"Moments({counted(self.n, 'user')}, {counted(self.mean.size // WIDTH, 'model')})"
 
     @classmethod
     def of(cls, sums: Sequence[UserSums]) -> Moments:
-        """Return the moments of some users; one `UserSums` for each model, over the same users.
-
-        Raises
-        ------
-        InputError
-            When the sums are over different users.
-        """
+        """Return the moments of some users; one `UserSums` for each model, over the same users."""
         first = sums[0]
         if any(one.drift is not None for one in sums):
             raise InputError("moments do not hold the error of fitted weights; evaluate with per_user=True.")
@@ -80,11 +58,7 @@ class Moments:
         return cls(n, mean, centred @ centred.T, n_undefined, root)
 
     def merge(self, other: Moments) -> Moments:
-        """Return the moments of the users of both.
-
-        Chan, Golub & LeVeque, Algorithms for computing the sample variance, The American Statistician 1983,
-        doi 10.1080/00031305.1983.10483115.
-        """
+        """Return the moments of the users of both (Chan, Golub & LeVeque 1983)."""
         n = self.n + other.n
         share = other.n / n if n else 0.0
         step = other.mean - self.mean
@@ -97,11 +71,7 @@ class Moments:
         return [MergedSums(self, number) for number in range(self.mean.size // WIDTH)]
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the estimates, (m, m): GSGᵀ/(n(n − 1)) with the gradient of each as a row.
-
-        Its diagonal is the squared standard error of each; NaN where an estimate is undefined, and with
-        fewer than two users. What rounding leaves of terms that cancel is 0.
-        """
+        """Return the covariance GSGᵀ/(n(n − 1)) of estimates, (m, m), G their gradients; NaN: undefined."""
         members = self.members()
         if self.n < 2:
             return np.full((len(members), len(members)), np.nan)
@@ -122,15 +92,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class MergedSums:
-    """The sums of one model where only moments of the users were kept: it answers as `UserSums` does.
-
-    Attributes
-    ----------
-    moments : Moments
-        Of all models.
-    number : int
-        Place of the model.
-    """
+    """The sums of one model where only moments of the users were kept: it answers as `UserSums` does."""
 
     moments: Moments
     number: int
@@ -161,13 +123,7 @@ class MergedSums:
         return self._error(self._squares(self._gradient))
 
     def paired_error(self, other: MergedSums) -> tuple[float, int, float]:
-        """Return the standard error of the difference to another model, the users, and what rounding makes.
-
-        Raises
-        ------
-        InputError
-            When the other is from other moments, so that it is not known how users' values go together.
-        """
+        """Return (standard error of the paired difference, number of users, rounding error)."""
         if not self.moments.same(other.moments):
             raise InputError(
                 "a paired difference needs both recommenders in one evaluation, as only moments of the users "

@@ -14,18 +14,10 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True, eq=False)
 class RewardedMetric:
-    """What one metric makes of the reward model's sums and of the shown pairs.
+    """What one metric makes of the reward model's sums and of the shown pairs."""
 
-    Attributes
-    ----------
-    modelled : (n_users,) float array
-        Σ_{i∈C_u} m̂_ui c(r_ui).
-    shown : (n_shown,) float array
-        c(r_ui) of the shown pairs.
-    """
-
-    modelled: FloatArray
-    shown: FloatArray
+    modelled: FloatArray  # (n_users,) Σ_{i∈C_u} m̂_ui c(r_ui)
+    shown: FloatArray  # (n_shown,) c(r_ui) of the shown pairs
 
     def __post_init__(self) -> None:
         freeze(self, "modelled", "shown")
@@ -33,27 +25,15 @@ class RewardedMetric:
 
 @dataclass(frozen=True, eq=False)
 class Rewarded:
-    """Shown pairs with rewards and weights, and the reward model's sums over all candidates.
-
-    Attributes
-    ----------
-    user : (n_shown,) int array
-    clicked, examined, predicted, weight : (n_shown,) float arrays
-        y, θ, m̂ and w = 1/P of the shown pairs, P the chance of being shown and examined; NaN where a pair
-        has no propensity, or there is none at all.
-    total : (n_users,) float array
-        Σ_{i∈C_u} m̂_ui.
-    n_candidates : (n_users,) int array
-    of_metric : mapping of metric label to RewardedMetric
-    """
+    """Shown pairs with rewards and weights, and the reward model's sums over all candidates."""
 
     user: IntArray
-    clicked: FloatArray
-    examined: FloatArray
-    predicted: FloatArray
-    weight: FloatArray
-    total: FloatArray
-    n_candidates: IntArray
+    clicked: FloatArray  # (n_shown,) y
+    examined: FloatArray  # (n_shown,) θ
+    predicted: FloatArray  # (n_shown,) m̂
+    weight: FloatArray  # (n_shown,) 1/P, P of shown and examined; NaN: none
+    total: FloatArray  # (n_users,) Σ_{i∈C_u} m̂_ui
+    n_candidates: IntArray  # (n_users,)
     of_metric: Mapping[str, RewardedMetric]
 
     def __post_init__(self) -> None:
@@ -72,13 +52,7 @@ class Rewarded:
         return np.bincount(self.user, values, minlength=self.total.size).astype(np.float64)
 
     def metric(self, metric: Metric) -> RewardedMetric:
-        """Return the sums of a metric.
-
-        Raises
-        ------
-        InputError
-            When they were not made.
-        """
+        """Return the sums of a metric, or raise `InputError` where they were not made."""
         if metric.label not in self.of_metric:
             raise InputError(f"{metric.label} was not among the metrics when the candidates were ranked.")
         return self.of_metric[metric.label]

@@ -174,18 +174,9 @@ def weighted_sample(
     *,
     allow_empty: bool = False,
 ) -> Sample:
-    """Return the positives that have a propensity, with it; the others are counted.
-
-    A positive without a propensity leaves as a pair: it is no positive and no candidate of its user, so that
-    the ranks of the others are counted without it. It leaves every estimator alike.
-
-    Raises
-    ------
-    PropensityError
-        When the propensity belongs to another catalogue, or no positive has one, unless `allow_empty`.
-    InputError
-        When `n_relevant` is negative, of another size, or smaller than the observed positives.
-    """
+    """Return the positives that have a propensity, with it; the others are counted."""
+    # A positive without a propensity leaves as a pair: it is no positive and no candidate of its user, so
+    # that the ranks of the others are counted without it. It leaves every estimator alike.
     kind, relevant = _relevant(ranked, n_relevant)
     whole = Sample(ranked, n_relevant=relevant, n_relevant_kind=kind, ties=ties)
     if propensity is None:

@@ -18,18 +18,12 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True)
 class ShrunkSnips(Estimator):
-    """Mean over users of Σwc / (λΣw + (1 − λ)|S*_u| w̄): λ = 1 is `snips`, λ = 0 is `snips-global`.
+    """Mean over users of Σwc / (λΣw + (1 − λ)|S*_u| w̄): λ = 1 is `snips`, λ = 0 is `snips-global`."""
 
-    w̄ is the mean over users of their mean weight; users whose value is undefined do not enter it. For
-    metrics of mean type; a list or pairwise value v_u enters as Σwc = v_u Σw.
+    # w̄ is the mean over users of their mean weight; users whose value is undefined do not enter it. For
+    # metrics of mean type; a list or pairwise value v_u enters as Σwc = v_u Σw.
 
-    Attributes
-    ----------
-    shrinkage : float
-        λ in [0, 1].
-    """
-
-    shrinkage: float = 0.0
+    shrinkage: float = 0.0  # λ in [0, 1]
     weighting = "1/P over its user's shrunk normaliser"
     separable = False
 
@@ -51,10 +45,8 @@ class ShrunkSnips(Estimator):
             ) from None
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = the shrunk value plus the first-order effect of the user on w̄, D_u = 1.
-
-        The added term has mean 0, so it leaves the estimate alone and gives it the right influence.
-        """
+        """Return N_u = the shrunk value plus the first-order effect of the user on w̄, D_u = 1."""
+        # The added term has mean 0, so it leaves the estimate alone and gives it the right influence.
         values = sample.user_values(metric, weighted=True)
         defined = ~np.isnan(values)
         mean_weight = sample.user_weight / sample.ranked.counts

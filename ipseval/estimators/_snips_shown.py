@@ -15,11 +15,10 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True)
 class SnipsShown(Modelled):
-    """Σ w y c / Σ w y over the shown pairs, w = 1/P; for sum metrics (Σ w y c / Σ w θ) · mean |C_u|.
+    """Σ w y c / Σ w y over the shown pairs, w = 1/P; for sum metrics (Σ w y c / Σ w θ) · mean |C_u|."""
 
-    For metrics of mean type it is `snips-pooled` on the clicked pairs. Sum metrics are normalised by the
-    weight of all shown pairs, clicked or not, whose expectation is the number of candidates.
-    """
+    # For metrics of mean type it is `snips-pooled` on the clicked pairs. Sum metrics are normalised by the
+    # weight of all shown pairs, clicked or not, whose expectation is the number of candidates.
 
     label: str = "snips-shown"
 

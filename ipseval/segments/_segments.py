@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,6 @@ class Segments(Stored, Reported):
     cells: dict[Cell, SegmentCell]
     note: str = ""
     confidence_level: float = 0.95
-    provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
     def frame(self) -> pd.DataFrame:

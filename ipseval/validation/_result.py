@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,15 +26,11 @@ BENCHMARK = "random-sample"  # the plain average over random positives of other 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One metric × propensity × estimator, averaged over splits: criteria of the estimator and of AOA.
+    """One metric × propensity × estimator, averaged over splits: criteria of the estimator and of AOA."""
 
-    `estimator` and `baseline` are (1 + n_resamples, 6): the value itself, then the bootstrap over users.
-    `noise` is the mean absolute error that an unbiased estimator of the same variance would show.
-    """
-
-    estimator: FloatArray
-    baseline: FloatArray
-    noise: float
+    estimator: FloatArray  # (1 + n_resamples, 6): the value itself, then the bootstrap over users
+    baseline: FloatArray  # the same of AOA
+    noise: float  # mean absolute error of an unbiased estimator of that variance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +78,6 @@ class Validation(Reported):
     n_random_dropped: float
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
-    provenance: dict[str, Any] = field(default_factory=dict)
     exposure_curve: ExposureCurve | None = None
 
     @cached_property
