@@ -1,0 +1,283 @@
+"""How true `correct` is: level, coverage, order and calls over two simulators, Coat and KuaiRand.
+
+    python -m reproductions.correction_truth --cache FOLDER [--data PATH] [--worlds 63] [--draws 4] [--write]
+    python -m reproductions.correction_truth --cache FOLDER --sources kuairand --data PATH --draws 20
+
+What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
+and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
+of users outside the exposed sample, whose own error is part of the coverage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import kendalltau
+
+from ipseval import rank_positives, split_random
+from ipseval.correction import CORRECTED, CorrectionPath, correct_path, correction_path
+from ipseval.correction._posterior import RandomSample
+from ipseval.datasets import RandomExposureStudy, load_coat
+from ipseval.ranking import RankedPositives
+from ipseval.validation import WITH_INTERACTIONS
+from ipseval.validation._curve import held_out_and_random, shown_positives
+from reproductions import correction_family, feedback_worlds
+from reproductions.correction_coat import recommenders
+from reproductions.correction_family import METRICS
+from reproductions.data import load_kuairand
+from reproductions.tables import ROOT, markdown, write_tables
+
+PAGE = ROOT / "docs" / "correction.md"
+SEED = 37
+SIZES = {
+    "first": (0, 25, 100, 400),
+    "second": (0, 25, 100, 400),
+    "coat": (0, 25, 50, 100, 200),
+    "kuairand": (0, 25, 100, 500, 2000),
+}
+LOG_METRICS = {"coat": METRICS, "kuairand": ("atop", "recall@10", "mean_dcg@10")}
+N_SHOWN = 20
+CALLED = 0.975
+BINS = np.linspace(0.5, 1, 6)
+KEYS = ["source", "number", "kind", "size", "draw", "metric", "estimator"]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A log that can be judged: its paths, and ranks of what random exposure may show."""
+
+    kind: str
+    paths: dict[str, CorrectionPath]
+    ranks: dict[str, RankedPositives]
+    simulated: correction_family.Simulated | None
+
+    def draw(
+        self, size: int, rng: np.random.Generator
+    ) -> tuple[dict[str, RankedPositives] | None, np.ndarray, np.ndarray]:
+        """Return the ranks of one sample of users, the truth of each cell, and the error of that truth."""
+        if self.simulated is not None:
+            truth, first = self.simulated.truth, next(iter(self.ranks.values()))
+            n = min(size, first.n_population)
+            return (self.simulated.expose(n, N_SHOWN, rng) if n else None), truth, np.zeros(truth.size)
+        first = next(iter(self.ranks.values()))
+        users = rng.choice(first.users, size, replace=False)
+        mine = np.isin(first.user, users)
+        path = next(iter(self.paths.values()))
+        judge = RandomSample.of({name: one.select(~mine) for name, one in self.ranks.items()}, path)
+        shown = {name: one.select(mine) for name, one in self.ranks.items()} if size else None
+        return shown, judge.value, np.sqrt(np.diag(judge.own))
+
+
+def prepared(source: str, number: int, data: Path | None) -> Case:
+    """Return a simulated world, or a split of a log."""
+    if source == "first":
+        return of_world(correction_family.world_of(number, SEED, correction_family.HELD_OUT))
+    if source == "second":
+        world = feedback_worlds.world_of(number, SEED, feedback_worlds.HELD_OUT)
+        return of_world(world.simulated(np.random.default_rng(number)))
+    if data is None:
+        raise SystemExit(f"--data is needed for {source}")
+    study = load_coat(data / "coat") if source == "coat" else load_kuairand(data / "kuairand")
+    return of_study(study, number, LOG_METRICS[source])
+
+
+def of_world(world: correction_family.Simulated) -> Case:
+    """Return the case of a simulated world."""
+    paths = {CORRECTED: world.path, WITH_INTERACTIONS: world.path_with_skipped}
+    return Case(world.kind, paths, world.ranks, world)
+
+
+def of_study(study: RandomExposureStudy, number: int, metrics: tuple[str, ...]) -> Case:
+    """Return the case of a split of a log: trained recommenders, and what users liked at random."""
+    rng = np.random.default_rng(number)
+    split = split_random(study.positives().biased, test_fraction=0.2, rng=rng)
+    random = shown_positives(study, split)
+    both = held_out_and_random(split, random)
+    ranks = {name: rank_positives(one(split.train), both) for name, one in recommenders().items()}
+    key = both.test.pair_key
+    test = {name: one.select(np.isin(key, split.test.pair_key)) for name, one in ranks.items()}
+    everything = {CORRECTED: None}
+    if len(study.biased) > len(study.positives().biased):
+        everything[WITH_INTERACTIONS] = study.biased
+    paths = {
+        name: correction_path(test, split, metrics=metrics, interactions=one, rng=number)
+        for name, one in everything.items()
+    }
+    liked = {name: one.select(np.isin(key, random)) for name, one in ranks.items()}
+    return Case(study.name, paths, liked, None)
+
+
+def judge(case: Case, sizes: tuple[int, ...], n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the scores of one case at every size; one draw where nobody is exposed."""
+    for size in sizes:
+        for draw in range(n_draws if size else 1):
+            shown, truth, error = case.draw(size, np.random.default_rng([seed, size, draw]))
+            for name, path in case.paths.items():
+                found = correct_path(path, shown)
+                for row in scores(found, truth, error):
+                    if row["estimator"] == CORRECTED:
+                        row["estimator"] = name
+                    elif name != CORRECTED:
+                        continue
+                    yield {"kind": case.kind, "size": size, "draw": draw} | row
+
+
+def scores(found: Any, truth: np.ndarray, error: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Yield the scores of each metric and estimator of a correction."""
+    models = len(found.path.models)
+    warned = not getattr(found, "explained", True)
+    alpha = {"alpha": found.alpha.mean, "warned": float(warned)}
+    for number, one in enumerate(found.path.metrics):
+        cells = slice(number * models, (number + 1) * models)
+        right, noise = truth[cells], 1.96 * error[cells]
+        part = found.frame[found.frame["metric"] == one.label]
+        for name, rows in part.groupby("estimator", sort=False):
+            own = rows["estimate"].to_numpy()
+            half = (rows["ci_high"] - rows["ci_low"]).to_numpy() / 2
+            middle = (rows["ci_high"] + rows["ci_low"]).to_numpy() / 2
+            row = {
+                "metric": one.label,
+                "estimator": str(name),
+                "error": np.abs(own - right).mean(),
+                "covered": (np.abs(middle - right) <= np.hypot(half, noise)).mean(),
+                "half_width": half.mean(),
+                "tau": kendalltau(own, right).statistic,
+                "regret": right.max() - right[own.argmax()],
+            }
+            yield row | (alpha | calls(found, cells, right) if name == CORRECTED else {})
+
+
+def calls(found: Any, cells: slice, right: np.ndarray) -> dict[str, float]:
+    """Return how many pairs are called apart, how many of them wrongly, and counts by probability."""
+    unit = np.eye(found.posterior.total_mean.size)[cells]
+    first, second = np.triu_indices(len(right), 1)
+    higher, gap = found.posterior.above_zero(unit[first] - unit[second]), right[first] - right[second]
+    differ = gap != 0
+    sure, agree = np.maximum(higher, 1 - higher)[differ], ((higher > 0.5) == (gap > 0))[differ]
+    place = np.digitize(sure, BINS[1:-1])
+    made = {"called": float((sure >= CALLED).sum()), "wrong": float((~agree[sure >= CALLED]).sum())}
+    for one in range(BINS.size - 1):
+        made |= {f"n{one}": float((place == one).sum()), f"right{one}": float(agree[place == one].sum())}
+    return made
+
+
+def cached(
+    folder: Path, name: str, source: str, number: int, n_draws: int, data: Path | None
+) -> pd.DataFrame:
+    """Return the scores of a case; what the folder holds is not made again."""
+    scored = folder / name / f"{source}-{number}-{n_draws}.csv"
+    if not scored.exists():
+        kept = folder / "prepared" / f"{source}-{number}.pickle"
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(pickle.dumps(prepared(source, number, data)))
+        rows = pd.DataFrame(judge(pickle.loads(kept.read_bytes()), SIZES[source], n_draws, number))
+        scored.parent.mkdir(parents=True, exist_ok=True)
+        rows.assign(source=source, number=number).to_csv(scored, index=False)
+    return pd.read_csv(scored)
+
+
+def table(rows: pd.DataFrame) -> str:
+    """Return the table of one source: per cell, one number for each metric."""
+    metrics, lines = list(rows["metric"].unique()), []
+    keys = ["size", "estimator", "metric"]
+    mean = rows.groupby(keys)[["error", "covered", "half_width", "tau", "regret"]].mean()
+    low = rows.groupby([*keys, "number"])["covered"].mean().groupby(keys).quantile(0.1)
+    sums = rows.groupby(keys)[["called", "wrong"]].sum()
+    told = rows.groupby(keys)["warned"].mean()
+
+    def cell(source: pd.Series, form: str, at: tuple[int, str]) -> str:
+        return " ".join(format(source[(*at, one)], form) for one in metrics)
+
+    for size in rows["size"].unique():
+        plain = mean["error"].xs((size, "aoa-pooled"), level=("size", "estimator"))
+        for name in rows.loc[rows["size"] == size, "estimator"].unique():
+            at = (size, name)
+            removed = pd.Series({(*at, m): 100 * (1 - mean["error"][(*at, m)] / plain[m]) for m in metrics})
+            own = name in (CORRECTED, WITH_INTERACTIONS)
+            wrong = 100 * sums["wrong"] / sums["called"].clip(lower=1)
+            lines.append(
+                (
+                    *(f"{size:,}", name, cell(removed, ".0f", at), cell(100 * mean["covered"], ".0f", at)),
+                    *(cell(100 * low, ".0f", at), cell(mean["half_width"], ".3f", at)),
+                    *(cell(mean["tau"], ".2f", at), cell(1000 * mean["regret"], ".1f", at)),
+                    cell(wrong, ".1f", at) if own else "",
+                    f"{100 * told[(*at, metrics[0])]:.0f}" if own else "",
+                )
+            )
+    header = "exposed users|estimator|error removed, %|coverage, %|coverage, worst tenth, %|half-width|"
+    return markdown(f"{header}Kendall τ|regret × 1000|wrong calls, %|warned, %".split("|"), lines)
+
+
+def by_kind(rows: pd.DataFrame) -> str:
+    """Return the table of kinds of exposure, correction strength only."""
+    metrics, lines = list(rows["metric"].unique()), []
+    for name in (CORRECTED, WITH_INTERACTIONS):
+        for kind in sorted(rows["kind"].unique()):
+            own, texts = rows[(rows["kind"] == kind) & (rows["estimator"] == name)], []
+            for size in rows["size"].unique()[:3]:
+                part = own[own["size"] == size].groupby("metric")
+                texts.append(" ".join(f"{100 * part['covered'].mean()[one]:.0f}" for one in metrics))
+                texts.append(f"{100 * part['warned'].mean()[metrics[0]]:.0f}")
+            wrong = 100 * own["wrong"].sum() / max(own["called"].sum(), 1)
+            lines.append((kind, name, *texts, f"{wrong:.1f}"))
+    sizes = "|".join(f"coverage, {size} users|warned" for size in rows["size"].unique()[:3])
+    return markdown(f"exposure|estimator|{sizes}|wrong calls, %".split("|"), lines)
+
+
+def reliability(rows: pd.DataFrame) -> str:
+    """Return how often the more probable of two recommenders is the better, by its probability."""
+    own, lines = rows[rows["estimator"].isin((CORRECTED, WITH_INTERACTIONS))], []
+    for number, (low, high) in enumerate(pairwise(BINS)):
+        n, right = own[f"n{number}"].sum(), own[f"right{number}"].sum()
+        lines.append((f"{low:.1f} to {high:.1f}", f"{n:,.0f}", f"{100 * right / max(n, 1):.1f}"))
+    return markdown(("probability", "pairs", "right, %"), lines)
+
+
+def tables(rows: pd.DataFrame) -> Mapping[str, str]:
+    """Return the tables of all sources that there are scores of."""
+    made = {}
+    for source, part in rows.groupby("source", sort=False):
+        head = f"{part['number'].nunique()} {'splits' if source in LOG_METRICS else 'worlds'}, "
+        head += f"{part['draw'].nunique()} draws; in a cell: {', '.join(part['metric'].unique())}.\n\n"
+        made[f"truth-{source}"] = head + table(part)
+        if source not in LOG_METRICS:
+            made[f"truth-{source}-kinds"] = by_kind(part)
+            made[f"truth-{source}-reliability"] = reliability(part)
+    return made
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cache", type=Path, required=True, help="folder that keeps what was made")
+    parser.add_argument("--name", default="scores", help="folder of the scores there; one for each state")
+    parser.add_argument("--data", type=Path, help="folder with coat/ and kuairand/")
+    parser.add_argument("--sources", nargs="+", choices=list(SIZES), default=list(SIZES))
+    parser.add_argument("--worlds", type=int, default=63, help="of each simulator")
+    parser.add_argument("--splits", type=int, default=3, help="of each log")
+    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    rows = [
+        cached(options.cache, options.name, source, number, options.draws, options.data)
+        for source in options.sources
+        for number in range(options.splits if source in LOG_METRICS else options.worlds)
+    ]
+    made = tables(pd.concat(rows, ignore_index=True))
+    if options.write:
+        write_tables(made, PAGE)
+    print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The second simulator: its truth by counting, its clocks, and its command, on tiny worlds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ipseval import Interactions, Split
+from reproductions import correction_truth
+from reproductions.data import load_kuairand
+from reproductions.feedback_worlds import (
+    KINDS,
+    POSITIVE,
+    FeedbackWorld,
+    Sizes,
+    Tastes,
+    arrivals,
+    build,
+    rounds,
+)
+
+TINY = Sizes((150,), (40,), (0.2,), (5, 20), (10.0, 100.0), (2, 4))
+
+
+def test_the_truth_counts_every_positive_pair_outside_training():
+    liked = np.array([[1, 1, 0, 1, 0], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]], dtype=bool)
+    ids = np.arange(3), np.arange(5)
+    train, test = Interactions([0], [1], *ids), Interactions([1], [2], *ids)
+    scores = np.array([[5.0, 9, 4, 3, 2], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]])
+    world = FeedbackWorld("made", Split(train, test), {"one": scores}, test, liked)
+    # User 0 ranks the open items 0 2 3 4: positives at places 1 and 3; user 1: items 2, 3, 4 at 3, 2, 1.
+    assert world.truth(["recall@2"]) == pytest.approx([3 / 5])
+    assert world.truth(["recall@1"]) == pytest.approx([2 / 5])
+    assert world.truth(["atop"]) == pytest.approx([np.mean([1, 1 / 3, 1 / 2, 3 / 4, 1])])
+    gain = [1 / np.log2(1 + place) for place in (1, 3, 1, 2, 3)]
+    assert world.truth(["mean_dcg@10"]) == pytest.approx([np.mean(gain)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_log_holds_pairs_that_were_met_and_positives_of_two_periods(kind):
+    world = build(kind, TINY, np.random.default_rng(1))
+    train, test, met = (
+        set(one.pair_key.tolist()) for one in (world.split.train, world.split.test, world.interactions)
+    )
+    liked = set(np.flatnonzero(world.liked).tolist())
+    assert train
+    assert test
+    assert not train & test
+    assert train | test == met & liked
+    assert met - liked
+    assert set(world.left().pair_key.tolist()) == liked - train
+
+
+def test_random_exposure_shows_each_drawn_user_so_many_items():
+    world = build("uniform", TINY, np.random.default_rng(0))
+    shown = world.evidence(30, 20, np.random.default_rng(3)).exposure
+    assert np.array_equal(np.unique(np.bincount(shown.user)), [0, 20])
+    assert np.array_equal(shown.positive, world.liked[shown.user, shown.item])
+    # 600 of 6,000 pairs, of which a fifth is positive: five standard deviations wide.
+    assert shown.positive.mean() == pytest.approx(world.liked.mean(), abs=5 * np.sqrt(0.16 / 600))
+
+
+def test_slates_follow_what_the_recommender_learned_and_random_slots_do_not():
+    rng = np.random.default_rng(5)
+    tastes = Tastes.of(400, 100, 0.1, rng)
+
+    def concentration(explored):
+        met, early = rounds(tastes, explored, np.random.default_rng(0))
+        assert not (early & ~met).any()
+        counts = np.sort(met.sum(axis=0))[::-1]
+        return counts[:20].sum() / counts.sum()
+
+    assert concentration(1.0) < 0.3
+    assert concentration(0.0) > 0.4
+
+
+def test_nobody_meets_an_item_before_it_arrives_and_periods_do_not_overlap():
+    tastes = Tastes.of(200, 400, 0.1, np.random.default_rng(2))
+    met, early = arrivals(tastes, np.random.default_rng(2))
+    assert (early <= met).all()
+    late_only = met.any(axis=0) & ~early.any(axis=0)
+    assert late_only.any()  # items that came after the split
+
+
+def test_four_and_five_of_five_are_positive_and_as_many_as_asked():
+    tastes = Tastes.of(100, 60, 0.15, np.random.default_rng(0))
+    assert set(np.unique(tastes.rating)) == {1, 2, 3, 4, 5}
+    assert (tastes.rating >= POSITIVE).mean() == pytest.approx(0.15, abs=0.01)
+
+
+def test_the_command_keeps_scores_and_counts_calls(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(correction_truth.feedback_worlds, "HELD_OUT", TINY)
+    monkeypatch.setattr(correction_truth, "SIZES", {"second": (0, 40)})
+    options = ["--cache", str(tmp_path), "--sources", "second", "--worlds", "1", "--draws", "2"]
+    correction_truth.main(options)
+    first = capsys.readouterr().out
+    assert "1 worlds, 2 draws" in first
+    assert "| loop |" in first
+    monkeypatch.setattr(correction_truth, "prepared", None)  # nothing is made again
+    correction_truth.main(options)
+    assert capsys.readouterr().out == first
+
+
+def test_a_call_is_wrong_where_the_truth_is_the_other_way_round():
+    class Found:
+        class posterior:  # noqa: N801 - stands for the attribute of a correction
+            total_mean = np.zeros(3)
+
+            @staticmethod
+            def above_zero(contrast):
+                return np.array([0.99, 0.6, 0.01])
+
+    right = np.array([1.0, 2.0, 3.0])  # the pairs 0-1, 0-2, 1-2 all differ, and the second is better
+    made = correction_truth.calls(Found(), slice(0, 3), right)
+    assert (made["called"], made["wrong"]) == (2, 1)
+    assert (made["n4"], made["right4"], made["n1"], made["right1"]) == (2, 1, 1, 0)
+
+
+def test_kuairand_joins_clicks_of_the_feed_and_both_outcomes_of_random_exposure(tmp_path):
+    files = {"train": "0 1 2\n1 0\n", "valid": "0 3\n", "test_ood": "0 0\n", "test_neg": "1 2 3\n"}
+    for name, text in files.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    study = load_kuairand(tmp_path)
+    found = study.positives()
+    assert (study.biased.n_users, study.biased.n_items, len(found.biased)) == (2, 4, 4)
+    assert (len(found.random), len(found.random_negatives)) == (1, 2)
+    assert found.n_exposed.tolist() == [1, 0, 1, 1]
+    assert replace(study.random, value=None).pair_key.tolist() == [0, 6, 7]
