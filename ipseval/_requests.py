@@ -16,11 +16,11 @@ from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._claims import NRelevant
 from ipseval.estimators._extent import Extent
 from ipseval.estimators._labels import default_estimators, resolve_estimator
-from ipseval.estimators._sample import NRelevantLike, weighted_sample
+from ipseval.estimators._sample import NRelevantLike, check_drawn, weighted_sample
 from ipseval.inference._bootstrap import INTERVAL_METHODS, IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, parse_propensity
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, SampledCandidates
 from ipseval.sampled_metrics import metric
 from ipseval.splits import Split
 
@@ -223,6 +223,17 @@ def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) ->
         text = one.caution(extent.counts, **of)
         if text:
             warn_user(text, DataWarning)
+
+
+def check_candidates(candidates: Any, metrics: Sequence[Metric]) -> None:
+    """Raise `InputError` for metrics that drawn candidates do not allow, and for a number of them."""
+    if isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool):
+        raise InputError(
+            f"candidates={candidates} could be drawn in several ways: pass ipseval.SampledCandidates("
+            f"{candidates}, rng=0), or 'all'."
+        )
+    if isinstance(candidates, SampledCandidates):
+        check_drawn(candidates.per, metrics)
 
 
 def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:

@@ -17,6 +17,7 @@ from ipseval._requests import (
     OnLowEss,
     Request,
     check_belongs,
+    check_candidates,
     check_models,
     check_same_positives,
     fitted_propensity,
@@ -130,6 +131,7 @@ def evaluate(
         rng=rng,
         has_rewards=_have_sums(models),
     )
+    check_candidates(candidates, request.metrics)
     evaluation = _ranked(settled_lists(models, split), split, known, request, candidates, compute)
     return replace(
         evaluation,

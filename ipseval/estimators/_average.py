@@ -89,7 +89,7 @@ class Average(Estimator):
         if metric.root or self._pairs(metric, sample.is_probability):
             return None
         given = sample.weights if self.weighted else None
-        value = metric.attributed(ranked, given, ties=sample.ties)
+        value = metric.attributed(sample.ranks_of(metric), given, ties=sample.ties)
         if value is None:
             return None
         if metric.kind != "sum":
@@ -181,6 +181,6 @@ class Average(Estimator):
                 f"{n_tied:,} of {len(ranked):,} positives are tied. Use ties='mean' or 'expected', or "
                 "snips-global."
             )
-        sums = metric.pair_sums(ranked, sample.weights, ties=sample.ties)
+        sums = metric.pair_sums(sample.ranks_of(metric), sample.weights, ties=sample.ties)
         assert sums is not None
         return UserSums.of(ranked.users, *sums)

@@ -55,7 +55,9 @@ class Ips(Estimator):
         """Return N_u = the user's unbiased estimate, D_u its mass, of the population; raises as `check`."""
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
         ranked, known = sample.ranked, sample.n_relevant
-        values = metric.unbiased(ranked, sample.weights, self._relevant(sample), ties=sample.ties)
+        values = metric.unbiased(
+            sample.ranks_of(metric), sample.weights, self._relevant(sample), ties=sample.ties
+        )
         population = self._empty(sample, metric)
         population[ranked.users] = values
         if known is not None:
@@ -76,7 +78,7 @@ class Ips(Estimator):
         ranked, known = sample.ranked, sample.n_relevant
         if metric.kind not in ("mean", "sum") or metric.mass(ranked) is not None:
             return None
-        value = metric.contributions(ranked, ties=sample.ties)
+        value = metric.contributions(sample.ranks_of(metric), ties=sample.ties)
         if value is None:
             return None
         weight = sample.weights

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -84,6 +84,20 @@ class Sample:
         """Return Σw over each user's positives, (n_users_with_positives,)."""
         return readonly(self.ranked.sum_by_user(self.weights))
 
+    def ranks_of(self, metric: Metric) -> RankedPositives:
+        """Return the ranks that a metric reads: with sampled candidates, of a list those of one list a user.
+
+        Raises
+        ------
+        InputError
+            For a metric of lists, where each positive has competitors of its own.
+        """
+        sampling = self.ranked.sampling
+        if sampling is None or metric.reads_one_rank:
+            return self.ranked
+        check_drawn(sampling.per, [metric])
+        return self.ranked.in_one_list
+
     def with_equal_propensities(self) -> Sample:
         """Return the same positives with P = 1, all else the same."""
         ones = readonly(np.ones(len(self.ranked)))
@@ -154,7 +168,7 @@ class Sample:
 
     def contributions(self, metric: Metric) -> FloatArray | None:
         """Return c (n_pos,) whose weighted mean, or sum, over a user's positives is the metric; or None."""
-        values = metric.contributions(self.ranked, ties=self.ties)
+        values = metric.contributions(self.ranks_of(metric), ties=self.ties)
         return None if values is None or np.isnan(values).any() else values
 
     def user_values(self, metric: Metric, *, weighted: bool) -> FloatArray:
@@ -162,8 +176,19 @@ class Sample:
         key = (metric, weighted)
         if key not in self._values:
             weights = self.weights if weighted else None
-            self._values[key] = readonly(metric.user_values(self.ranked, weights, ties=self.ties))
+            self._values[key] = readonly(metric.user_values(self.ranks_of(metric), weights, ties=self.ties))
         return self._values[key]
+
+
+def check_drawn(per: str, metrics: Sequence[Metric]) -> None:
+    """Raise `InputError` for metrics of lists where each positive has drawn competitors of its own."""
+    of_lists = [one.label for one in metrics if not one.reads_one_rank]
+    if per == "positive" and of_lists:
+        raise InputError(
+            f"{', '.join(of_lists)}: a metric of a list, but with per='positive' each positive is in a list "
+            "of its own, and their sum could leave the metric's range. Take per='user', or metrics of single "
+            "positives: recall@k, mean_dcg@k, atop, auc."
+        )
 
 
 def weighted_sample(

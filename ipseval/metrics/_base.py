@@ -156,6 +156,11 @@ class Metric(ABC):
         return kind._unbiased is not Metric._unbiased or kind.unbiased is not Metric.unbiased
 
     @property
+    def reads_one_rank(self) -> bool:
+        """Whether it is a mean over single positives, of whose rank the other positives are no part."""
+        return self.kind == "mean" or self.linear_in_rank or self.corrects_sampling
+
+    @property
     def adds_up(self) -> bool:
         """Whether the value for a known S is a mean or sum over S of a function of the rank of one item."""
         return self.kind in ("mean", "sum")

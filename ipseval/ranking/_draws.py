@@ -40,7 +40,9 @@ class SampledCandidates:
         proportional to the array (order of `split.item_ids`). Restricted to the user's candidates.
     per : {"user", "positive"}
         One sequence of draws shared by a user's positives (each positive skips itself), or a sequence for
-        each positive.
+        each positive. Metrics of lists, such as ndcg, ap and rr, need the first: they read one list that
+        holds all of the user's positives and the draws. Recall, mean_dcg, atop and auc read each positive
+        alone.
     replacement : bool
         Draw with replacement. Without and with unequal probabilities, items are drawn one after the other in
         proportion to what is left (by exponential keys: time proportional to the catalogue).

@@ -301,6 +301,15 @@ class RankedPositives:
             changes[name] = np.maximum(getattr(self, name) - fewer, 0)[stays]
         return self._rows(stays, **changes)
 
+    @cached_property
+    def in_one_list(self) -> RankedPositives:
+        """The ranks that metrics of lists read: each user's positives and draws form one list."""
+        if self.sampling is None:
+            return self
+        above, tied, listed = self.sampling.in_one_list(self.user)
+        ranks = self.n_above + above, self.n_tied + tied, self.n_candidates + listed
+        return self._rows(slice(None), **dict(zip(PER_POSITIVE[2:5], ranks, strict=True)))
+
     def _rows(self, rows: BoolArray | slice, **changes: Any) -> RankedPositives:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in PER_POSITIVE:

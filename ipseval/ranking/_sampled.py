@@ -72,6 +72,7 @@ def rank_sampled(
         order,
         np.concatenate(drawn_rows) if drawn_rows else None,
         np.concatenate(drawn_inverse) if drawn_inverse else None,
+        candidates.per,
     )
     return targets.ranked(
         n_above,

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ipseval._keys import ranks_within_group
 from ipseval._types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._order import counted_above
 
 PER_POSITIVE = ("n_candidates", "above_estimate", "tied_estimate", "order")
 PER_DRAW = ("drawn", "drawn_inverse")
+UNKNOWN = "these sampled ranks do not say which positives were drawn; rank the positives again."
 Pool = Literal["candidates", "unobserved", "unobserved+positives"]
 
 
@@ -42,6 +44,8 @@ class Sampling:
         Rows (i, j), one for each time that the positive j was drawn as a competitor of the positive i; by i.
     drawn_inverse : (k,) float array or None
         The inverse probability of these draws; None for uniform draws.
+    per : {"user", "positive"}
+        Whether a user's positives share their draws.
     """
 
     n_sampled: int
@@ -54,6 +58,7 @@ class Sampling:
     order: IntArray | None = None
     drawn: IntArray | None = None
     drawn_inverse: FloatArray | None = None
+    per: Literal["user", "positive"] = "user"
 
     def __post_init__(self) -> None:
         freeze(self, *PER_POSITIVE, *PER_DRAW)
@@ -86,6 +91,26 @@ class Sampling:
                 kept["drawn_inverse"] = self.drawn_inverse[stays]
         return replace(self, **kept)
 
+    def in_one_list(self, user: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return how many more competitors stand above, tie, and are listed in one list of the user.
+
+        It holds all of the user's positives, drawn or not, and the drawn others.
+        """
+        if self.pool == "unobserved+positives":
+            nothing = np.zeros(user.size, np.int64)
+            return nothing, nothing, nothing
+        if self.order is None or (self.drawn is None and self.pool == "candidates"):
+            raise InputError(UNKNOWN)
+        above, tied = ranks_within_group(user, -self.order)
+        listed = np.bincount(user)[user] - 1
+        if self.drawn is not None and self.pool == "candidates":
+            by, other = self.drawn.T
+            gap = self.order[other] - self.order[by]
+            above -= np.bincount(by[gap < 0], minlength=user.size)
+            tied -= np.bincount(by[gap == 0], minlength=user.size)
+            listed -= np.bincount(by, minlength=user.size)
+        return above, tied, listed
+
     def without(
         self, user: IntArray, mask: BoolArray, gone: IntArray
     ) -> tuple[IntArray, IntArray, IntArray, Sampling]:
@@ -96,9 +121,7 @@ class Sampling:
         """
         order, drawn = self.order, self.drawn
         if order is None or (drawn is None and self.pool == "candidates"):
-            raise InputError(
-                "these sampled ranks do not say which positives were drawn; rank the positives again."
-            )
+            raise InputError(UNKNOWN)
         if self.pool == "unobserved":
             nothing = np.zeros(user.size, np.int64)
             return nothing, nothing, nothing, self

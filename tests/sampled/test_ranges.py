@@ -1,0 +1,123 @@
+"""Every metric stays in its range under every candidate scheme; one list a user, by hand."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ipseval
+from ipseval import SampledCandidates
+from ipseval.metrics import metric
+from ipseval.metrics._labels import METRICS
+
+LABELS = [f"{name}@{k}" if k else name for name, one in METRICS.items() for k in (None, 1, 3)
+          if (k or one.takes_cutoff != "required") and not (k and one.takes_cutoff == "none")]  # fmt: skip
+LABELS = [label.replace("rbp", "rbp(0.8)") for label in LABELS]
+POOLS = ("candidates", "unobserved", "unobserved+positives")
+
+
+@st.composite
+def schemes(draw):
+    """Return a candidate scheme: all items, some, lists of candidates, or any way to draw some."""
+    kind = draw(st.sampled_from(["all", "allowed", "listed", "drawn", "drawn", "drawn"]))
+    if kind != "drawn":
+        return kind
+    return SampledCandidates(
+        draw(st.integers(1, 3)),
+        distribution=draw(st.sampled_from(["uniform", np.arange(1.0, 13)])),
+        per=draw(st.sampled_from(["user", "user", "positive"])),
+        replacement=draw(st.booleans()),
+        pool=draw(st.sampled_from(POOLS)),
+        rng=draw(st.integers(0, 99)),
+    )
+
+
+def world(seed: int):
+    """Return a split of 4 users and 12 items, scores with ties, and P of every item."""
+    rng = np.random.default_rng(seed)
+    pairs = pd.DataFrame(
+        [(u, i) for u in range(4) for i in rng.permutation(12)[:5]], columns=["user", "item"]
+    )
+    train = pairs.groupby("user").head(1)
+    split = ipseval.Split.from_frames(train, pairs.drop(train.index), users=range(4), items=range(12))
+    return split, rng.integers(0, 5, (4, 12)).astype(float), rng.uniform(0.05, 1, 12)
+
+
+@given(schemes(), st.integers(0, 10_000))
+def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, seed):
+    split, scores, propensity = world(seed)
+    options = {"candidates": scheme}
+    if scheme == "allowed":
+        options = {"allowed_items": np.arange(12) % 4 > 0}
+    if scheme == "listed":
+        listed = [(u, i) for u in range(4) for i in range(12) if (u + i) % 3]
+        options = {"candidates": pd.DataFrame(listed, columns=["user", "item"])}
+    per_positive = getattr(scheme, "per", "user") == "positive"
+    # Known up to a factor: with probabilities, auc and ap count pairs, whose ratio may leave [0, 1] as ips may.
+    known = ipseval.KnownPropensity(item=propensity, is_probability=False).fit(split)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels = [label for label in LABELS if not per_positive or metric(label).reads_one_rank]
+        found = ipseval.evaluate(
+            {"m": scores}, split, propensity=known, metrics=labels, on_low_ess="ignore", missing="drop",
+            estimators=["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"], **options,
+        ).frame  # fmt: skip
+        for _, row in found.iterrows():
+            low, high = metric(row["metric"]).value_range
+            assert low - 1e-12 <= row["estimate"] <= high + 1e-12 or np.isnan(row["estimate"]), tuple(row[:4])
+
+
+@pytest.mark.parametrize("label", ["ndcg@10", "ap", "rr@10", "hit@10", "precision@10", "dcg@10"])
+def test_metrics_of_lists_are_refused_where_each_positive_has_a_list_of_its_own(label):
+    split, scores, _ = world(0)
+    drawn = SampledCandidates(3, per="positive", rng=0)
+    called = []
+
+    def model(users):
+        called.append(users)
+        return scores[users]
+
+    with pytest.raises(ipseval.InputError, match="Take per='user', or metrics of single positives"):
+        ipseval.evaluate({"m": model}, split, metrics=[label], candidates=drawn)
+    assert not called  # refused before anything is ranked
+    ranked = ipseval.rank_positives(scores, split, candidates=drawn)
+    with pytest.raises(ipseval.InputError, match="Take per='user'"):
+        ipseval.evaluate_ranks({"m": ranked}, metrics=[label])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("pool", "replacement"), [("candidates", True), ("candidates", False), ("unobserved", True)]
+)
+def test_positives_of_a_user_and_their_draws_form_one_list(pool, replacement):
+    """Three positives above every other item: they stand at 1, 2 and 3, whoever was drawn, and all is 1."""
+    train = pd.DataFrame({"user": [0], "item": [9]})
+    test = pd.DataFrame({"user": [0, 0, 0], "item": [0, 1, 2]})
+    split = ipseval.Split.from_frames(train, test, users=[0], items=range(10))
+    scores = np.array([[9.0, 8, 7, 1, 1, 1, 1, 1, 1, 1]])
+    for seed in range(20):
+        drawn = SampledCandidates(4, pool=pool, replacement=replacement, rng=seed)
+        found = ipseval.evaluate(
+            {"m": scores},
+            split,
+            metrics=["ndcg@3", "ap", "precision@3"],
+            estimators=["aoa"],
+            candidates=drawn,
+        ).frame
+        assert found["estimate"].tolist() == pytest.approx([1.0, 1.0, 1.0])
+        # Below all four draws that are no positives, only the places behind them are left.
+        ranked = ipseval.rank_positives(-scores, split, candidates=drawn)
+        others = ranked.in_one_list.n_candidates - 3
+        order = ranked.in_one_list.n_above - others
+        assert order.tolist() == [2, 1, 0]
+
+
+def test_a_number_of_candidates_names_the_scheme():
+    split, scores, _ = world(0)
+    with pytest.raises(ipseval.InputError, match=r"SampledCandidates\(100, rng=0\)"):
+        ipseval.evaluate({"m": scores}, split, candidates=100)
