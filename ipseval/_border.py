@@ -33,10 +33,9 @@ WORDS = {
     "IntArray": "an array of whole numbers",
     "BoolArray": "a mask",
     "AnyArray": "an array",
-    "RngLike": "an integer >= 0, a numpy Generator or None",
+    "RngLike": "an integer >= 0, a numpy Generator or SeedSequence, or None",
     " | ": " or ",
 }
-ERRORS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError, StopIteration)
 PLAIN = (str, int, float, bool, type(None), np.integer, np.random.Generator, os.PathLike, pathlib.Path)
 KINDS = {np.bool_: "b", np.integer: "iu", np.floating: "biuf"}
 
@@ -106,7 +105,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             if error.filename is None:
                 raise
             raise InputError(f"a file or folder cannot be used: {error!s:.200}.") from error
-        except ERRORS as error:
+        except Exception as error:
             text = _misfit(function, args, kwargs)
             if text is None:
                 raise

@@ -92,7 +92,8 @@ def check_fraction(name: str, value: float, *, low_open: bool = True, high_open:
 
 def check_positive_int(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int of at least `minimum`, or raise `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) < minimum:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+    if not whole or int(value) < minimum:  # type: ignore[call-overload]  # a whole number by now
         raise InputError(f"{name} must be an integer >= {minimum}; got {value!r:.80}.")
     return int(value)
 
@@ -108,7 +109,8 @@ def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bo
 
 def real_number(value: object) -> float:
     """Return a real number as a float, and NaN for what is none."""
-    if isinstance(value, (bool, np.complexfloating)) or not isinstance(value, (int, float, np.number)):
+    none = (bool, np.complexfloating, np.timedelta64)
+    if isinstance(value, none) or not isinstance(value, (int, float, np.number)):
         return math.nan
     try:
         return float(value)
@@ -145,12 +147,15 @@ def as_generator(rng: RngLike) -> np.random.Generator:
     InputError
         For what is no seed.
     """
-    try:
+    # Nothing else: of a matrix, or a list that holds itself, NumPy ends the process.
+    if rng is None or isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(rng)
-    except (TypeError, ValueError):
+    if not isinstance(rng, (int, np.integer)) or isinstance(rng, np.timedelta64) or rng < 0:
+        came = repr(rng) if isinstance(rng, (int, float, str)) else type(rng).__name__
         raise InputError(
-            f"rng must be an integer >= 0, a numpy Generator or None; got {rng!r:.80}."
-        ) from None
+            f"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got {came:.80}."
+        )
+    return np.random.default_rng(int(rng))
 
 
 def refuse_masked(array: Any, name: str) -> None:

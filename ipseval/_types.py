@@ -12,7 +12,7 @@ IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
 
-RngLike: TypeAlias = int | np.random.Generator | None
+RngLike: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 Missing: TypeAlias = Literal["zero", "drop", "raise"]
 TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
 TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]

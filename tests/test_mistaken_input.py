@@ -275,7 +275,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.split_random(
             ipseval.Interactions.from_frame(frame([0, 0], [0, 1])), test_fraction=0.5, rng="a"
         ),
-        r"rng must be an integer >= 0, a numpy Generator or None; got 'a'",
+        r"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got 'a'",
     ),
     "seed below 0": (
         lambda: ipseval.SampledCandidates(2, rng=-1),

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice
+from ipseval._checks import check_choice, check_positive_int
 from ipseval._frame import FRAME_COLUMNS
 from ipseval._types import FloatArray
 from ipseval.correction._path import CorrectionPath
@@ -204,6 +204,7 @@ class Correction(Reported):
 
     def leaderboards(self, digits: int = 2) -> list[Table]:
         """Return one table per metric, by the estimates of the correction strength, best first."""
+        check_positive_int("digits", digits)
         found = []
         for metric, part in self._frame.groupby("metric", sort=False):
             wide = pd.DataFrame({"model": list(self.path.models)})

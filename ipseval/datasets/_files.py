@@ -55,7 +55,7 @@ def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]
                 else "does not exist"
             )
             raise InputError(f"{card.name}: {source} {what}. {card.how_to_get} ({card.url})")
-    except BROKEN as error:
+    except (*BROKEN, OSError) as error:
         raise InputError(
             f"{card.name}: {name} in {source} is truncated or damaged ({error}). Get it again."
         ) from None

@@ -116,6 +116,8 @@ def evaluate_policies(
     if not isinstance(policies, Mapping) or not policies:
         raise InputError("policies must be a mapping of names to policies, with at least one.")
     labels = [estimators] if isinstance(estimators, str) else list(estimators)
+    if not labels:
+        raise InputError("estimators is empty; name at least one.")
     for label in labels:
         check_choice("estimators", label, CLAIMS)
     check_fraction("confidence_level", confidence_level)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ipseval._checks import check_positive_int
+from ipseval.errors import InputError
 from ipseval.report._html import to_html_tables
 from ipseval.report._latex import to_latex
 from ipseval.report._markdown import to_markdown
@@ -34,16 +36,23 @@ class Reported(ABC):
 
     def to_markdown(self, path: str | Path | None = None, *, digits: int = 2) -> str:
         """Return the report as Markdown; standard errors have `digits` significant digits."""
-        return deliver(to_markdown(self.tables(digits=digits)), path)
+        return deliver(to_markdown(self.tables(digits=_checked(digits))), path)
 
     def to_latex(self, path: str | Path | None = None, *, digits: int = 2) -> str:
         """Return LaTeX tables for booktabs and threeparttable."""
-        return deliver(to_latex(self.tables(digits=digits)), path)
+        return deliver(to_latex(self.tables(digits=_checked(digits))), path)
 
     def to_html(self, path: str | Path | None = None, *, title: str | None = None, digits: int = 2) -> str:
         """Return one self-contained page: tables, pictures, diagnostics, definitions, provenance."""
-        tables = self.tables(digits=digits, page=True)
+        tables = self.tables(digits=_checked(digits), page=True)
         return deliver(to_html(tables if title is None else replace(tables, title=title)), path)
+
+
+def _checked(digits: int) -> int:
+    """Return the number of significant digits, or raise `InputError`: a float has no more than 17."""
+    if check_positive_int("digits", digits) > 17:
+        raise InputError(f"digits must be at most 17; got {digits!r:.80}.")
+    return digits
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,6 +13,7 @@ from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as find_metric
+from ipseval.metrics._base import MOST
 from ipseval.sampled_metrics._laws import BLOCK_ENTRIES, rank_law
 
 
@@ -132,6 +133,8 @@ def _moments(
     ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool
 ) -> tuple[FloatArray, FloatArray]:
     m = check_positive_int("n_sampled", n_sampled)
+    if m > MOST:
+        raise InputError(f"n_sampled must be at most {MOST:,}; got {m:,}.")
     rank, n = check_ranks(ranks, n_candidates, m, replacement)
     if isinstance(metric, (np.ndarray, list, tuple)):
         values = as_float_vector("metric (values by sampled rank)", metric, size=m + 1)

@@ -22,7 +22,9 @@ def as_time(value: Any, name: str) -> Any:
 
     A date with a time zone is that instant; one without is read in UTC, as are dates in a log.
     """
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64)):
+        if not abs(value) < 2**63:
+            raise InputError(f"{name} must be within 64 bits, as timestamps are; got {value!r:.80}.")
         return value
     if not isinstance(value, (str, date, np.datetime64)):
         raise InputError(f"{name} must be a number or a date; got {type(value).__name__}.")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ipseval._checks import check_choice, warn_user
+from ipseval._checks import check_choice, check_real, warn_user
 from ipseval._frame import Key
 from ipseval._questions import estimator_label, metric_label
 from ipseval.errors import InputError, PositivityWarning, UnknownNameError
@@ -103,8 +103,7 @@ def compare_results(
         When data, options or the definition of the metric differ, or an estimate is missing or undefined.
     """
     check_choice("rule", rule, ("no-evidence", "non-inferior"))
-    if not (np.isfinite(margin) and margin >= 0):
-        raise InputError(f"margin must be a finite number >= 0, the loss that is tolerated; got {margin!r}.")
+    margin = check_real("margin, the loss that is tolerated,", margin, low=0.0, low_open=False)
     pairs = _pairs(new.models if models is None else models)
     metric = metric_label(metric, new.estimates)
     estimator = None if estimator is None else estimator_label(estimator, new.estimates)
@@ -206,8 +205,7 @@ def assert_metric(
     InputError
         When the results are not comparable, or `tolerance` is negative.
     """
-    if not (np.isfinite(tolerance) and tolerance >= 0):
-        raise InputError(f"tolerance must be a finite number >= 0; got {tolerance!r}.")
+    tolerance = check_real("tolerance", tolerance, low=0.0, low_open=False)
     found = _checks(evaluation, baseline, update, metric=metric, estimator=estimator, models=models)
     moved = [one for one in found if not abs(one.difference) <= tolerance]
     if moved:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import scipy.sparse
 
 import ipseval
 from ipseval import agreement, correction, datasets, inference
@@ -287,13 +289,20 @@ def plotted(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def endless() -> list[Any]:
+    """Return a list that holds itself."""
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
 def wrong(folder: Path) -> dict[str, Callable[[], Any]]:
     """Return makers of wrong values by name: types, shapes, values, labels, orders, files."""
     (folder / "empty").write_bytes(b"")
     (folder / "garbage.npz").write_bytes(bytes(range(256)))
     (folder / "text.csv").write_text("user,item\n1,2\n")
     numbers = {"0": 0, "-1": -1, "1": 1, "1.5": 1.5, "nan": np.nan, "inf": np.inf, "-inf": -np.inf, "1e300": 1e300,
-               "5e-324": 5e-324, "2**63": 2**63, "2**53": 2.0**53, "complex": 1j, "true": True, "false": False,
+               "5e-324": 5e-324, "timedelta64": np.timedelta64(3, "D"), "10**30": 10**30, "-10**30": -(10**30), "2**63": 2**63, "2**53": 2.0**53, "complex": 1j, "true": True, "false": False,
                "int8": np.int8(-1), "float16": np.float16(2), "nat": np.datetime64("NaT"), "decimal": "0.5"}  # fmt: skip
     texts = {"empty": "", "a": "a", "escape": "\x1b[31m", "nul": "\0", "surrogate": "\ud800", "bytes": b"a", "@": "recall@",
              "deep": "recall@2@2", "long": "a" * 9999, "auc": "auc", "snips": "snips", "all": "all", "drop": "drop"}  # fmt: skip
@@ -330,6 +339,10 @@ def wrong(folder: Path) -> dict[str, Callable[[], Any]]:
         **others,
     }
     table: dict[str, Callable[[], Any]] = {name: (lambda one=one: one) for name, one in made.items()}
+    table["list of itself"] = endless
+    table["matrix"] = lambda: np.asmatrix([[3]])
+    table["sparse"] = lambda: scipy.sparse.csr_matrix(np.eye(9))
+    table["polars"] = lambda: pl.DataFrame({"user": ["u00"], "item": [3]})
     table["generator"] = lambda: (one for one in (1, 2))
     table["rng"] = lambda: np.random.default_rng(0)
     table["iterator"] = lambda: iter([1])

@@ -58,7 +58,7 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
         listed = [(u, i) for u in range(4) for i in range(12) if (u + i) % 3]
         options = {"candidates": pd.DataFrame(listed, columns=["user", "item"])}
     per_positive = getattr(scheme, "per", "user") == "positive"
-    # Known up to a factor: with probabilities, auc and ap count pairs, whose ratio may leave [0, 1] as ips may.
+    # Known up to a factor: with probabilities, auc and ap count pairs, whose ratio may leave [0, 1].
     known = ipseval.KnownPropensity(item=propensity, is_probability=False).fit(split)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
