@@ -53,7 +53,7 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
     split, scores, propensity = world(seed)
     options = {"candidates": scheme}
     if scheme == "allowed":
-        options = {"allowed_items": np.arange(12) % 4 > 0}
+        options = {"candidates": np.arange(12) % 4 > 0}
     if scheme == "listed":
         listed = [(u, i) for u in range(4) for i in range(12) if (u + i) % 3]
         options = {"candidates": pd.DataFrame(listed, columns=["user", "item"])}
