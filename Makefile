@@ -16,7 +16,7 @@ demo: ; ipseval demo
 processors: ; $(PYTHON) tests/processors.py --suite
 coverage: ; $(PYTHON) -m coverage run -m pytest && $(PYTHON) -m tests.floors
 mutation: ; $(PYTHON) -m tests.mutation.run --n $(or $(N),100)
-fuzz: ; $(PYTHON) tests/fuzz/run.py --minutes $(or $(MINUTES),60)
+fuzz: ; $(PYTHON) -m tests.fuzz.run --minutes $(or $(MINUTES),60)
 paper: ; $(PYTHON) -m paper
 matrix: ; nox -s tests && nox -s table
 ci: ; .ci/run

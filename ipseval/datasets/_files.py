@@ -94,9 +94,12 @@ def has_file(path: str | Path, name: str) -> bool:
     if source.is_file() and zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
             return any(PurePosixPath(member).name == name for member in archive.namelist())
-    if source.is_file() and tarfile.is_tarfile(source):
-        with tarfile.open(source) as tar:
-            return any(PurePosixPath(member).name == name for member in tar.getnames())
+    try:
+        if source.is_file() and tarfile.is_tarfile(source):
+            with tarfile.open(source) as tar:
+                return any(PurePosixPath(member).name == name for member in tar.getnames())
+    except OSError as error:  # such as memory that is offered as a file
+        raise InputError(f"{source} cannot be read ({error}).") from None
     return False
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtr, stdtrit
 
-from ipseval._checks import check_choice, check_fraction
+from ipseval._checks import check_choice, check_fraction, check_real
 from ipseval._types import FloatArray
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
@@ -103,8 +103,8 @@ def compare(
     check_choice("family", family, FAMILIES)
     if correction is not None:
         check_choice("correction", correction, CORRECTIONS)
-    if difference is not None and not (np.isfinite(difference) and difference != 0):
-        raise InputError(f"difference must be finite and not 0; got {difference!r}.")
+    if difference is not None and check_real("difference", difference) == 0:
+        raise InputError("difference must not be 0: no number of users finds it.")
     rows = []
     for metric, estimator, model, other in _pairs(list(estimates), reference):
         pair = [estimates[one, metric, estimator] for one in (model, other)]

@@ -81,6 +81,8 @@ def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts 
             found.append(Groups(only.axis, str(name), only.labels, only.codes, only.note))
         return found
     if isinstance(by, (list, tuple)):
+        if any(isinstance(each, (list, tuple)) for each in by):  # it may hold itself
+            raise InputError("by holds a list inside a list; name every grouping once, in one list.")
         return [one for each in by for one in _resolved(each, users, items, counts)]
     raise InputError(
         f"by= must be a label ({', '.join(BUILT_IN)}), a frame with a column user or item, a Series by id, "

@@ -261,7 +261,7 @@ class World:
         )
 
     def _observed(self, generator: np.random.Generator, scale: float) -> npt.NDArray[np.bool_]:
-        chance = scale * self.relevant_propensity
+        chance = check_real("scale", scale) * self.relevant_propensity
         if not (scale > 0 and chance.max() <= 1):
             limit = 1 / self.relevant_propensity.max()
             raise InputError(f"scale must be in (0, {limit:.6g}], so that no P exceeds 1; got {scale!r}.")
