@@ -192,7 +192,7 @@ def _table(path: PathText, sep: str, sizes: tuple[int, ...], expected: str) -> p
         raise InputError(f"{path} is no file.")
     try:
         table = pd.read_csv(path, sep=sep, header=None, dtype=str, quoting=3, keep_default_na=False)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, re.error) as error:
+    except (ValueError, re.error) as error:
         raise InputError(f"{path} cannot be read as a table: {error}.") from None
     if table.shape[1] not in sizes:
         raise InputError(f"{path} has {counted(table.shape[1], 'column')}; expected {expected}.")
