@@ -30,8 +30,7 @@ def rank_sampled(
     size = targets.user.size
     n_above, n_tied, n_full = (np.zeros(size, dtype=np.int64) for _ in range(3))
     above_estimate, tied_estimate, order = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64)
-    drawn_rows: list[IntArray] = []
-    drawn_inverse: list[FloatArray] = []
+    drawn_rows, drawn_inverse = list[IntArray](), list[FloatArray]()
     users, starts = np.unique(targets.user, return_index=True)
     stops = np.append(starts[1:], size)
     n_nan, n_scores = 0, 0
