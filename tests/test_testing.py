@@ -142,7 +142,7 @@ def graded() -> Evaluation:
     ("change", "text"),
     [
         (other_test_set, r"cannot be compared: positives_sha256 \w{12}… -> \w{12}…"),
-        (graded, r"gains_sha256 none -> \w{12}…"),
+        (graded, r"gains_sha256 None -> \w{12}…"),
         (lambda: evaluated(noisy(TRUTH, 1), ties="min"), "ties 'default' -> 'min'"),
     ],
 )
@@ -199,13 +199,13 @@ def test_files_that_are_no_result_get_an_error(write, text, tmp_path):
     [
         (
             {"metric": "recall@7"},
-            "no estimator of recall@7; the new one has models model, metrics recall@5, ndcg@5",
+            "no estimator of recall@7; the new one has recall@5, ndcg@5 by aoa",
         ),
         (
             {**RECALL, "models": ["other"]},
-            r"has no estimate \('other', 'recall@5', 'aoa'\); it has models model",
+            r"no estimate \('other', 'recall@5', 'aoa'\); models: model;",
         ),
-        ({**RECALL, "models": {"model": "older"}}, r"has no estimate \('older'"),
+        ({**RECALL, "models": {"model": "older"}}, r"no estimate \('older'"),
         ({**RECALL, "margin": -0.1}, "margin must be a finite number >= 0"),
         ({**RECALL, "rule": "equal"}, "rule"),
     ],

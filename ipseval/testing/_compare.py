@@ -235,31 +235,23 @@ def _compare(
     rule: Rule,
     confidence_level: float,
 ) -> BaselineCheck:
-    for result, name, key in ((new, "new", keys[0]), (old, "old", keys[1])):
-        if key not in result.estimates:
-            raise InputError(f"the {name} result has no estimate {key}; it has {_content(result)}.")
-        one = result.estimates[key]
+    first, second = new.estimate(*keys[0]), old.estimate(*keys[1])
+    for name, key, one in (("new", keys[0], first), ("old", keys[1], second)):
         if not np.isfinite([one.value, one.standard_error]).all():
             raise InputError(f"{key} of the {name} result is undefined, or has no standard error.")
-    first, second = new.estimates[keys[0]], old.estimates[keys[1]]
     error, _, _ = first.user_sums.paired_error(second.user_sums)
     low, high = normal_interval(first.value - second.value, error, confidence_level=confidence_level)
     numbers = (second.value, first.value, error, low, high)
     return BaselineCheck(*keys, *numbers, margin, rule, first.flag or second.flag)
 
 
-def _content(result: Evaluation) -> str:
-    named = {"models": result.models, "metrics": result.metrics, "estimators": result.estimators}
-    return ", ".join(f"{what} {', '.join(names)}" for what, names in named.items())
-
-
 def _shared_estimators(new: Evaluation, old: Evaluation, metric: str) -> list[str]:
     held = {key[2] for key in old.estimates if key[1] == metric}
     shared = dict.fromkeys(key[2] for key in new.estimates if key[1] == metric and key[2] in held)
     if not shared:
+        has = [f"{', '.join(one.metrics)} by {', '.join(one.estimators)}" for one in (new, old)]
         raise InputError(
-            f"the results share no estimator of {metric}; the new one has {_content(new)}, the old one "
-            f"{_content(old)}."
+            f"the results share no estimator of {metric}; the new one has {has[0]}, the old one {has[1]}."
         )
     return list(shared)
 
@@ -270,19 +262,12 @@ def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: 
         weighted = resolve_estimator(estimator).weighted
     except UnknownNameError:
         weighted = True  # a caller's own: all that could matter has to be the same
-    differing: list[str] = []
-    for name, before in old.basis["data"].items():
-        after = new.basis["data"].get(name)
-        if (weighted or name != "propensity_sha256") and before != after:
-            differing.append(f"{name} {_short(before)} -> {_short(after)}")
-    options, now = old.basis["options"], new.basis["options"]
-    for name in dict.fromkeys([*options, *now]):
-        before, after = options.get(name), now.get(name)
-        if (weighted or name != "propensity") and before != after:
-            differing.append(f"{name} {before!r} -> {after!r}")
-    before, after = (one.basis["metrics"].get(metric) for one in (old, new))
-    if before != after:
-        differing.append(f"definition of {metric}: {_changes(before, after)}")
+    before, after = _basis(old, metric), _basis(new, metric)
+    differing = [
+        f"{name} {_shown(before.get(name))} -> {_shown(after.get(name))}"
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name) and (weighted or not name.startswith("propensity"))
+    ]
     if differing:
         raise InputError(
             f"the results cannot be compared: {'; '.join(differing)}. If the change is meant, store the "
@@ -290,15 +275,13 @@ def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: 
         )
 
 
-def _short(digest: Any) -> str:
-    return "none" if digest is None else f"{str(digest)[:12]}…"
+def _basis(one: Evaluation, metric: str) -> dict[str, Any]:
+    """Return what one metric of an evaluation is of, by name."""
+    definition = one.basis["metrics"].get(metric) or {}
+    defined = {f"definition of {metric}: {name}": value for name, value in definition.items()}
+    return {**one.basis["data"], **one.basis["options"], **defined}
 
 
-def _changes(before: Any, after: Any) -> str:
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return f"{before!r} -> {after!r}"
-    return ", ".join(
-        f"{name} {before.get(name)!r} -> {after.get(name)!r}"
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name) != after.get(name)
-    )
+def _shown(value: Any) -> str:
+    is_hash = isinstance(value, str) and len(value) == 64
+    return f"{value[:12]}…" if is_hash else repr(value)
