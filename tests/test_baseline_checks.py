@@ -147,7 +147,7 @@ def test_models_are_names(models):
 
 @pytest.mark.parametrize("bad", [-1e-9, NAN, INF, -INF])
 def test_a_margin_and_a_tolerance_are_finite_and_not_negative(bad):
-    with pytest.raises(InputError, match="margin must be a finite number >= 0, the loss"):
+    with pytest.raises(InputError, match="margin, the loss that is tolerated, must be a finite number >= 0"):
         compare_results(two_by_two(), two_by_two(), metric=RECALL, margin=bad)
     with pytest.raises(InputError, match="tolerance must be a finite number >= 0"):
         assert_metric(None, "old.json", metric=RECALL, tolerance=bad)

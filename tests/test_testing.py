@@ -206,7 +206,7 @@ def test_files_that_are_no_result_get_an_error(write, text, tmp_path):
             r"no estimate \('other', 'recall@5', 'aoa'\); models: model;",
         ),
         ({**RECALL, "models": {"model": "older"}}, r"no estimate \('older'"),
-        ({**RECALL, "margin": -0.1}, "margin must be a finite number >= 0"),
+        ({**RECALL, "margin": -0.1}, "margin, the loss that is tolerated, must be a finite number >= 0"),
         ({**RECALL, "rule": "equal"}, "rule"),
     ],
 )
