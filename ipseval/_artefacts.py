@@ -63,11 +63,9 @@ def check_is_file(path: Pathlike) -> None:
 
 @contextmanager
 def writing(path: Pathlike) -> Iterator[IO[bytes]]:
-    """Open a stream whose content becomes the file at the end of the block; until then the old one stays.
-
-    The content goes to a file of another name, is flushed to the disk, and is renamed, which POSIX does at
-    once. A process that is killed leaves the old file or the new one, whole.
-    """
+    """Open a stream whose content becomes the file at the end of the block; until then the old one stays."""
+    # A file of another name, flushed to the disk and renamed, which POSIX does at once: who is killed leaves
+    # the old file or the new one, whole.
     file = writable(path)
     remove_leftovers(file.parent)
     name = f"{PREFIX}{secrets.token_hex(8)}.{_host()}.{os.getpid()}.tmp"

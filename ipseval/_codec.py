@@ -177,10 +177,7 @@ def read(
 
 
 class NotStored:
-    """What a file keeps of an object of the caller's own: its plain attributes and its printed form.
-
-    Its code is not in the file: what needs to run it raises `InputError`.
-    """
+    """What a file keeps of an object of the caller's own, without its code: attributes and printed form."""
 
     def __init__(self, described: str, kept: Mapping[str, Any]) -> None:
         self._described = described

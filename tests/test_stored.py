@@ -24,6 +24,7 @@ import pytest
 import ipseval
 from ipseval import Evaluation, RankedPositives, _artefacts
 from ipseval.errors import InputError
+from ipseval.protocols import run_config
 from ipseval.segments import Segments
 from tests.sources import PACKAGE
 
@@ -161,7 +162,7 @@ def test_without_ranks_a_file_is_smaller_prints_the_same_and_says_what_it_lacks(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-@pytest.mark.parametrize("read", [Segments.load, Evaluation.load, RankedPositives.from_parquet])
+@pytest.mark.parametrize("read", [Segments.load, Evaluation.load, RankedPositives.from_parquet, run_config])
 def test_a_device_is_not_read(read):
     with pytest.raises(InputError, match="/dev/full is a device or pipe"):
         read("/dev/full")

@@ -32,6 +32,9 @@ def _own_parser(parser: argparse.ArgumentParser, command: list[str]) -> argparse
 
 def _arguments(path: Path, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options of a file as arguments; paths are those of its folder."""
+    from ipseval._artefacts import check_is_file
+
+    check_is_file(path)
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ipseval import datasets
-from ipseval._artefacts import reading, writable
+from ipseval._artefacts import check_is_file, reading, writable
 from ipseval._checks import examples
 from ipseval._files import read_table
 from ipseval.errors import InputError, UnknownNameError
@@ -91,6 +91,7 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
     """
     source = Path(path)
     with reading(source, "It must be a TOML file."):
+        check_is_file(source)
         config = tomllib.loads(source.read_text(encoding="utf-8"))
     _check_entries("the file", config, _TOP)
     for name in ("logs", "models"):
