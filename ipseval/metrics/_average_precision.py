@@ -12,7 +12,7 @@ import numpy as np
 from ipseval._types import FloatArray, IntArray, TieRule
 from ipseval.metrics._arranged import largest_first
 from ipseval.metrics._base import Definition, Metric, buckets, place_in_user
-from ipseval.metrics._tied_places import mean_reciprocal
+from ipseval.metrics._tied_places import MANY, mean_reciprocal, mean_reciprocals
 from ipseval.metrics._ties import Prefix, Table, before, by_bucket, harmonic, places, table
 from ipseval.ranking import RankedPositives
 
@@ -113,14 +113,17 @@ class AveragePrecision(Metric):
             level, weight, chance = _subset_sums(members[rows, :g])
             reached = over[user, start][rows, None, None] + weight
             offset = reached + ((above - start)[rows, None] - level)[:, :, None]
-            place = mean_reciprocal(
+            place = np.stack([
+                mean_reciprocals(one, int(size[row]), int(deepest[row]), level)
+                for one, row in zip(offset, rows, strict=True)
+            ]) if g > MANY else mean_reciprocal(
                 offset.reshape(rows.size * g, -1),
                 np.repeat(size[rows], g),
                 np.repeat(count[rows], g),
                 np.tile(level, rows.size),
                 np.repeat(deepest[rows], g),
-            )
-            gain = chance * weight / level[:, None] * reached * place.reshape(offset.shape)
+            ).reshape(offset.shape)  # fmt: skip
+            gain = chance * weight / level[:, None] * reached * place
             total[rows] = gain.sum(axis=(1, 2))
         return total
 

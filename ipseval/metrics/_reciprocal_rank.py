@@ -73,10 +73,11 @@ class ReciprocalRank(Metric):
         column = start[:, None] + np.arange(int(count.max()))
         is_member = np.arange(column.shape[1]) < count[:, None]
         miss_here = miss[user[:, None], np.minimum(column, miss.shape[1] - 1)]
-        means = mean_products(miss_here, is_member)
-        drop = np.where(is_member, means[:, :-1] - means[:, 1:], 0.0)
         above, size = group.above[user, start], group.size[user, start]
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
+        most = min(column.shape[1], max(int(deepest.max()), 1))  # the l-th place is l or later
+        means = mean_products(miss_here, is_member, most)
+        drop = np.where(is_member[:, :most], means[:, :-1] - means[:, 1:], 0.0)
         row, level = np.nonzero(drop)
         offset = above[row, None].astype(np.float64)
         place = mean_reciprocal(offset, size[row], count[row], level + 1, deepest[row])[:, 0]

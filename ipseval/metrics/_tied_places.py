@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from ipseval._quadrature import gauss_sum
 from ipseval._types import FloatArray, IntArray
@@ -15,6 +16,7 @@ MOST_BY_QUADRATURE = 24
 N_NODES = 24
 SHORTEST = 64  # shorter blocks are summed place by place
 CELLS = 2_000_000
+MANY, FIRST, KNOTS = 1_000, 48, 120  # from how many positives levels are interpolated, and between which
 BINOMIAL = np.array([[math.comb(n, k) for k in range(MOST_BY_QUADRATURE)] for n in range(MOST_BY_QUADRATURE)])
 
 
@@ -54,6 +56,29 @@ def mean_reciprocal(
     return result
 
 
+def mean_reciprocals(offset: FloatArray, size: int, deepest: int, level: IntArray) -> FloatArray:
+    """Return what `mean_reciprocal` does for every level l = 1 … g of one large group, shaped as `offset`.
+
+    Without a cutoff, E[1/(o + p)] (o + E p) is 1 and a small part that is smooth in log l: it is computed for
+    some levels and interpolated for the others, which leaves an error of 1e-9.
+    """
+    g = level.size
+    if deepest < size:
+        knots = np.arange(min(g, deepest))
+    else:
+        knots = np.unique(np.append(np.arange(FIRST), np.geomspace(FIRST, g, KNOTS).round().astype(int) - 1))
+    many = np.full(knots.size, 1, dtype=np.int64)
+    exact = mean_reciprocal(offset[knots], size * many, g * many, level[knots], deepest * many)
+    result = np.zeros(offset.shape)
+    result[knots] = exact
+    if deepest == size:
+        mean = offset + (level * ((size + 1) / (g + 1)))[:, None]
+        smooth = CubicSpline(np.log(level[knots]), exact * mean[knots])(np.log(level)) / mean
+        smooth[knots] = exact
+        result = smooth
+    return result
+
+
 def _order_statistic(p: FloatArray, size: IntArray, count: IntArray, level: IntArray) -> FloatArray:
     """Return (g/t) C(g−1, l−1) Π_{j<l} (p − j) Π_{j<g−l} (t − p − j) / Π_{1≤j<g} (t − j)."""
     # The law of `order_statistic` as a polynomial in p, for few positives; j is from 1 in the first product,
@@ -81,5 +106,5 @@ def order_statistic(p: IntArray, size: int, count: int, level: int) -> FloatArra
     shrink = np.log1p(-np.where(possible, (count - level) / np.where(possible, left, 1.0), 0.0))
     logs = first + np.cumsum(np.log((later - 1) / (later - level))) + np.cumsum(shrink)
     law[level - 1] = np.exp(first)
-    law[level:] = np.where(possible, np.exp(logs), 0.0)
+    law[level:] = np.exp(np.where(possible, logs, -np.inf))
     return law

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._types import BoolArray, FloatArray, IntArray, TieRule
+from ipseval.errors import InputError
 from ipseval.metrics._base import place_in_user
 from ipseval.ranking import RankedPositives
+
+MOST_LEVELS = 4_000
 
 
 @dataclass(frozen=True)
@@ -137,9 +140,14 @@ def miss_probability(miss: FloatArray, is_member: BoolArray, slots: IntArray, si
     # Members (n, width) take a random choice of `size` places. With j of the first i among the first `slots`,
     # the next is too with probability (slots − j)/(size − i): no cancellation for y in [0, 1].
     n, width = miss.shape
-    state = np.zeros((n, width + 1))
+    if not miss[is_member].any():  # plain: nobody of the members may stand there
+        placed = np.cumsum(is_member, axis=1) - is_member
+        outside = 1 - slots[:, None] / np.maximum(size[:, None] - placed, 1)
+        return np.asarray(np.where(is_member, outside, 1.0).cumprod(axis=1)[:, -1])
+    most = min(width, int(slots.max()))  # more than there are slots never stand in them
+    state = np.zeros((n, most + 1))
     state[:, 0] = 1.0
-    j = np.arange(width + 1)
+    j = np.arange(most + 1)
     placed = np.zeros(n, dtype=np.int64)
     for column in range(width):
         active = is_member[:, column]
@@ -152,12 +160,19 @@ def miss_probability(miss: FloatArray, is_member: BoolArray, slots: IntArray, si
     return np.asarray(state.sum(axis=1), dtype=np.float64)
 
 
-def mean_products(miss: FloatArray, is_member: BoolArray) -> FloatArray:
-    """Return D_l, the mean of Π (1 − y) over all l-subsets of the members, (n, width + 1); D_0 = 1."""
+def mean_products(miss: FloatArray, is_member: BoolArray, most: int) -> FloatArray:
+    """Return D_l, the mean of Π (1 − y) over all l-subsets of the members, (n, most + 1); D_0 = 1."""
     n, width = miss.shape
-    means = np.zeros((n, width + 1))
+    means = np.zeros((n, most + 1))
     means[:, 0] = 1.0
-    level = np.arange(width + 1)
+    if not miss[is_member].any():
+        return means
+    if most > MOST_LEVELS:
+        raise InputError(
+            f"the unbiased value of {width:,} tied positives of a user takes time of the square of that; ask "
+            f"for a cutoff of at most {MOST_LEVELS:,}, or for a self-normalised estimator."
+        )
+    level = np.arange(most + 1)
     count = np.zeros(n, dtype=np.int64)
     for column in range(width):
         active = is_member[:, column]

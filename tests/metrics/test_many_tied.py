@@ -1,0 +1,63 @@
+"""A hundred thousand positives of one user with one score: in seconds, and with the right values."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import hypergeom
+
+import ipseval
+from ipseval.metrics import metric
+from ipseval.metrics._tied_places import mean_reciprocal, mean_reciprocals
+
+
+def tied(n: int, others: int) -> ipseval.RankedPositives:
+    """Return n positives of one user that share the only score with `others` more items."""
+    size = n + others
+    return ipseval.RankedPositives(
+        np.zeros(n, int), np.arange(n), np.zeros(n, int), np.full(n, size - 1), np.full(n, size),
+        ["a"], np.arange(size), gain=np.ones(n), candidates_by_user=np.array([size]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "label", ["hit@10", "rr", "rr@10", "ap", "ap@10", "ndcg", "ndcg@10", "auc", "recall@10", "rbp(0.9)"]
+)
+def test_a_hundred_thousand_tied_positives_take_less_than_two_seconds(label):
+    ranked = tied(100_000, 100)
+    weights = np.random.default_rng(0).uniform(1, 10, 100_000)
+    for given in (None, weights):
+        start = time.process_time()
+        assert 0 <= metric(label).user_values(ranked, given)[0] <= 1
+        assert time.process_time() - start < 2
+
+
+def test_hit_and_rr_of_tied_positives_are_those_of_a_random_order():
+    """Of 40 places 30 are positives: none is in the first 3 with the hypergeometric chance."""
+    ranked = tied(30, 10)
+    chance = hypergeom(40, 30, 3).pmf(0)
+    assert metric("hit@3").user_values(ranked)[0] == pytest.approx(1 - chance, rel=1e-13)
+    # The first positive is at p where p − 1 of the 10 others come before: C(40 − p, 29)/C(40, 30).
+    p = np.arange(1, 12)
+    law = np.exp(gammaln(41 - p) - gammaln(30) - gammaln(12 - p) - (gammaln(41) - gammaln(31) - gammaln(11)))
+    assert law.sum() == pytest.approx(1)
+    assert metric("rr").user_values(ranked)[0] == pytest.approx((law / p).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("g", "size"), [(1200, 1200), (1500, 2000), (1100, 9000), (1300, 1310)])
+def test_levels_in_between_are_within_a_billionth_of_the_exact_ones(g, size):
+    level = np.arange(1, g + 1)
+    spread = 0.3 * np.sqrt(level * (g - level) / g)
+    offset = np.stack([spread, -spread], axis=1)
+    exact = mean_reciprocal(offset, np.full(g, size), np.full(g, g), level, np.full(g, size))
+    assert mean_reciprocals(offset, size, size, level) == pytest.approx(exact, rel=1e-9)
+    cut = mean_reciprocal(offset, np.full(g, size), np.full(g, g), level, np.full(g, 20))
+    assert np.array_equal(mean_reciprocals(offset, size, 20, level), cut)
+
+
+def test_the_unbiased_rr_of_very_many_tied_positives_is_refused_in_words():
+    with pytest.raises(ipseval.InputError, match="time of the square"):
+        metric("rr").unbiased(tied(5000, 100), np.full(5000, 1.5), None)
