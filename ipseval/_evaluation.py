@@ -32,6 +32,8 @@ from ipseval.estimators._extent import Extent
 from ipseval.inference import Refit
 from ipseval.inference._attach import Interval, bootstrap_intervals, normal_intervals, refit_intervals
 from ipseval.inference._bootstrap import INTERVAL_METHODS, IntervalMethod
+from ipseval.inference._comparisons import compare
+from ipseval.inference._pairs import PairTests, pair_tests
 from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -210,7 +212,7 @@ class Evaluation(Stored, Segmented, Shown):
     @property
     def _page_data(self) -> PageData:
         return PageData(
-            self._differences,
+            self._behind if len(self.models) > 1 else None,
             self.diagnostics,
             self.data,
             self.verdicts,
@@ -252,7 +254,7 @@ class Evaluation(Stored, Segmented, Shown):
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdict of each metric: who leads, what weighting changes, and for which weights it holds."""
-        found = verdicts(self._frame, self._differences, self.definitions[1], self._flags)
+        found = verdicts(self._frame, self._pairs, self.definitions[1], self._flags)
         reach = self.given_reach
         if reach is None:
             reach = reaches(found, self.samples, self.definitions, self.propensity)
@@ -261,6 +263,23 @@ class Evaluation(Stored, Segmented, Shown):
     @property
     def _flags(self) -> dict[tuple[str, str], str]:
         return {key[1:]: one.flag for key, one in self.estimates.items()}
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str], PairTests]:
+        return pair_tests(self.estimates) if len(self.models) > 1 else {}
+
+    @property
+    def _behind(self) -> pd.DataFrame:
+        """The differences to the highest recommender of each verdict; their family is all pairs."""
+        parts = []
+        for one in self.verdicts:
+            own = {key: each for key, each in self.estimates.items() if key[1] == one.metric}
+            best = one.standing.best or self.models[0]
+            part = compare(own, reference=best, confidence_level=self.confidence_level)
+            keys = zip(part["estimator"], part["model"], strict=True)
+            part["p_adjusted"] = [self._pairs[one.metric, label].of(model, best)[1] for label, model in keys]
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
 
     @cached_property
     def _differences(self) -> pd.DataFrame | None:

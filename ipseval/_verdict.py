@@ -9,12 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._labels import default_estimators
 from ipseval.inference._leads import leading_factors, leading_gammas
+from ipseval.inference._pairs import PairTests
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 
@@ -38,8 +40,8 @@ class Standing:
         Whether no two leaders are told apart; False: some of them are.
     p_value : float
         The largest adjusted p-value of the highest against those that it is told from; NaN: there are none.
-    tests : mapping
-        Pair of recommenders -> (first − second, adjusted p-value), for both orders.
+    tests : PairTests or None
+        Of all pairs; None for a single recommender.
     """
 
     estimator: str
@@ -47,25 +49,24 @@ class Standing:
     leaders: tuple[str, ...]
     together: bool
     p_value: float
-    tests: Mapping[tuple[str, str], tuple[float, float]] = field(repr=False)
+    tests: PairTests | None = field(repr=False)
 
     @classmethod
-    def of(cls, rows: pd.DataFrame, pairs: pd.DataFrame | None) -> Standing:
-        """Return the standing from the rows of one metric and estimator, and from its rows of `compare`."""
+    def of(cls, rows: pd.DataFrame, tests: PairTests | None) -> Standing:
+        """Return the standing from the rows of one metric and estimator, and the tests of their pairs."""
         values = dict(zip(rows["model"], rows["estimate"], strict=True))
         ranked = tuple(sorted((m for m in values if not math.isnan(values[m])), key=lambda m: -values[m]))
-        tests: dict[tuple[str, str], tuple[float, float]] = {}
-        for row in [] if pairs is None else pairs.to_dict("records"):
-            one, other = row["model"], row["reference"]
-            tests[one, other] = row["difference"], row["p_adjusted"]
-            tests[other, one] = -row["difference"], row["p_adjusted"]
-        leaders = tuple(
-            model for model in ranked if model == ranked[0] or not _apart(tests, ranked[0], model)
-        )
-        told = [_apart(tests, a, b) for place, a in enumerate(leaders) for b in leaders[:place]]
-        behind = [tests[ranked[0], model][1] for model in ranked if model not in leaders]
+        leaders, told, behind = ranked[:1], False, NAN
+        if tests is not None and ranked:
+            apart = tests.told_apart(ranked, LEVEL)
+            place = np.flatnonzero(~apart[0])
+            leaders = tuple(ranked[one] for one in place)
+            told = bool(apart[np.ix_(place, place)].any())
+            behind = max(
+                (tests.of(ranked[0], ranked[one])[1] for one in np.flatnonzero(apart[0])), default=NAN
+            )
         label = str(rows["estimator"].iloc[0])
-        return cls(label, ranked, leaders, not any(told), max(behind, default=NAN), tests)
+        return cls(label, ranked, leaders, not told, behind, tests)
 
     @property
     def best(self) -> str:
@@ -79,11 +80,7 @@ class Standing:
 
     def difference(self, model: str, other: str) -> tuple[float, float]:
         """Return R(model) − R(other) and its adjusted p-value; NaN where it was not tested."""
-        return self.tests.get((model, other), (NAN, NAN))
-
-
-def _apart(tests: Mapping[tuple[str, str], tuple[float, float]], one: str, other: str) -> bool:
-    return tests.get((one, other), (NAN, NAN))[1] < LEVEL
+        return (NAN, NAN) if self.tests is None else self.tests.of(model, other)
 
 
 @dataclass(frozen=True)
@@ -151,7 +148,7 @@ class Verdict:
 
 def verdicts(
     frame: pd.DataFrame,
-    differences: pd.DataFrame | None,
+    tests: Mapping[tuple[str, str], PairTests],
     estimators: Sequence[Estimator],
     flags: Mapping[tuple[str, str], str],
 ) -> tuple[Verdict, ...]:
@@ -161,17 +158,16 @@ def verdicts(
     ----------
     frame : DataFrame
         `Evaluation.frame`.
-    differences : DataFrame or None
-        `Evaluation.compare()`; None for a single recommender.
+    tests : mapping
+        (metric, estimator) -> the tests of all pairs; empty for a single recommender.
     flags : mapping
         (metric, estimator) -> why not to rely on its estimates, or "".
     """
-    pairs = (
-        {} if differences is None else dict(iter(differences.groupby(["metric", "estimator"], sort=False)))
-    )
     standings: dict[str, dict[str, Standing]] = {}
     for (metric, label), rows in frame.groupby(["metric", "estimator"], sort=False):
-        standings.setdefault(str(metric), {})[str(label)] = Standing.of(rows, pairs.get((metric, label)))
+        standings.setdefault(str(metric), {})[str(label)] = Standing.of(
+            rows, tests.get((str(metric), str(label)))
+        )
     found = []
     for metric, own in standings.items():
         chosen = of_record(estimators, {label for label in own if flags.get((metric, label))})

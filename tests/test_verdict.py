@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,17 +11,16 @@ from ipseval._verdict import Reach, Standing, Verdict, of_record
 from ipseval._words import shown_p, verdict_lines
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference._leads import leading_factors, leading_gammas
+from ipseval.inference._pairs import PairTests
 
 
 def standing(estimator: str, values: dict[str, float], apart: tuple[str, ...], p: float = 0.002) -> Standing:
     """Return the standing in which the pairs named by two letters are told apart."""
     rows = pd.DataFrame({"model": list(values), "estimate": list(values.values()), "estimator": estimator})
-    pairs = [
-        (a, b, values[a] - values[b], p if f"{a}{b}" in apart or f"{b}{a}" in apart else 0.4)
-        for a, b in itertools.combinations(values, 2)
-    ]
-    columns = ["model", "reference", "difference", "p_adjusted"]
-    return Standing.of(rows, pd.DataFrame(pairs, columns=columns))
+    found = np.array(list(values.values()))
+    p_values = [[p if f"{a}{b}" in apart or f"{b}{a}" in apart else 0.4 for b in values] for a in values]
+    places = {model: row for row, model in enumerate(values)}
+    return Standing.of(rows, PairTests(places, found[:, None] - found, np.array(p_values)))
 
 
 def verdict(weighted: Standing, plain: Standing | None = None, reach: Reach | None = None) -> Verdict:

@@ -150,7 +150,7 @@ def _corrected(p: FloatArray, correction: str) -> FloatArray:
         return np.asarray(fdrcorrection(p)[1])
     if correction == "bonferroni":
         return np.minimum(p.size * p, 1)
-    order = np.argsort(p, kind="stable")
+    order = np.argsort(p)  # of equal ones any is first: all get the largest of theirs
     stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
     adjusted = np.empty(p.size)
     adjusted[order] = np.minimum(stepped, 1)

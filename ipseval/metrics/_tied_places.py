@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from ipseval._quadrature import gauss_sum
 from ipseval._types import FloatArray, IntArray
@@ -73,10 +72,22 @@ def mean_reciprocals(offset: FloatArray, size: int, deepest: int, level: IntArra
     result[knots] = exact
     if deepest == size:
         mean = offset + (level * ((size + 1) / (g + 1)))[:, None]
-        smooth = CubicSpline(np.log(level[knots]), exact * mean[knots])(np.log(level)) / mean
-        smooth[knots] = exact
-        result = smooth
+        result = _interpolated(np.log(level), np.log(level[knots]), exact * mean[knots]) / mean
+        result[knots] = exact
     return result
+
+
+def _interpolated(x: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the cubic through the four nearest knots at every x, (n, k)."""
+    first = np.clip(np.searchsorted(knots, x) - 2, 0, knots.size - 4)
+    near = first[:, None] + np.arange(4)
+    at = knots[near]
+    found = np.zeros((x.size, values.shape[1]))
+    for one in range(4):
+        others = [other for other in range(4) if other != one]
+        share = np.prod((x[:, None] - at[:, others]) / (at[:, [one]] - at[:, others]), axis=1)
+        found += share[:, None] * values[near[:, one]]
+    return found
 
 
 def _order_statistic(p: FloatArray, size: IntArray, count: IntArray, level: IntArray) -> FloatArray:

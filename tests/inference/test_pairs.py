@@ -1,0 +1,51 @@
+"""All pairs of many recommenders at once: the numbers of `compare`, and reports in seconds."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.inference._pairs import FEW, pair_tests
+
+
+def evaluation(n_models: int, n_users: int = 60, **options) -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(
+        [(u, i) for u in range(n_users) for i in rng.permutation(30)[:6]], columns=["user", "item"]
+    )
+    train = pairs.groupby("user").head(3)
+    split = ipseval.Split.from_frames(train, pairs.drop(train.index), users=range(n_users), items=range(30))
+    base = rng.random((n_users, 30))
+    models = {f"m{k}": base + rng.random((n_users, 30)) * (0.2 + k / n_models) for k in range(n_models)}
+    models["again"] = models["m0"]  # tied with another
+    models["nearly"] = models["m1"].copy()
+    models["nearly"][0] = -base[0]
+    return ipseval.evaluate(models, split, on_low_ess="ignore", **options)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("n_models", [5, FEW + 9])
+def test_the_tests_of_all_pairs_are_those_of_compare(n_models):
+    found = evaluation(n_models, metrics=["recall@5", "ndcg@5"], estimators=["aoa"])
+    tests = pair_tests(found.estimates)
+    for row in found.compare().itertuples():
+        gap, p_value = tests[row.metric, row.estimator].of(row.model, row.reference)
+        assert gap == pytest.approx(row.difference, rel=1e-12, abs=0.0)
+        assert p_value == pytest.approx(row.p_adjusted, rel=1e-6, abs=1e-300)
+    assert tests["recall@5", "aoa"].of("m0", "again") == (0.0, 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_thousand_recommenders_are_printed_saved_and_written_in_three_seconds_each(tmp_path):
+    found = evaluation(
+        998, metrics=["recall@10", "mean_dcg@10", "ndcg@10"], estimators=["aoa", "snips-global"],
+        propensity=ipseval.PowerLawPropensity(gamma=1),
+    )  # fmt: skip
+    for action in (lambda: repr(found), lambda: found.save(tmp_path / "many.npz"), found.to_html):
+        start = time.process_time()
+        action()
+        assert time.process_time() - start < 3
