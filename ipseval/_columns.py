@@ -62,7 +62,8 @@ def _table(frame: Any, names: list[str]) -> Any:
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise InputError(
-            f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12) or 'none'}."
+            f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12) or 'none'}. "
+            "Name the columns, or pass ipseval.read(frame), which finds usual names."
         )
     return table
 

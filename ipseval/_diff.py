@@ -102,10 +102,15 @@ class EvaluationDiff(Reported):
         kept = all(isinstance(one.sums, UserSums) for one in whole)
         paired = kept and np.array_equal(new.user_ids, old.user_ids)
         rows = []
+        other_weights = new.record.get("propensity") != old.record.get("propensity")
         for key in new.estimates:
             was = (pairs.get(key[0], ""), *key[1:])
             if key[0] in pairs and was in old.estimates:
                 tested = _tested(new.estimates[key], old.estimates[was], key, paired, confidence_level)
+                if other_weights and not key[2].startswith(
+                    "aoa"
+                ):  # another quantity: there is nothing to test
+                    tested = (*tested[:6], float("nan"), *tested[7:])
                 rows.append((*key, *tested))
         if not rows:
             raise InputError("the two evaluations have no metric and estimator in common.")
@@ -139,9 +144,20 @@ class EvaluationDiff(Reported):
         frame = self.frame
         if (frame["difference"] == 0).all():
             return ("Nothing changed: every estimate is the same.",)
+        weights = self.changed[self.changed["what"] == "propensity"]
+        lines = []
+        if len(weights):
+            old, new = weights["old"].iloc[0], weights["new"].iloc[0]
+            lines.append(
+                f"The propensity changed from {old} to {new}, so weighted estimates are of another quantity, "
+                "and their differences are not tested."
+            )
+            frame = frame[frame["estimator"].str.startswith("aoa")]
+            if not len(frame):
+                return tuple(lines)
         noted = frame["note"] != ""
         clear = frame[(frame["p_adjusted"] < LEVEL) & ~noted]
-        lines = []
+        n_before = len(lines)
         for word, rows in (
             ("higher", clear[clear["difference"] > 0]),
             ("lower", clear[clear["difference"] < 0]),
@@ -151,8 +167,8 @@ class EvaluationDiff(Reported):
                     f"{len(rows):,} of {len(frame):,} estimates {'is' if len(rows) == 1 else 'are'} {word}"
                 )
                 lines.append(f"{count} beyond chance: {listed(_named(rows))}.")
-        if not lines:
-            lines = [f"No {'reliable ' if noted.any() else ''}estimate changed beyond chance."]
+        if len(lines) == n_before:
+            lines += [f"No {'reliable ' if noted.any() else ''}estimate changed beyond chance."]
         if noted.any():
             lines.append("Nothing is concluded from those that are unreliable.")
         return (" ".join(lines), f"Holm's correction is over all {len(frame):,} differences, p < {LEVEL:g}.")

@@ -64,9 +64,15 @@ class Leaderboard(Reported):
         """Return the report: a table per metric with a column per evaluation, and what leads how often."""
         frame, parts = self.frame, []
         verdict: list[str] = []
+        # One data set counts once, however often it is evaluated.
+        once = {
+            each.data_hash if each.samples else name: name for name, each in self.evaluations.items()
+        }.values()
         for metric, rows in frame.groupby("metric", sort=False):
             order = _order(rows)
-            verdict.append(_sentence(str(metric), rows, order, len(self.metrics) > 1))
+            verdict.append(
+                _sentence(str(metric), rows[rows["data"].isin(once)], order, len(self.metrics) > 1)
+            )
             parts.append(self._table(str(metric), rows, order, digits))
         unreliable = [
             f"Unreliable: {name}, {key[1]} by {key[2]}. {one.flag}."

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from ipseval._checks import warn_user
 from ipseval._counts import RESULT, Count, some
 from ipseval._evaluation import Evaluation
 from ipseval._missing import check_lists, list_count, list_notes
 from ipseval._reduction import Reduction
 from ipseval._requests import Request, warn_about_few_positives, warn_about_sampling
 from ipseval._types import AnyArray
-from ipseval.errors import InputError, PropensityError
+from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate
 from ipseval.estimators._estimate import estimate_of
+from ipseval.estimators._extent import Extent
 from ipseval.estimators._sample import NOBODY
 from ipseval.inference._trust import joined, judged
 
+MANY_LEFT_OUT = 0.1  # of the positives
 NO_POSITIVE = "there is no positive to evaluate."
 
 
@@ -29,6 +32,7 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     warn_about_few_positives(extent, request.estimators)
     for sample in list(reduction.samples.values())[:1]:
         warn_about_sampling(sample.ranked, request.metrics)
+    _warn_about_left_out(extent)
     diagnostics = weights.diagnostics(request.estimators, extent, request.propensity)
     products = weights.product_flags(extent.n_users)
     estimates = _estimates(reduction, request)
@@ -51,6 +55,19 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
         counted=_counted(reduction, request.depth),
     )
     return evaluation.with_intervals(request.interval, rng=request.rng)
+
+
+def _warn_about_left_out(extent: Extent) -> None:
+    """Warn where more than a tenth of the positives, and ten of them, have no propensity."""
+    total = extent.n_positives + extent.n_without_propensity
+    lost = extent.n_without_propensity
+    if lost >= 10 and lost > MANY_LEFT_OUT * total:
+        warn_user(
+            f"{lost:,} of {total:,} test positives ({lost / total:.0%}) have no propensity and are left out "
+            "of every estimator: what is estimated is of the others. Of items that training lacks, "
+            "unseen='smooth' gives one.",
+            DataWarning,
+        )
 
 
 def _counted(reduction: Reduction, depth: int) -> tuple[Count, ...]:

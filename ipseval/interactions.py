@@ -307,6 +307,10 @@ def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
 def check_interactions(log: Any, name: str, instead: str = "Interactions.from_frame(frame)") -> None:
     """Raise `InputError` unless `log` is Interactions."""
     if not isinstance(log, Interactions):
+        if hasattr(log, "positives"):
+            instead = f"its positives: {name}.positives"
+        elif hasattr(log, "columns"):
+            instead = f"ipseval.read({name}), which finds the columns, or {instead}"
         raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {instead}.")
 
 

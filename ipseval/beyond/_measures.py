@@ -81,6 +81,8 @@ def _jackknifed(data: Recommended, value: float, without: FloatArray) -> UserSum
     `without` (n,): the value without each user. What a single user's list makes of it is left out as NaN.
     """
     n = data.top.users.size
+    if n == 1:  # without its only user nothing is left: the value stands, and its error is unknown
+        return UserSums.of(data.top.users, np.array([value]))
     return UserSums.of(data.top.users, value + (n - 1) * (without.mean() - without))
 
 

@@ -194,7 +194,8 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
         ("column", frame.columns, split.item_ids),
     ):
         if not labels.is_unique:
-            raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.")
+            lists = f" Is it of top-K lists? It lacks a rank or score. {LISTS}" if "item" in frame else ""
+            raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.{lists}")
         known = as_ids(labels, f"{name}: {axis} labels")
         where.append(places(ids, known, f"{name}: {axis}s", strict=False))
         missing = where[-1] < 0

@@ -66,6 +66,8 @@ def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts 
         return [by]
     if isinstance(by, Grouping):
         return [by.resolve(users if by.axis == "user" else items)]
+    if isinstance(by, Mapping) and by and any(by.keys() <= set(ids.tolist()) for ids in (users, items)):
+        by = pd.Series(by, name="group")  # a group for each id
     if isinstance(by, pd.Series):
         axis = series_axis(by, users, items)
         return _resolved(Grouping(axis, by, str(by.name or f"{axis} group")), users, items, counts)

@@ -27,8 +27,10 @@ NO_POSITIVE = "the test part is empty: there is no positive to rank."
 def check_split(split: Any) -> None:
     """Raise `InputError` unless `split` is a Split."""
     if not isinstance(split, Split):
+        log = "log.positives" if hasattr(split, "positives") else "log"
+        log = "ipseval.read(frame)" if hasattr(split, "columns") else log
         raise InputError(
-            f"split must be a Split; got {type(split).__name__}. Make one with split_random(log), or with "
+            f"split must be a Split; got {type(split).__name__}. Make one with split_random({log}), or with "
             "Split.from_frames(train, test) from parts of your own."
         )
 

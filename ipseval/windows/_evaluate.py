@@ -21,6 +21,7 @@ from ipseval.report import Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Notes, Table
 from ipseval.splits import SlidingSplits
+from ipseval.splits._time import said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,7 +121,7 @@ class WindowEvaluation(Reported):
         for name, low, high in (("mean", "ci_low", "ci_high"), ("trend", "trend_low", "trend_high")):
             shown[name], shown[f"{name}_low"], shown[f"{name}_high"] = frame[name], frame[low], frame[high]
         shown = shown.assign(std_windows=frame["std_windows"], design_effect=frame["design_effect"])
-        first, last = self.windows["start"].iloc[0], self.windows["start"].iloc[-1]
+        first, last = (said(self.windows["start"].iloc[row]) for row in (0, -1))
         left_out = counted(self.n_skipped, "window")
         skipped = f"; {left_out} without training or test rows" if self.n_skipped else ""
         row = frame.iloc[0]

@@ -1,0 +1,101 @@
+"""Hints lead to the front door, and reports say what a reader would otherwise take for something else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.beyond import beyond_accuracy
+
+FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
+SHOWN = ipseval.ExposureLog.from_frame(
+    pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "clicked": [1, 0, 1]})
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ipseval.split_random(FRAME), r"Pass ipseval\.read\(log\)"),
+        (lambda: ipseval.split_global_time(SHOWN), r"Pass its positives: log\.positives"),
+        (lambda: ipseval.evaluate({"m": np.ones((2, 3))}, SHOWN), r"split_random\(log\.positives\)"),
+        (lambda: ipseval.evaluate({"m": np.ones((2, 3))}, FRAME), r"split_random\(ipseval\.read\(frame\)\)"),
+        (lambda: ipseval.Interactions.from_frame(FRAME), r"pass ipseval\.read\(frame\)"),
+    ],
+)
+def test_a_hint_names_the_front_door(call, message):
+    with pytest.raises(ipseval.InputError, match=message):
+        call()
+
+
+def evaluated(n_users: int = 30, gamma: float | None = None) -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(
+        [(u, i) for u in range(n_users) for i in rng.permutation(12)[:4]], columns=["user", "item"]
+    )
+    train = pairs.groupby("user").head(2)
+    split = ipseval.Split.from_frames(train, pairs.drop(train.index), users=range(n_users), items=range(12))
+    models = {"a": rng.random((n_users, 12)), "b": rng.random((n_users, 12))}
+    propensity = None if gamma is None else ipseval.PowerLawPropensity(gamma=gamma)
+    return ipseval.evaluate(models, split, propensity=propensity, metrics=["recall@3"], on_low_ess="ignore")
+
+
+def test_lists_without_a_rank_are_told_what_they_lack():
+    split = ipseval.Split.from_frames(
+        *(one.rename(columns=lambda name: name[:-3]) for one in (FRAME[:2], FRAME[2:]))
+    )
+    lists = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 3]}, index=[0, 0, 1])
+    with pytest.raises(ipseval.InputError, match="It lacks a rank or score"):
+        ipseval.evaluate({"m": lists}, split)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_mapping_of_ids_to_groups_is_a_grouping():
+    found = evaluated()
+    groups = {user: "app" if user % 2 else "web" for user in range(30)}
+    expected = found.by(pd.Series(groups).rename_axis("user")).frame
+    assert found.by(groups).frame["estimate"].tolist() == expected["estimate"].tolist()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_difference_under_another_propensity_is_not_tested():
+    found = evaluated(gamma=1.0).diff(evaluated(gamma=0.0))
+    rows = found.frame.set_index("estimator")["p_value"]
+    assert rows.filter(like="snips").isna().all()
+    assert rows["aoa"].notna().all()
+    assert "The propensity changed from" in repr(found)
+    assert "snips-global)" not in repr(found).partition("Verdict")[2].partition("Holm")[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_leaderboard_counts_one_data_set_once():
+    one, other = evaluated(), evaluated(31)
+    assert "on both data sets" in repr(ipseval.report_of([one, other]))
+    assert "on both data sets" in repr(ipseval.report_of([one, other, one]))
+    assert "both" not in repr(ipseval.report_of([one, one]))
+
+
+def test_gini_and_entropy_of_one_user_are_defined():
+    """Two of four items have one exposure each: gini is (1·1 + 3·1)/(4·2) = 1/2, the entropy one bit."""
+    pairs = pd.DataFrame({"user": [0, 0], "item": [0, 1]})
+    split = ipseval.Split.from_frames(pairs[:1], pairs[1:], users=[0], items=range(4))
+    ranks = {"m": ipseval.rank_positives(np.array([[0.0, 3, 2, 1]]), split, top_k=2)}
+    found = beyond_accuracy(ranks, split, measures=["gini@2", "entropy@2"]).frame.set_index("measure")
+    assert found["estimate"].tolist() == [0.5, 1.0]
+    assert found["std_error"].isna().all()
+
+
+def test_many_positives_without_a_propensity_are_a_warning_with_their_share():
+    pairs = pd.DataFrame([(u, i) for u in range(20) for i in range(3)], columns=["user", "item"])
+    split = ipseval.Split.from_frames(
+        pairs[pairs["item"] == 0], pairs[pairs["item"] > 0], users=range(20), items=range(3)
+    )
+    known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
+    with pytest.warns(
+        ipseval.errors.DataWarning, match=r"20 of 40 test positives \(50%\) have no propensity"
+    ):
+        ipseval.evaluate(
+            {"m": np.ones((20, 3))}, split, propensity=known, metrics=["recall@1"], on_low_ess="ignore"
+        )
