@@ -284,3 +284,22 @@ def warn_user(text: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
+
+
+def as_list(values: Any, name: str) -> list[Any]:
+    """Return labels or objects as a list; one alone needs no list around it."""
+    if not isinstance(values, Iterable) and not hasattr(values, "label"):
+        raise InputError(f"{name} must be labels or objects; got {type(values).__name__}.")
+    listed = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+    if not listed:
+        raise InputError(f"{name} is empty; name at least one.")
+    return listed
+
+
+def distinct_labels(values: list[Any], name: str) -> list[Any]:
+    """Return values with a label, or raise `InputError` where two have the same."""
+    labels = [value.label for value in values]
+    repeated = sorted({label for label in labels if labels.count(label) > 1})
+    if repeated:
+        raise InputError(f"{name} repeats {', '.join(repeated)}; each label may occur once.")
+    return values

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_fraction, examples, kind_of, warn_user
-from ipseval._keys import among
+from ipseval._checks import as_list, check_choice, check_fraction, distinct_labels, warn_user
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
@@ -21,8 +20,7 @@ from ipseval.inference._bootstrap import INTERVAL_METHODS, IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
-from ipseval.sampled_metrics import metric
-from ipseval.splits import Split
+from ipseval.sampled_metrics._metric import requested_metrics
 
 OnLowEss = Literal["warn", "raise", "nan", "ignore"]
 
@@ -112,18 +110,14 @@ class Request:
         return weighted_sample(ranked, self.propensity, self.n_relevant, self.ties, allow_empty=True)
 
 
-def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
-    """Return the metrics that labels or objects name, each once."""
-    return _distinct([metric(one) for one in as_list(metrics, "metrics")], "metrics")
-
-
 def requested_estimators(
     estimators: Iterable[str | Estimator] | None, propensity: Propensity | None
 ) -> list[Estimator]:
     """Return the estimators that labels or objects name; those that need a propensity must have one."""
     if estimators is None:
         estimators = default_estimators(weighted=propensity is not None)
-    chosen = _distinct([resolve_estimator(one) for one in as_list(estimators, "estimators")], "estimators")
+    given = [resolve_estimator(one) for one in as_list(estimators, "estimators")]
+    chosen = distinct_labels(given, "estimators")
     weighted = [one.label for one in chosen if one.weighted]
     if weighted and propensity is None:
         raise PropensityError(
@@ -145,75 +139,6 @@ def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Prop
             "Values that are known go into KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return fit(propensity)
-
-
-def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
-    """Raise `InputError` unless all rank the same positives, at least one, among the same candidates."""
-    check_models(ranks, "ranks", "RankedPositives")
-    for name, ranked in ranks.items():
-        if not isinstance(ranked, RankedPositives):
-            raise InputError(
-                f"{name!r} must be RankedPositives, made by rank_positives; got {type(ranked).__name__}."
-            )
-    first_name, first = next(iter(ranks.items()))
-    if not len(first):
-        raise InputError("there is no positive to evaluate.")
-    for name, ranked in ranks.items():
-        if ranked is first:
-            continue
-        same = len(ranked) == len(first) and np.array_equal(ranked.user, first.user)
-        same = same and np.array_equal(ranked.item, first.item)
-        same = same and np.array_equal(ranked.unit(ranked.users), first.unit(first.users))
-        if not (same and _same_ids(ranked, first)):
-            raise InputError(
-                f"{name!r} and {first_name!r} rank different test positives ({len(ranked):,} and "
-                f"{len(first):,}); rank all recommenders on one split."
-            )
-        if ranked.candidates != first.candidates or not np.array_equal(
-            ranked.n_candidates, first.n_candidates
-        ):
-            raise InputError(
-                f"{name!r} is ranked among other candidates ({ranked.candidates}) than {first_name!r} "
-                f"({first.candidates}); ranks of one table must come from the same candidates."
-            )
-
-
-def check_models(models: Any, what: str, value: str) -> None:
-    """Raise `InputError` unless `models` is a mapping from names, at least one."""
-    if not isinstance(models, Mapping) or not models:
-        came = "an empty one" if isinstance(models, Mapping) else kind_of(models)
-        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got {came}.')
-    others = [name for name in models if not isinstance(name, str)]
-    if others:
-        raise InputError(
-            f"{what} must have text as names; {len(others)} of {len(models)} are not ({examples(others)})."
-        )
-    halves = [ascii(name) for name in models if any("\ud800" <= letter <= "\udfff" for letter in name)]
-    if halves:
-        raise InputError(
-            f"names of {what} must be text that can be written; {len(halves)} hold half a character "
-            f"({', '.join(halves[:3])}). Decode the file they come from with its own encoding."
-        )
-
-
-def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
-    """Raise `InputError` when ranks that were made before are not of test positives of this split."""
-    if not _same_ids(ranked, split):
-        raise InputError(
-            f"{name!r} is ranked over {ranked.user_ids.size:,} users and {ranked.item_ids.size:,} items that "
-            f"are not the {split.n_users:,} and {split.n_items:,} of the split; rank it again on this split."
-        )
-    keys = ranked.user * np.int64(split.n_items) + ranked.item
-    n_other = int((~among(keys, split.test.pair_key)).sum())
-    if n_other:
-        raise InputError(
-            f"{name!r}: {n_other:,} of {keys.size:,} ranked positives are not in the test part of the split; "
-            "rank it again on this split."
-        )
-
-
-def _same_ids(one: RankedPositives, other: RankedPositives | Split) -> bool:
-    return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(one.item_ids, other.item_ids)
 
 
 def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) -> None:
@@ -251,21 +176,3 @@ def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> N
             "candidates, or correct with ipseval.metric(label, sampled='bv').",
             DataWarning,
         )
-
-
-def as_list(values: Any, name: str) -> list[Any]:
-    """Return labels or objects as a list; one alone needs no list around it."""
-    if not isinstance(values, Iterable) and not hasattr(values, "label"):
-        raise InputError(f"{name} must be labels or objects; got {type(values).__name__}.")
-    listed = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
-    if not listed:
-        raise InputError(f"{name} is empty; name at least one.")
-    return listed
-
-
-def _distinct(values: list[Any], name: str) -> list[Any]:
-    labels = [value.label for value in values]
-    repeated = sorted({label for label in labels if labels.count(label) > 1})
-    if repeated:
-        raise InputError(f"{name} repeats {', '.join(repeated)}; each label may occur once.")
-    return values

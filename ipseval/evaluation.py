@@ -12,16 +12,7 @@ from ipseval._evaluation import Evaluation
 from ipseval._frame import FRAME_COLUMNS
 from ipseval._missing import settle_lists
 from ipseval._reduction import Reduction
-from ipseval._requests import (
-    DEFAULT_METRICS,
-    OnLowEss,
-    Request,
-    check_belongs,
-    check_candidates,
-    check_models,
-    check_same_positives,
-    fitted_propensity,
-)
+from ipseval._requests import DEFAULT_METRICS, OnLowEss, Request, check_candidates, fitted_propensity
 from ipseval._results import finished
 from ipseval._types import Missing, RngLike, TieChoice
 from ipseval.correction import correct_ranks, rank_with_exposure
@@ -34,6 +25,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._candidates import is_catalogue
+from ipseval.ranking._comparable import check_belongs, check_models, check_same_positives
 from ipseval.ranking._lists import settled_lists
 from ipseval.segments import TrainingCounts
 from ipseval.splits import Split

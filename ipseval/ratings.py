@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval._border import guard
-from ipseval._checks import as_float_vector, check_finite, number_type, refuse_masked
+from ipseval._checks import as_float_vector, as_list, check_finite, number_type, refuse_masked
 from ipseval._ids import as_ids, by_label, by_row, places
-from ipseval._requests import OnLowEss, as_list
+from ipseval._requests import OnLowEss
 from ipseval._types import AnyArray, FloatArray, RngLike
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator

@@ -5,7 +5,7 @@ import pytest
 
 from ipseval.datasets import CARDS, BanditLog, BanditStudy, load_open_bandit
 from ipseval.errors import InputError
-from ipseval.validation import validate_bandit
+from ipseval.policies import validate_bandit
 
 
 def log(policy, item, click, propensity, n_items):

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import counted
+from ipseval._checks import as_list, counted
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._ids import by_label
-from ipseval._requests import as_list, check_models
 from ipseval._types import AnyArray, RngLike
 from ipseval.beyond._data import Recommended
 from ipseval.beyond._labels import Measure, measure
@@ -24,6 +23,7 @@ from ipseval.inference._attach import Interval, bootstrap_intervals, normal_inte
 from ipseval.inference._bootstrap import IntervalMethod
 from ipseval.inference._comparisons import Correction
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking._comparable import check_models
 from ipseval.ranking._kept import TopLists
 from ipseval.report import Tables
 from ipseval.report._reported import Reported

@@ -12,7 +12,6 @@ from ipseval._checks import check_fraction, check_type
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._keys import among, union
 from ipseval._missing import check_lists, settle_lists
-from ipseval._requests import check_models, check_same_positives, requested_metrics
 from ipseval._types import IntArray, Missing, RngLike, TieChoice
 from ipseval.correction._path import CorrectionPath, averages, correction_path
 from ipseval.correction._posterior import RandomSample, posterior
@@ -23,6 +22,8 @@ from ipseval.evidence import Evidence, Exposure, check_evidence
 from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking._comparable import check_models, check_same_positives
+from ipseval.sampled_metrics._metric import requested_metrics
 from ipseval.splits import Split
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")

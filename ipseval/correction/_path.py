@@ -10,7 +10,6 @@ import numpy as np
 from ipseval._checks import as_generator
 from ipseval._keys import among, distinct
 from ipseval._logistic import fit_logistic
-from ipseval._requests import check_same_positives, requested_metrics
 from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
 from ipseval.correction._steady import steadied
@@ -19,6 +18,8 @@ from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import profile_features
 from ipseval.ranking import RankedPositives
+from ipseval.ranking._comparable import check_same_positives
+from ipseval.sampled_metrics._metric import requested_metrics
 from ipseval.splits import Split
 
 N_UNIFORM, MAX_UNIFORM = 20, 50_000

@@ -13,7 +13,7 @@ from ipseval._checks import check_choice
 from ipseval._ids import to_id_array
 from ipseval._partitions import segments_of
 from ipseval._reduction import Reduction, merge_all
-from ipseval._requests import Request, check_models, fitted_propensity, requested_estimators
+from ipseval._requests import Request, fitted_propensity, requested_estimators
 from ipseval._results import finished
 from ipseval._types import AnyArray, IntArray
 from ipseval.distributed._groups import Grouped, UserRows
@@ -24,6 +24,7 @@ from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+from ipseval.ranking._comparable import check_models
 
 
 def make_plan(

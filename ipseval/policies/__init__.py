@@ -7,7 +7,8 @@ from ipseval.policies._evaluate import evaluate_policies
 from ipseval.policies._evaluate_rewards import evaluate_rewards
 from ipseval.policies._result import PolicyEvaluation
 from ipseval.policies._targets import LISTS_COLUMNS
+from ipseval.policies._validate_bandit import validate_bandit
 
-__all__ = ["LISTS_COLUMNS", "PolicyEvaluation", "evaluate_policies", "evaluate_rewards"]
+__all__ = ["LISTS_COLUMNS", "PolicyEvaluation", "evaluate_policies", "evaluate_rewards", "validate_bandit"]
 
 guard(__name__)

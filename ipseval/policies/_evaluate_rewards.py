@@ -8,7 +8,7 @@ from typing import Any
 
 from ipseval._checks import check_type
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._requests import OnLowEss, fitted_propensity, requested_estimators, requested_metrics
+from ipseval._requests import OnLowEss, fitted_propensity, requested_estimators
 from ipseval._types import RngLike, TieChoice
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import DM, DR
@@ -19,6 +19,7 @@ from ipseval.policies._candidate_sums import shown_weights, sum_candidates
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import rank_positives
 from ipseval.rewards import Rewards
+from ipseval.sampled_metrics._metric import requested_metrics
 from ipseval.splits import Split
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from ipseval._compute import ComputeOptions
 from ipseval._provenance import sha256
-from ipseval._requests import check_models
 from ipseval._types import FloatArray
 from ipseval._version import __version__
 from ipseval.errors import InputError
@@ -23,6 +22,7 @@ from ipseval.protocols._protocol import Protocol
 from ipseval.protocols._store import Store
 from ipseval.protocols._tuned import Choice, Tuned, described
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking._comparable import check_models
 from ipseval.splits import Split, k_core
 
 FitFunction = Callable[[Interactions], Any]

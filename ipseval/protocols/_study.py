@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval._checks import check_fraction, check_positive_int, warn_user
+from ipseval._checks import as_list, check_fraction, check_positive_int, warn_user
 from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
-from ipseval._requests import as_list, requested_metrics
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators._labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
 from ipseval.interactions import Interactions
@@ -20,6 +19,7 @@ from ipseval.protocols._result import ProtocolStudy
 from ipseval.protocols._run import FitFunction, Plan, Ranked, check_inputs, run
 from ipseval.protocols._store import Store
 from ipseval.protocols._tuned import Tuned
+from ipseval.sampled_metrics._metric import requested_metrics
 
 SETTING_COLUMNS = (
     *("log", "split", "k_core", "candidates", "model", "repeat", "setting", "metric", "value", "std_error"),

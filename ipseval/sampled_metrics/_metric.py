@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval import metrics
-from ipseval._checks import check_choice
+from ipseval._checks import as_list, check_choice, distinct_labels
 from ipseval._types import FloatArray, TieChoice, TieRule
 from ipseval.errors import InputError
 from ipseval.metrics import Definition, Metric
@@ -216,3 +217,8 @@ def metric(
         prior=prior,
         n_iterations=n_iterations,
     )
+
+
+def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
+    """Return the metrics that labels or objects name, each once."""
+    return distinct_labels([metric(one) for one in as_list(metrics, "metrics")], "metrics")

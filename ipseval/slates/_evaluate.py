@@ -13,7 +13,7 @@ from ipseval._checks import check_choice, counted, examples, warn_user
 from ipseval._columns import columns_of, frame_columns
 from ipseval._counts import Count, some
 from ipseval._ids import places
-from ipseval._requests import OnLowEss, check_models, fitted_propensity, requested_metrics
+from ipseval._requests import OnLowEss, fitted_propensity
 from ipseval._types import AnyArray, BoolArray, IntArray, Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimator
@@ -23,6 +23,8 @@ from ipseval.inference._bootstrap import IntervalMethod
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.ranking._comparable import check_models
+from ipseval.sampled_metrics._metric import requested_metrics
 from ipseval.slates._rank import rank_slates
 from ipseval.slates._slates import Slates
 from ipseval.slates._weights import of_queries

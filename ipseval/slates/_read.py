@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval._checks import check_choice, counted, examples, warn_user
-from ipseval._requests import check_models
 from ipseval.errors import DataWarning, InputError
+from ipseval.ranking._comparable import check_models
 
 PathText: TypeAlias = str | PathLike[str]
 MIND = ("query", "user", "time", "history", "shown")

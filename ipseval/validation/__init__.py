@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipseval._border import guard
-from ipseval.validation._bandit import validate_bandit
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._curve import (
     DENSITY_RATIO,
@@ -29,7 +28,6 @@ __all__ = [
     "exposure_curve",
     "run_validation",
     "validate",
-    "validate_bandit",
 ]
 
 guard(__name__)

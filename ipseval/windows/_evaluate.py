@@ -11,12 +11,12 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from ipseval._checks import check_choice, counted
-from ipseval._requests import check_models
 from ipseval._types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.interactions import Interactions
+from ipseval.ranking._comparable import check_models
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Notes, Table
