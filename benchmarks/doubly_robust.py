@@ -17,8 +17,8 @@ from clocks import in_turn
 from workloads import SIZES, make
 
 import ipseval
-from ipseval import ComputeOptions, ExposureLog, KnownPropensity, Rewards, rank_positives
-from ipseval.rewards import FactorReward, ItemReward, RewardModel
+from ipseval import ComputeOptions, ExposureLog, KnownPropensity, rank_positives
+from ipseval.policies.rewards import FactorReward, ItemReward, RewardModel, Rewards
 
 METRICS = ("recall@5", "recall@10", "precision@10", "dcg@10")
 

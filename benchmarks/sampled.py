@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.sampled_metrics import equivalent_cutoff, expected_sampled, std_sampled
-from ipseval.sampled_metrics import metric as find_metric
+from ipseval.metrics.sampled import equivalent_cutoff, expected_sampled, std_sampled
+from ipseval.metrics.sampled import metric as find_metric
 
 N, M = 10_000, 99
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}

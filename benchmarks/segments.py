@@ -18,8 +18,8 @@ import numpy as np
 from workloads import make
 
 import ipseval
-from ipseval.beyond import MEASURES
-from ipseval.segments import TrainingCounts
+from ipseval.evaluation.beyond import MEASURES
+from ipseval.evaluation.segments import TrainingCounts
 
 REPEATS = 3
 

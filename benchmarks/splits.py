@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from ipseval.interactions import Interactions
-from ipseval.splits import (
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import (
     k_core,
     repeated_splits,
     split_global_time,

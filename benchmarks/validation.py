@@ -20,12 +20,12 @@ import numpy as np
 from clocks import in_turn
 
 from ipseval import Interactions, rank_positives, split_random
-from ipseval.datasets import STUDIES, RandomExposureStudy
-from ipseval.evidence import Exposure
+from ipseval.data._evidence import Exposure
 from ipseval.propensity import count_recommendations
-from ipseval.simulation import World
 from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation._run import METRICS, NOT_A_LOGGER
+from ipseval.validation.datasets import STUDIES, RandomExposureStudy
+from ipseval.validation.simulation import World
 
 ESTIMATORS = ("snips", "snips-global", "snips-pooled")
 

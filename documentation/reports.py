@@ -15,7 +15,7 @@ from pathlib import Path
 
 import ipseval
 from documentation.stage import ROOT
-from ipseval import baselines
+from ipseval.ranking import baselines
 from ipseval.report._drawing import svg_file
 from ipseval.report._forest import forest
 

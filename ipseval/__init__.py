@@ -16,20 +16,24 @@ from typing import Any
 
 from ipseval._version import __version__ as __version__
 
-# Each line of the stub is "from MODULE import NAME as NAME"; MODULE is "ipseval" where NAME is a module.
+# Each line of the stub is "from MODULE import NAME as NAME".
 _STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode("utf-8")
 _HOME = {name: home for home, name in re.findall(r"^from (\S+) import (\w+)", _STUB, flags=re.MULTILINE)}
 
+_WINGS = {
+    *("data", "propensity", "ranking", "metrics", "estimators", "inference", "correction", "report"),
+    *("evaluation", "validation", "policies", "studies", "clusters", "errors", "testing"),
+}
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     """Return a public name, loading the module it lives in."""
+    if name in _WINGS:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'ipseval' has no attribute {name!r}")
-    whole = _HOME[name] == __name__
-    module = importlib.import_module(f"{__name__}.{name}" if whole else _HOME[name])
-    globals()[name] = module if whole else getattr(module, name)
+    globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
     return globals()[name]
 
 

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import ComputeOptions, Interactions, Split, baselines, fit_gamma, split_random
+from ipseval import ComputeOptions, Interactions, Split, fit_gamma, split_random
 from ipseval.errors import IdentificationWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import AdditiveMetric
 from ipseval.metrics._atop import Atop
 from ipseval.propensity import PowerLawPropensity, count_recommendations
-from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
+from ipseval.ranking import RankedPositives, SampledCandidates, baselines, rank_positives
 from reproductions.data import load_citeulike_a
 from reproductions.models import MODELS, citeulike_split, load_factors
 from reproductions.tables import command, markdown

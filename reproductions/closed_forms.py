@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
-from ipseval import baselines
-from ipseval.interactions import Interactions
-from ipseval.protocols import Tuned
+from ipseval.data._interactions import Interactions
+from ipseval.ranking import baselines
+from ipseval.studies.protocols import Tuned
 
 Scores = Any
 PLACES = 2.0**30  # another processor rounds products in another way; near ties must not be decided by it

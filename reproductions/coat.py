@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Interactions, split_random
-from ipseval.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
 from ipseval.evaluation import evaluate_ranks
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.validation import Validation, default_propensities, validate
+from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
 from reproductions.citeulike import YangAuc
 from reproductions.models import torch_model
 from reproductions.recommenders import cornac_bpr

@@ -29,13 +29,13 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval import Evidence, ExposureLog, ImpressionPropensity, KnownPropensity, Rewards, Split
-from ipseval._logistic import fit_logistic
+from ipseval import Evidence, ExposureLog, ImpressionPropensity, KnownPropensity, Split
 from ipseval.correction import CORRECTED, correct
-from ipseval.datasets import RandomExposureStudy, load_coat
 from ipseval.policies import evaluate_rewards
+from ipseval.policies.rewards import BoostingReward, FactorReward, ItemReward, Rewards
 from ipseval.propensity import PowerLawPropensity, Propensity, profile_features
-from ipseval.rewards import BoostingReward, FactorReward, ItemReward
+from ipseval.propensity._logistic import fit_logistic
+from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from reproductions.correction_coat import recommenders
 from reproductions.tables import ROOT, data_folder, markdown, write_tables
 

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval import Interactions, baselines
+from ipseval import Interactions
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
-from ipseval.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
 from ipseval.estimators._labels import AOA_POOLED
+from ipseval.ranking import baselines
 from ipseval.validation import (
     DENSITY_RATIO,
     POWER_LAW,
@@ -32,6 +32,7 @@ from ipseval.validation import (
     Trainer,
     exposure_curve,
 )
+from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
 from reproductions.correction_family import METRICS
 from reproductions.tables import ROOT, markdown, write_tables
 

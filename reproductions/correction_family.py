@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ipseval import Interactions, Split, baselines, metric, rank_positives
+from ipseval import Interactions, Split, metric, rank_positives
 from ipseval.correction import CorrectionPath, correction_path
-from ipseval.ranking import RankedPositives
-from ipseval.simulation import World
+from ipseval.ranking import RankedPositives, baselines
+from ipseval.validation.simulation import World
 
 METRICS = ("atop", "recall@5", "mean_dcg@10")
 KINDS = ("uniform", "popularity", "taste", "self-selection", "activity", "mixture", "time")

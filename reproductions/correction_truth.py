@@ -26,10 +26,10 @@ from scipy.stats import kendalltau
 from ipseval import rank_positives, split_random
 from ipseval.correction import CORRECTED, CorrectionPath, correct_path, correction_path
 from ipseval.correction._posterior import RandomSample
-from ipseval.datasets import RandomExposureStudy, load_coat
 from ipseval.ranking import RankedPositives
 from ipseval.validation import WITH_INTERACTIONS
 from ipseval.validation._curve import held_out_and_random, shown_positives
+from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from reproductions import correction_family, feedback_worlds
 from reproductions.correction_coat import recommenders
 from reproductions.correction_family import METRICS

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Interactions
-from ipseval.datasets import RandomExposureStudy
+from ipseval.validation.datasets import RandomExposureStudy
 
 
 def load_citeulike_a(folder: Path) -> Interactions:

@@ -20,9 +20,8 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval import baselines
-from ipseval.datasets import load_coat
-from ipseval.evidence import Exposure
+from ipseval.data._evidence import Exposure
+from ipseval.data.splits import Split, split_random
 from ipseval.propensity import (
     DensityRatioPropensity,
     DirectPropensity,
@@ -32,7 +31,8 @@ from ipseval.propensity import (
     fit_gamma,
     fit_gamma_from_exposure,
 )
-from ipseval.splits import Split, split_random
+from ipseval.ranking import baselines
+from ipseval.validation.datasets import load_coat
 
 METRICS = ("atop", "recall@5", "mean_dcg")
 

@@ -23,13 +23,13 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval import Evaluation, Exposure, Split, baselines
-from ipseval.datasets import load_coat
+from ipseval import Evaluation, Exposure, Split
+from ipseval.data.splits import split_random
 from ipseval.errors import IpsevalError
 from ipseval.propensity import DensityRatioPropensity, Propensity
-from ipseval.ranking import RankedPositives
-from ipseval.simulation import World
-from ipseval.splits import split_random
+from ipseval.ranking import RankedPositives, baselines
+from ipseval.validation.datasets import load_coat
+from ipseval.validation.simulation import World
 from reproductions.tables import ROOT, markdown, write_tables
 
 PAGE = ROOT / "docs" / "propensity.md"

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ipseval import Evidence, Interactions, Split, baselines, metric, rank_positives
+from ipseval import Evidence, Interactions, Split, metric, rank_positives
 from ipseval.correction import correction_path
-from ipseval.evidence import Exposure
+from ipseval.data._evidence import Exposure
+from ipseval.ranking import baselines
 from reproductions.correction_family import METRICS, Simulated
 
 KINDS = ("loop", "explore", "slate", "category", "region", "arrival", "reporting", "taste", "uniform")

@@ -14,7 +14,8 @@ import warnings
 from pathlib import Path
 
 import ipseval
-from ipseval import baselines, datasets
+from ipseval.ranking import baselines
+from ipseval.validation import datasets
 from reproductions.data import load_citeulike_a
 
 METRICS = ["auc", "atop", "recall@5", "mean_dcg", "mean_dcg@5", "ndcg@10", "ap@10", "precision@10"]

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ipseval import baselines
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import split_random
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
 from ipseval.propensity import RecommendationCounts, count_recommendations, fit_gamma, fit_popularity_exponent
-from ipseval.splits import split_random
+from ipseval.ranking import baselines
 from reproductions.data import load_citeulike_a
 
 METHODS = ("level-ols", "poisson", "negative-binomial", "cloglog")

@@ -25,13 +25,13 @@ import pandas as pd
 from scipy.stats import f
 
 import ipseval
-from ipseval import ExaminationModel, ExposureLog, Interactions
+from ipseval import ExposureLog, Interactions
 from ipseval.estimators import Sample
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.estimators._rewarded import Rewarded, RewardedMetric
-from ipseval.propensity import ExaminationCurve
+from ipseval.policies.rewards import FittedRewards, ItemReward, ShownData
+from ipseval.propensity import ExaminationCurve, ExaminationModel
 from ipseval.ranking import RankedPositives, top_items
-from ipseval.rewards import FittedRewards, ItemReward, ShownData
 from reproductions.tables import ROOT, markdown, write_tables
 
 N_POOL, N_USERS, N_ITEMS, N_PLACES, N_FOLDS, K = 20_000, 5_000, 1_000, 10, 5, 10

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from ipseval import Interactions
-from ipseval.datasets import RandomExposureStudy, load_coat
+from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from reproductions.models import CACHE
 from reproductions.ratings import weighted_factors
 from reproductions.tables import command, markdown

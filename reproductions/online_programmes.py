@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 import pandas as pd
 
-from ipseval.online import online_agreement
+from ipseval.studies.online import online_agreement
 from reproductions.tables import markdown
 
 SIZES = (20, 50, 100, 200)

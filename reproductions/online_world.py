@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Split
-from ipseval.simulation import World
+from ipseval.validation.simulation import World
 
 
 @dataclass(frozen=True, eq=False)

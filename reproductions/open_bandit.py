@@ -27,8 +27,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval import ExposureLog
-from ipseval.datasets import load_open_bandit
 from ipseval.policies import PolicyEvaluation, evaluate_policies
+from ipseval.validation.datasets import load_open_bandit
 from reproductions.tables import ROOT, data_folder, markdown, write_tables
 
 PAGE = ROOT / "docs" / "exposure-logs.md"

@@ -9,16 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from ipseval import (
-    InputError,
-    Interactions,
-    k_core,
-    split_leave_one_out,
-    split_random,
-    split_temporal,
-)
-from ipseval.datasets import load_coat
-from ipseval.simulation import World
+from ipseval import InputError, Interactions, split_leave_one_out, split_random, split_temporal
+from ipseval.data.splits import k_core
+from ipseval.validation.datasets import load_coat
+from ipseval.validation.simulation import World
 from reproductions.data import load_citeulike_a
 from reproductions.tables import markdown
 

@@ -17,11 +17,10 @@ from pathlib import Path
 import numpy as np
 
 import ipseval
-from ipseval import baselines
-from ipseval.datasets import load_coat
-from ipseval.interactions import Interactions
-from ipseval.ranking import SampledCandidates
-from ipseval.simulation import World
+from ipseval.data._interactions import Interactions
+from ipseval.ranking import SampledCandidates, baselines
+from ipseval.validation.datasets import load_coat
+from ipseval.validation.simulation import World
 from reproductions.data import load_citeulike_a
 
 MODELS = {
@@ -79,10 +78,12 @@ def main() -> None:
         logs["Coat"] = load_coat(options.data / "coat").positives().biased
     if not options.small and (options.data / "citeulike-a").exists():
         logs["citeulike-a"] = load_citeulike_a(options.data / "citeulike-a")
-    study = ipseval.protocols.study(
+    study = ipseval.studies.protocols.study(
         MODELS,
         logs,
-        ipseval.protocols.grid(holdout=["ratio", "leave-one-out", "global-time"], candidates=candidates()),
+        ipseval.studies.protocols.grid(
+            holdout=["ratio", "leave-one-out", "global-time"], candidates=candidates()
+        ),
         path=options.out,
         metrics=["precision@10", "recall@10", "ap", "auc"],
         k=[1, 3, 5],

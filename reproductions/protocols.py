@@ -31,14 +31,14 @@ from ipseval import (
     Interactions,
     SampledCandidates,
     Split,
-    baselines,
     evaluate,
     order_agreement,
-    protocols,
     split_leave_one_out,
     split_random,
 )
-from ipseval.protocols import ProtocolStudy
+from ipseval.ranking import baselines
+from ipseval.studies import protocols
+from ipseval.studies.protocols import ProtocolStudy
 from reproductions import recbole_models as recbole
 from reproductions.models import CACHE, _in_order
 from reproductions.protocol_logs import DOMAINS, log_table, logs

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import Interactions, KnownPropensity, evaluate_ratings
-from ipseval.datasets import RandomExposureStudy, load_coat
+from ipseval import Interactions, KnownPropensity
+from ipseval.evaluation import evaluate_ratings
+from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from reproductions.ratings_coat import N_SPLITS, one_split
 from reproductions.tables import command, markdown
 

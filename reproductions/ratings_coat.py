@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval import datasets
+from ipseval.evaluation._ratings import evaluate_ratings
 from ipseval.propensity import Propensity
-from ipseval.ratings import evaluate_ratings
+from ipseval.validation import datasets
 
 HELD_OUT = 0.2
 N_SPLITS = 10

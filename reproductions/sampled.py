@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval import expected_sampled, order_agreement
-from ipseval.sampled_metrics import metric as find_metric
-from ipseval.sampled_metrics import std_sampled
+from ipseval.metrics.sampled import metric as find_metric
+from ipseval.metrics.sampled import std_sampled
 from reproductions.sampling import chances_to_be_first
 from reproductions.tables import markdown, write_tables
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval.baselines import BASELINES
-from ipseval.splits import Split, split_random
+from ipseval.data.splits import Split, split_random
+from ipseval.ranking.baselines import BASELINES
 from reproductions.data import load_citeulike_a
 from reproductions.sampling import agreement, sampling_study
 

@@ -14,12 +14,12 @@ import warnings
 import numpy as np
 import pandas as pd
 
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.evaluation import Evaluation, evaluate_ranks
+from ipseval.metrics.sampled import metric as find_metric
 from ipseval.ranking import SampledCandidates, rank_positives
-from ipseval.sampled_metrics import metric as find_metric
-from ipseval.simulation import World
-from ipseval.splits import Split
+from ipseval.validation.simulation import World
 
 METRICS = {"recall@10": "recall@10", "ndcg@10": "mean_dcg@10"}  # label here -> the same in full ranking
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import ipseval
-from ipseval.datasets import load_movielens
-from ipseval.interactions import Interactions
-from ipseval.sampled_metrics import correct_sampled, expected_sampled
+from ipseval.data._interactions import Interactions
+from ipseval.metrics.sampled import correct_sampled, expected_sampled
+from ipseval.validation.datasets import load_movielens
 from reproductions.adaptive import adaptive_sampled
 from reproductions.recommenders import sparse
 from reproductions.tables import data_folder, markdown
@@ -63,7 +63,9 @@ def main() -> None:
     options = parser.parse_args()
     log = replace(load_movielens(options.data / "ml-100k"), value=None)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ipseval.DataWarning)  # the paper's split leaks: 99.9 % of the rows
+        warnings.simplefilter(
+            "ignore", ipseval.errors.DataWarning
+        )  # the paper's split leaks: 99.9 % of the rows
         split = ipseval.split_leave_one_out(log, order="temporal", n_validation=0)
     scorers = {name: fit(split.train) for name, fit in MODELS.items()}
     ranked = {name: ipseval.rank_positives(one, split) for name, one in scorers.items()}

@@ -11,8 +11,8 @@ import pandas as pd
 
 from ipseval import SampledCandidates, Split, metric, order_agreement, rank_positives
 from ipseval.metrics import Metric
+from ipseval.metrics.sampled import correct_sampled
 from ipseval.ranking import RankedPositives
-from ipseval.sampled_metrics import correct_sampled
 
 SETTING = ["metric", "distribution", "n_sampled", "method"]
 

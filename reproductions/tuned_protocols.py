@@ -17,12 +17,11 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval import baselines
-from ipseval.agreement import order_agreement
-from ipseval.datasets import load_coat
-from ipseval.interactions import Interactions
-from ipseval.protocols import ProtocolStudy
-from ipseval.ranking import SampledCandidates
+from ipseval.data._interactions import Interactions
+from ipseval.ranking import SampledCandidates, baselines
+from ipseval.studies.agreement import order_agreement
+from ipseval.studies.protocols import ProtocolStudy
+from ipseval.validation.datasets import load_coat
 from reproductions.closed_forms import TUNED, UNTUNED
 from reproductions.data import load_citeulike_a
 from reproductions.protocol_study import DOMAINS, domain
@@ -71,20 +70,22 @@ def logs(folder: Path, small: bool = False) -> dict[str, Interactions]:
     }
 
 
-def protocols() -> list[ipseval.protocols.Protocol]:
+def protocols() -> list[ipseval.studies.protocols.Protocol]:
     """Return the twelve protocols: two orders, two ways to hold out, three sets of candidates."""
     sampled = {
         f"{law}-100": SampledCandidates(100, distribution=law, rng=0) for law in ("uniform", "popularity")
     }
-    return ipseval.protocols.grid(candidates={"full": "all"} | sampled, n_repeats=5, n_searches=5)
+    return ipseval.studies.protocols.grid(candidates={"full": "all"} | sampled, n_repeats=5, n_searches=5)
 
 
 def studies(data: dict[str, Interactions], out: Path) -> tuple[ProtocolStudy, ProtocolStudy]:
     """Return the study with tuned and the one with untuned recommenders, stored below OUT."""
     chosen = protocols()
-    tuned = ipseval.protocols.study(PLAIN | TUNED, data, chosen, path=out / "tuned", **OPTIONS)
+    tuned = ipseval.studies.protocols.study(PLAIN | TUNED, data, chosen, path=out / "tuned", **OPTIONS)
     plain = [replace(one, n_repeats=1 if one.order == "temporal" else 5) for one in chosen]
-    return tuned, ipseval.protocols.study(PLAIN | UNTUNED, data, plain, path=out / "untuned", **OPTIONS)
+    return tuned, ipseval.studies.protocols.study(
+        PLAIN | UNTUNED, data, plain, path=out / "untuned", **OPTIONS
+    )
 
 
 def interval(row: pd.Series, name: str) -> str:
@@ -230,7 +231,7 @@ def conclusions(tuned: ProtocolStudy, untuned: ProtocolStudy) -> str:
 
 def trait_tables(data: dict[str, Interactions], tuned: ProtocolStudy) -> tuple[str, str]:
     """Return the traits of the 5-cores, and the blocks of logs that agree."""
-    cores = {name: ipseval.k_core(log, 5) for name, log in data.items()}
+    cores = {name: ipseval.data.splits.k_core(log, 5) for name, log in data.items()}
     traits = log_traits(cores)
     shown = [
         [name, *(f"{row[one]:,.0f}" for one in ("n_users", "n_items", "n_pairs", "median_profile")),

@@ -18,14 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval import baselines
-from ipseval.datasets import CARDS, BanditLog, BanditStudy, load_coat, load_open_bandit
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, PositivityWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
-from ipseval.ranking import rank_positives
-from ipseval.simulation import World
-from ipseval.splits import Split, split_random
+from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import (
     Validation,
     default_models,
@@ -36,6 +33,8 @@ from ipseval.validation import (
 )
 from ipseval.validation._collected import RANDOM_SAMPLE
 from ipseval.validation._run import METRICS
+from ipseval.validation.datasets import CARDS, BanditLog, BanditStudy, load_coat, load_open_bandit
+from ipseval.validation.simulation import World
 from reproductions.recommenders import TRAINERS
 from reproductions.tables import deliver, markdown
 

@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import baselines
-from ipseval.datasets import load_coat
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
-from ipseval.ranking import rank_positives
-from ipseval.simulation import World
-from ipseval.splits import Split, split_random
+from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import default_models, default_propensities
 from ipseval.validation._run import METRICS
+from ipseval.validation.datasets import load_coat
+from ipseval.validation.simulation import World
 from reproductions.conditional_score import conditional_score
 from reproductions.joint_test import family_test
 from reproductions.tables import deliver, markdown

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._compute import DEFAULT_COMPUTE
-from ipseval._types import FloatArray, IntArray, TieChoice
-from ipseval.adapters import adapt
-from ipseval.datasets import RandomExposureStudy
+from ipseval._base.compute import DEFAULT_COMPUTE
+from ipseval._base.types import FloatArray, IntArray, TieChoice
+from ipseval.data.splits import split_random
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.estimators._base import Target
 from ipseval.estimators._labels import resolve_estimator
@@ -25,12 +24,13 @@ from ipseval.estimators._sample import weighted_sample
 from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.splits import split_random
+from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
 from ipseval.validation._harness import _ranks
 from ipseval.validation._population import Compared, RandomExposure, choose
+from ipseval.validation.datasets import RandomExposureStudy
 from reproductions.conditional_score import ConditionalScore, conditional_score
 from reproductions.joint_test import family_test
 

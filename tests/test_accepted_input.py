@@ -22,7 +22,9 @@ def test_nullable_and_arrow_scores_rank_as_plain_numbers_do(dtype):
 def test_nullable_predictions_of_ratings_are_read_as_plain_numbers(dtype):
     ratings = ipseval.Interactions.from_frame(TRAIN.assign(value=[1, 2, 3]), value="value")
     found = [
-        ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES).astype(kind)}, ratings, metrics=["mae"]).frame
+        ipseval.evaluation.evaluate_ratings(
+            {"m": pd.DataFrame(SCORES).astype(kind)}, ratings, metrics=["mae"]
+        ).frame
         for kind in (float, dtype)
     ]
     pd.testing.assert_frame_equal(*found)
@@ -94,6 +96,6 @@ def test_propensities_of_a_sample_cannot_be_written_to():
 
 
 def test_a_warning_of_ranking_points_at_the_line_that_called():
-    with pytest.warns(ipseval.DataWarning, match="not among the allowed items") as caught:
+    with pytest.warns(ipseval.errors.DataWarning, match="not among the allowed items") as caught:
         ipseval.rank_positives(SCORES, SPLIT, candidates=[SPLIT.item_ids[SPLIT.test.item[0]]])
     assert [one.filename for one in caught] == [__file__]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ipseval.agreement import OrderAgreement, mean_agreement, order_agreement
 from ipseval.errors import InputError
+from ipseval.studies.agreement import OrderAgreement, mean_agreement, order_agreement
 
 # Eight recommenders; b swaps the best two and moves the last to third place.
 A = {"a": 8.0, "b": 7.0, "c": 6.0, "d": 5.0, "e": 4.0, "f": 3.0, "g": 2.0, "h": 1.0}

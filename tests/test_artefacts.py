@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ipseval import _artefacts as artefacts
+from ipseval._base import artefacts
 from ipseval.errors import InputError
 from ipseval.report._escape import csv_cell, visible
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ipseval.datasets import CARDS, BanditLog, BanditStudy, load_open_bandit
 from ipseval.errors import InputError
 from ipseval.policies import validate_bandit
+from ipseval.validation.datasets import CARDS, BanditLog, BanditStudy, load_open_bandit
 
 
 def log(policy, item, click, propensity, n_items):

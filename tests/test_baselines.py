@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval.baselines import BASELINES, ease, item_knn, popularity, pure_svd, random
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import split_random
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
 from ipseval.ranking import rank_positives
-from ipseval.splits import split_random
+from ipseval.ranking.baselines import BASELINES, ease, item_knn, popularity, pure_svd, random
 
 
 def log_of(matrix) -> Interactions:

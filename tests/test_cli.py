@@ -115,9 +115,9 @@ def test_study_runs_the_protocols_of_a_file_and_prints_their_agreement(files, ca
         [logs.shop]
         file = "train.csv"
         [models.popularity]
-        function = "ipseval.baselines:popularity"
+        function = "ipseval.ranking.baselines:popularity"
         [models.random]
-        function = "ipseval.baselines:random"
+        function = "ipseval.ranking.baselines:random"
         options = {rng = 0}
         [protocols]
         order = ["random"]

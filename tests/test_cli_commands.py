@@ -15,7 +15,7 @@ import pytest
 
 import ipseval
 from ipseval.cli import build_parser, main
-from ipseval.simulation import World
+from ipseval.validation.simulation import World
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

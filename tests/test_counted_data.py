@@ -27,7 +27,7 @@ def test_a_log_says_how_many_rows_were_read_and_repeated():
 
 def test_a_k_core_says_what_it_removed():
     log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [0, 1, 0, 1, 1]}))
-    data = ipseval.k_core(log, 2).data  # user 2 has one interaction
+    data = ipseval.data.splits.k_core(log, 2).data  # user 2 has one interaction
     assert row(data, "log", "users removed by a k-core") == (1, 3)
     assert row(data, "log", "pairs removed by a k-core") == (1, 5)
     assert not (data["what"] == "items removed by a k-core").any()
@@ -55,7 +55,7 @@ def fixture_evaluation():
     test = pd.DataFrame({"user": [0, 1, 2, 2], "item": [1, 2, 0, 3]})
     split = ipseval.Split.from_frames(train, test)
     lists = pd.DataFrame({"user": [0, 1], "item": [1, 2], "rank": [1, 1]})
-    with pytest.warns(ipseval.DataWarning):
+    with pytest.warns(ipseval.errors.DataWarning):
         return ipseval.evaluate(
             {"v1": lists, "v2": np.zeros((3, 4))},
             split,
@@ -125,7 +125,7 @@ def test_what_is_in_the_numbers_is_said_before_what_never_entered():
         best = pd.DataFrame({"user": users[:n_users], "item": users[:n_users] + 1, "rank": 1})
         strange = best.assign(item=99, rank=2)
         lists[f"v{n_users}"] = ipseval.Lists(pd.concat([best, strange]), unknown="drop")
-    with pytest.warns(ipseval.DataWarning):
+    with pytest.warns(ipseval.errors.DataWarning):
         said = " ".join(repr(ipseval.evaluate(lists, split, metrics=["recall@1"])).split())
     for n_users in (2, 3, 4, 5):
         assert f"v{n_users}: {6 - n_users} of 6 users have no list and count as misses." in said

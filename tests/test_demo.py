@@ -15,7 +15,7 @@ import pytest
 
 from ipseval import InputError
 from ipseval.cli import main
-from ipseval.demo import DRAWN, plot_demo, run_demo
+from ipseval.cli._demo_world import DRAWN, plot_demo, run_demo
 from ipseval.report._drawing import svg_file
 from ipseval.report._scatter import scatter
 
@@ -47,7 +47,7 @@ def test_there_is_always_a_picture_and_the_verdict_comes_first(
     monkeypatch, capsys, small, tmp_path, has_matplotlib
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ipseval.demo.run_demo", lambda **_: small)
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
     if has_matplotlib:
         pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     else:
@@ -145,7 +145,7 @@ def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, caps
     def interrupted(**_):
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
-    monkeypatch.setattr("ipseval.demo.run_demo", interrupted)
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", interrupted)
     monkeypatch.setitem(sys.modules, "ipseval.report", None)  # half imported: it cannot be imported now
     assert main(["demo", "--picture", "", "--quiet"]) == 130
     assert capsys.readouterr().err == "ipseval: interrupted\n"

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval._loggers import metric_names
 from ipseval.errors import InputError, UnknownNameError
+from ipseval.evaluation._trackers import metric_names
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -125,7 +125,7 @@ def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
 def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader():
     one = evaluated({"als": 1.5, "ease": 0.2, "bpr": 0.1})
     two = evaluated({"als": 1.4, "ease": 0.3}, split(seed=3))
-    board = ipseval.report_of({"first": one, "second": two})
+    board = ipseval.evaluation.report_of({"first": one, "second": two})
     frame = board.frame.set_index(["data", "model"])
     for name, evaluation in (("first", one), ("second", two)):
         leaders = evaluation.verdicts[0].leaders
@@ -141,13 +141,13 @@ def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_th
 
 def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared():
     one, two = evaluated({"als": 1.0, "ease": 0.5}), evaluated({"als": 1.0}, metrics=["auc"])
-    assert list(ipseval.report_of([one, one]).evaluations) == ["1", "2"]
+    assert list(ipseval.evaluation.report_of([one, one]).evaluations) == ["1", "2"]
     with pytest.raises(InputError, match="share no metric"):
-        ipseval.report_of([one, two])
+        ipseval.evaluation.report_of([one, two])
     with pytest.raises(InputError, match=r"report_of takes evaluations.*got str"):
-        ipseval.report_of({"a": "b"})
+        ipseval.evaluation.report_of({"a": "b"})
     with pytest.raises(UnknownNameError, match="estimator"):
-        ipseval.report_of([one], estimator="snips-pooled")
+        ipseval.evaluation.report_of([one], estimator="snips-pooled")
 
 
 class Recorder:

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.distributed._groups import UserRows
-from ipseval.distributed._ids import popularity_of
-from ipseval.distributed._partition import reduce_partition
-from ipseval.distributed._plan import finish, make_plan, split_models
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import UserSums
 from ipseval.estimators._moments import Moments
 from ipseval.evaluation import evaluate
+from ipseval.evaluation.partitions._groups import UserRows
+from ipseval.evaluation.partitions._ids import popularity_of
+from ipseval.evaluation.partitions._partition import reduce_partition
+from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
+from ipseval.evaluation.segments._evaluated import segment
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
-from ipseval.segments._evaluated import segment
-from ipseval.splits import Split
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the median user has"),

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval.distributed._blocks import dealt, opened
-from ipseval.distributed._ids import add_rows, catalogue, count_rows
-from ipseval.distributed._partition import reduce_partition
-from ipseval.distributed._plan import make_plan
-from ipseval.distributed._sorted import Arrays
+from ipseval.clusters._blocks import dealt, opened
+from ipseval.evaluation.partitions._ids import add_rows, catalogue, count_rows
+from ipseval.evaluation.partitions._partition import reduce_partition
+from ipseval.evaluation.partitions._plan import make_plan
+from ipseval.evaluation.partitions._sorted import Arrays
 from tests.test_distributed import UP_TO_A_FACTOR, example
 
 IDS = {

@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.distributed import _progress, evaluate_dask, evaluate_spark
+from ipseval.clusters import evaluate_dask, evaluate_spark
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
-from ipseval.splits import Split
+from ipseval.evaluation.partitions import _progress
 from tests.test_distributed import (
     METRICS,
     SCALED,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.distributed._plan import make_plan
 from ipseval.errors import InputError
+from ipseval.evaluation.partitions._plan import make_plan
 from ipseval.propensity import Propensity
 from tests.conftest import examples
 from tests.test_distributed import ESTIMATORS, SCALED, assert_same, example, in_partitions, local
@@ -32,8 +32,8 @@ def groups_of(users, items, rng):
         "popularity:3",
         "activity:2",
         "cold-users",
-        ipseval.user_groups(device, name="device"),
-        ipseval.item_groups(rng.choice(["a", "b"], len(items)), name="kind"),
+        ipseval.evaluation.segments.user_groups(device, name="device"),
+        ipseval.evaluation.segments.item_groups(rng.choice(["a", "b"], len(items)), name="kind"),
     ]
 
 
@@ -57,7 +57,11 @@ def test_groups_of_items_alone_go_through_no_frame_for_users():
     options = {"metrics": ["recall@5"], "missing": "zero", "ties": "default", "confidence_level": 0.95}
     options |= {"n_relevant": None, "count": lambda: pytest.fail("users were counted")}
     items = np.arange(500, 525)
-    for by in ("popularity:3", [ipseval.item_groups(["a"] * 25, name="k")], {"c": "cold-items"}):
+    for by in (
+        "popularity:3",
+        [ipseval.evaluation.segments.item_groups(["a"] * 25, name="k")],
+        {"c": "cold-items"},
+    ):
         plan = make_plan(items, np.ones(25, dtype=int), by=by, **options)
         assert not plan.grouped.reads_users
     with pytest.raises(InputError, match="none of the 1 ids of device is one of the 3 users"):

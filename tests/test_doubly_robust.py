@@ -9,15 +9,23 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import ExposureLog, InputError, PropensityError, Rewards, Split
-from ipseval._compute import ComputeOptions
+from ipseval import ExposureLog, InputError, Split
+from ipseval._base.compute import ComputeOptions
+from ipseval.errors import PropensityError
 from ipseval.estimators import Sample
 from ipseval.estimators._estimate import estimate
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.policies import evaluate_rewards
 from ipseval.policies._candidate_sums import shown_weights, sum_candidates
+from ipseval.policies.rewards import (
+    BoostingReward,
+    FactorReward,
+    FittedRewards,
+    ItemReward,
+    Rewards,
+    ShownData,
+)
 from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
-from ipseval.rewards import BoostingReward, FactorReward, FittedRewards, ItemReward, ShownData
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -8,14 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import baselines, plan_exposure, plots
+from ipseval import plan_exposure
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.errors import InputError
 from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.propensity import PowerLawPropensity
-from ipseval.simulation import World
+from ipseval.ranking import baselines
+from ipseval.report import plots
 from ipseval.validation import POWER_LAW, WITH_INTERACTIONS, ExposureCurve, exposure_curve, validate
 from ipseval.validation._curve import SCORES, _scores
+from ipseval.validation.simulation import World
 
 MODELS = {
     "popularity": baselines.popularity,

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import ExposureLog, InputError, PropensityError
+from ipseval import ExposureLog, InputError
+from ipseval.errors import PropensityError
 
 # Two slates of three places; user b has clicked item 1 twice, on two days.
 FRAME = pd.DataFrame(

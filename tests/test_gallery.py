@@ -8,7 +8,7 @@ import pytest
 
 from documentation import reports
 from documentation.reports import DOCS, KINDS
-from ipseval._shown import KINDS as DRAWN
+from ipseval.evaluation._shown import KINDS as DRAWN
 from tests.conftest import shared_data
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.beyond import beyond_accuracy
+from ipseval.evaluation.beyond import beyond_accuracy
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
 SHOWN = ipseval.ExposureLog.from_frame(
@@ -72,9 +72,9 @@ def test_a_difference_under_another_propensity_is_not_tested():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_leaderboard_counts_one_data_set_once():
     one, other = evaluated(), evaluated(31)
-    assert "on both data sets" in repr(ipseval.report_of([one, other]))
-    assert "on both data sets" in repr(ipseval.report_of([one, other, one]))
-    assert "both" not in repr(ipseval.report_of([one, one]))
+    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other]))
+    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other, one]))
+    assert "both" not in repr(ipseval.evaluation.report_of([one, one]))
 
 
 def test_gini_and_entropy_of_one_user_are_defined():

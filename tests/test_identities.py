@@ -8,6 +8,7 @@ import pytest
 
 import ipseval
 from ipseval.estimators import ESTIMATORS
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.metrics import METRICS
 from tests.worlds import SmallWorld, random_world
 
@@ -99,7 +100,7 @@ def test_one_positive_per_user_is_warned_about():
     world = random_world(4)
     first = np.unique(world.split.test.user, return_index=True)[1]
     split = ipseval.Split(world.split.train, world.split.test.select(first))
-    with pytest.warns(ipseval.DataWarning, match="snips is identical to aoa"):
+    with pytest.warns(ipseval.errors.DataWarning, match="snips is identical to aoa"):
         ipseval.evaluate(
             {"m": world.scores},
             split,
@@ -192,7 +193,7 @@ def test_every_estimator_states_a_claim_and_a_standard_error(name: str):
     world = random_world(9)
     models, options = {"m": world.scores}, {"metrics": ["recall@5", "atop"], "estimators": [name]}
     options["propensity"] = ipseval.KnownPropensity(item=world.propensity)
-    if ipseval.estimators.resolve_estimator(name).needs_rewards:
+    if resolve_estimator(name).needs_rewards:
         result = ipseval.policies.evaluate_rewards(models, world.split, world.rewards(), **options)
     else:
         result = ipseval.evaluate(models, world.split, n_relevant=20, **options)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ipseval import Evaluation
-from ipseval import _artefacts as artefacts
+from ipseval._base import artefacts
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
 
@@ -43,7 +43,7 @@ import sys
 from pathlib import Path
 import numpy as np, pandas as pd
 import ipseval
-from ipseval import _artefacts as artefacts
+from ipseval._base import artefacts
 folder, number = Path(sys.argv[1]), 0
 ipseval.evaluate_ranks
 print("ready", flush=True)

@@ -58,7 +58,7 @@ def test_twenty_nasty_names_compile_and_nothing_is_read_or_missing(evaluation, t
 
 def test_the_diff_and_the_leaderboard_compile_too(evaluation, tmp_path):
     compiled(evaluation.diff(evaluation).to_latex(), tmp_path)
-    compiled(ipseval.report_of({"a_b & c": evaluation, r"\d%": evaluation}).to_latex(), tmp_path)
+    compiled(ipseval.evaluation.report_of({"a_b & c": evaluation, r"\d%": evaluation}).to_latex(), tmp_path)
 
 
 def test_the_compiler_stops_at_a_name_that_is_not_escaped(tmp_path):

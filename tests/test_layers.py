@@ -16,8 +16,8 @@ REGISTRIES = {
     "METRICS": "ipseval.metrics._labels",
     "ESTIMATORS": "ipseval.estimators._labels",
     "PROPENSITIES": "ipseval.propensity._labels",
-    "ADAPTERS": "ipseval.adapters._adapt",
-    "FRAME_COLUMNS": "ipseval._frame",
+    "ADAPTERS": "ipseval.ranking.adapters._adapt",
+    "FRAME_COLUMNS": "ipseval.inference._frame",
 }
 
 
@@ -32,7 +32,7 @@ def test_every_path_of_a_layer_exists_and_is_in_no_other():
     ("path", "layer"),
     [
         ("tests/test_splits.py", "unit"),
-        ("ipseval/splits/_core.py", "unit"),
+        ("ipseval/data/splits/_core.py", "unit"),
         ("tests/contracts/test_ids.py", "contract"),
         ("tests/golden/oracle.py", "golden"),
         ("tests/adapters/test_spark.py", "engines"),

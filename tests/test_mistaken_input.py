@@ -90,7 +90,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "split by time of a frame": (lambda: ipseval.split_temporal(TRAIN), r"log must be Interactions"),
     "split at a time of a frame": (lambda: ipseval.split_global_time(TRAIN), r"log must be Interactions"),
-    "core of a frame": (lambda: ipseval.k_core(TRAIN, 2), r"log must be Interactions; got DataFrame"),
+    "core of a frame": (
+        lambda: ipseval.data.splits.k_core(TRAIN, 2),
+        r"log must be Interactions; got DataFrame",
+    ),
     "propensity of a split": (
         lambda: ipseval.PowerLawPropensity(gamma=0).fit(SPLIT),
         r"train must be Interactions; got Split. Pass split.train",
@@ -108,7 +111,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"for other items, or the same in another order \(2, 1, 0\), than the split has \(0, 1, 2\)",
     ),
     "exposure of the same items in another order": (
-        lambda: ipseval.DirectPropensity(
+        lambda: ipseval.propensity.DirectPropensity(
             ipseval.Exposure.from_frame(
                 frame([0, 1], [1, 0], positive=[0, 1]),
                 ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]),
@@ -131,7 +134,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"for other users, or the same in another order \('a', 'b', 'c'\)",
     ),
     "rating propensity of other items": (
-        lambda: ipseval.evaluate_ratings(
+        lambda: ipseval.evaluation.evaluate_ratings(
             {"m": SCORES}, RATINGS, propensity=ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])
         ),
         r"covers 2 items, the split has 3",
@@ -171,23 +174,23 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"unknown value for prior: 'empirical'",
     ),
     "rating predictions labelled twice": (
-        lambda: ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[0, 0, 1])}, RATINGS),
+        lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[0, 0, 1])}, RATINGS),
         r"m: row or column labels of the predictions repeat",
     ),
     "rating predictions of other users": (
-        lambda: ipseval.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[7, 8, 9])}, RATINGS),
+        lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[7, 8, 9])}, RATINGS),
         r"m: predictions of rated pairs must be finite; 3 of 3",
     ),
     "masked predictions of ratings": (
-        lambda: ipseval.evaluate_ratings({"m": np.ma.array(SCORES, mask=SCORES > 5)}, RATINGS),
+        lambda: ipseval.evaluation.evaluate_ratings({"m": np.ma.array(SCORES, mask=SCORES > 5)}, RATINGS),
         r"m: predictions is a masked array",
     ),
     "ratings as a frame": (
-        lambda: ipseval.evaluate_ratings({"m": SCORES}, TRAIN),
+        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, TRAIN),
         r"ratings must be Interactions; got DataFrame",
     ),
     "ratings with a propensity to be fitted": (
-        lambda: ipseval.evaluate_ratings({"m": SCORES}, RATINGS, propensity=known(np.ones(3))),
+        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, RATINGS, propensity=known(np.ones(3))),
         r"propensity must be a Propensity; got KnownPropensity.*fit\(ratings\)",
     ),
     "frame instead of a split to rank on": (
@@ -292,11 +295,11 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "bounds by a word": (lambda: run().bounds("a"), r"factor must be a sequence of numbers"),
     "cutoff that is text": (
-        lambda: ipseval.equivalent_cutoff("a", 100, 10),
+        lambda: ipseval.metrics.sampled.equivalent_cutoff("a", 100, 10),
         r"k must be a number or an array of numbers, all finite; got 'a'",
     ),
     "candidates that are text": (
-        lambda: ipseval.equivalent_cutoff(1, "a", 10),
+        lambda: ipseval.metrics.sampled.equivalent_cutoff(1, "a", 10),
         r"n_candidates must be a number or an array of numbers, all finite; got 'a'",
     ),
     "no resamples": (
@@ -352,7 +355,7 @@ def test_labels_of_a_series_or_frame_say_which_id_a_value_is_for():
     assert one == other
     frame_of_scores = pd.DataFrame(SCORES, index=[0, 1, 2], columns=[0, 1, 2])
     errors = [
-        ipseval.evaluate_ratings({"m": scores}, RATINGS, metrics=["mae"]).frame["estimate"].item()
+        ipseval.evaluation.evaluate_ratings({"m": scores}, RATINGS, metrics=["mae"]).frame["estimate"].item()
         for scores in (SCORES, frame_of_scores.loc[[2, 0, 1], [1, 2, 0]])
     ]
     # Predictions 0, 4, 8 of the ratings 1, 2, 3.
@@ -360,7 +363,7 @@ def test_labels_of_a_series_or_frame_say_which_id_a_value_is_for():
 
 
 def test_errors_travel_between_processes():
-    with pytest.raises(ipseval.UnknownNameError) as caught:
+    with pytest.raises(ipseval.errors.UnknownNameError) as caught:
         ipseval.metric("recal@10")
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value)

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from ipseval import rank_positives
-from ipseval.distributed import _partition, _sorted, evaluate_duckdb
-from ipseval.distributed._sorted import Catalogue, Pairs
 from ipseval.errors import InputError, IpsevalError
+from ipseval.evaluation import evaluate_duckdb
+from ipseval.evaluation.partitions import _partition, _sorted
+from ipseval.evaluation.partitions._sorted import Catalogue, Pairs
 from tests.test_distributed import METRICS, SCALED, as_arrays, assert_same, example, in_partitions, local
 
 OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "ips", "snips", "snips-global"), "propensity": SCALED}

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import plots
-from ipseval.plots._differences import plot_differences
+from ipseval.report import plots
+from ipseval.report.plots._differences import plot_differences
 
 mpl.use("Agg")
 
@@ -282,7 +282,7 @@ def test_given_axes_are_used_and_returned():
 
 def test_an_examination_curve_is_drawn_with_its_intervals():
     log = pd.DataFrame({"user": range(60), "item": 0, "position": [1, 2] * 30, "clicked": [1, 0, 1, 1] * 15})
-    curve = ipseval.ExaminationModel("randomised").fit(
+    curve = ipseval.propensity.ExaminationModel("randomised").fit(
         ipseval.ExposureLog.from_frame(log, position="position")
     )
     ((marks, bars),) = error_bars(curve.plot())
@@ -365,7 +365,7 @@ def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
     assert (
         evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")
     )
-    with pytest.raises(ipseval.UnknownNameError, match="kind"):
+    with pytest.raises(ipseval.errors.UnknownNameError, match="kind"):
         evaluation.plot("estimate")
     with pytest.raises(ipseval.InputError, match=r'plot\("estimates", metric=\'auc\'\)'):
         evaluation.plot("auc")

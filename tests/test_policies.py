@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from scipy.stats import gamma, norm
 
-from ipseval import ExposureLog, InputError, PropensityError, UnknownNameError
+from ipseval import ExposureLog, InputError
+from ipseval.errors import PropensityError, UnknownNameError
 from ipseval.policies import evaluate_policies
 from ipseval.propensity import ExaminationCurve
 

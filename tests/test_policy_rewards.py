@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import nbinom, norm
 
-from ipseval.datasets import load_open_bandit
 from ipseval.policies import evaluate_policies
 from ipseval.policies._rewards import STRENGTHS, click_rates, shrunk_factors
+from ipseval.validation.datasets import load_open_bandit
 from reproductions import open_bandit
 
 

@@ -12,16 +12,16 @@ import pytest
 from scipy import stats
 
 import ipseval
-from ipseval.agreement import order_agreement
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import repeated_splits, split_leave_one_out, split_temporal
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
-from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
-from ipseval.protocols import Protocol
-from ipseval.protocols._compare import _inversions, holm
-from ipseval.protocols._evaluate import Result, Setting
 from ipseval.ranking import SampledCandidates
-from ipseval.splits import repeated_splits, split_leave_one_out, split_temporal
+from ipseval.studies.agreement import order_agreement
+from ipseval.studies.protocols import Protocol
+from ipseval.studies.protocols._compare import _inversions, holm
+from ipseval.studies.protocols._evaluate import Result, Setting
 
 # Orders in time within a user leak by design; tests/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -58,7 +58,7 @@ FEW = {"metrics": ["auc", "recall@5"], "gammas": [0.5], "n_resamples": 50}
 
 def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
     log = make_log()
-    study = ipseval.protocols.study(
+    study = ipseval.studies.protocols.study(
         MODELS,
         {"shop": log},
         [Protocol("temporal", "ratio", k_core=None, test_fraction=0.3, validation_fraction=0.0)],
@@ -83,7 +83,7 @@ def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
 
 
 def test_agreement_is_that_of_the_estimates(tmp_path: Path) -> None:
-    study = ipseval.protocols.study(MODELS, {"shop": make_log()}, path=tmp_path, **FEW)
+    study = ipseval.studies.protocols.study(MODELS, {"shop": make_log()}, path=tmp_path, **FEW)
     frame = study.frame[(study.frame["metric"] == "auc") & (study.frame["estimator"] == "aoa")]
     by_split = frame.set_index(["split", "model"])["estimate"]
     row = study.between("split", metric="auc").query(
@@ -96,7 +96,7 @@ def test_agreement_is_that_of_the_estimates(tmp_path: Path) -> None:
 
 def test_replicates_have_the_standard_error_that_is_reported(tmp_path: Path) -> None:
     options = FEW | {"n_resamples": 2000}
-    study = ipseval.protocols.study(MODELS, {"shop": make_log()}, path=tmp_path, **options)
+    study = ipseval.studies.protocols.study(MODELS, {"shop": make_log()}, path=tmp_path, **options)
     for result in study.results:
         # The bootstrap divides by n, the standard error by n - 1: √(60/59) is 1.008. The error of a standard
         # deviation from 2,000 replicates is 1.6 %; 4 sigma.
@@ -110,10 +110,10 @@ def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
     log = make_log()
     shares = {"test_fraction": 0.2, "validation_fraction": 0.0}
     options = FEW | {"metrics": ["auc"], "estimators": ["aoa"]}
-    ipseval.protocols.study(
+    ipseval.studies.protocols.study(
         MODELS, {"shop": log}, [Protocol(k_core=None, **shares)], path=tmp_path, **options
     )
-    study = ipseval.protocols.study(
+    study = ipseval.studies.protocols.study(
         MODELS, {"shop": log}, [Protocol(k_core=None, n_repeats=3, **shares)], path=tmp_path, **options
     )
     # The first repeat was there already.
@@ -128,8 +128,8 @@ def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
 
 
 def test_leave_one_out_says_that_snips_equals_aoa(tmp_path: Path) -> None:
-    study = ipseval.protocols.study(
-        MODELS, {"shop": make_log()}, ipseval.protocols.grid(order=["random"]), path=tmp_path, **FEW
+    study = ipseval.studies.protocols.study(
+        MODELS, {"shop": make_log()}, ipseval.studies.protocols.grid(order=["random"]), path=tmp_path, **FEW
     )
     one_out = study.frame[study.frame["split"] == "RO_LS"].pivot(
         index=["model", "metric"], columns="estimator", values="estimate"
@@ -206,11 +206,11 @@ def test_a_false_swap_is_found_in_at_most_five_per_cent_when_one_difference_is_c
 def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
     log = make_log()
     pools = ["all", SampledCandidates(4, rng=0), SampledCandidates(4, distribution="popularity", rng=0)]
-    grid = ipseval.protocols.grid(
+    grid = ipseval.studies.protocols.grid(
         order=["random"], holdout=["leave-one-out"], k_core=[None], candidates=pools
     )
     options = FEW | {"metrics": ["recall@1"], "estimators": ["aoa"]}
-    study = ipseval.protocols.study(MODELS, {"shop": log}, grid, path=tmp_path, **options)
+    study = ipseval.studies.protocols.study(MODELS, {"shop": log}, grid, path=tmp_path, **options)
     assert study.levels("candidates") == ["full", "uniform-4", "popularity-4"]
     (split,) = repeated_splits(log, 1, method=split_leave_one_out, rng=0)
     for protocol, pool in zip(grid, pools, strict=True):
@@ -222,7 +222,7 @@ def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
         )
         rows = study.frame[study.frame["candidates"] == protocol.candidates_label]
         assert rows["estimate"].tolist() == direct.frame["estimate"].tolist()
-    again = ipseval.protocols.study(MODELS, {"shop": log}, grid, path=tmp_path, **options)
+    again = ipseval.studies.protocols.study(MODELS, {"shop": log}, grid, path=tmp_path, **options)
     pd.testing.assert_frame_equal(study.frame, again.frame, check_exact=True)
     table = study.table("candidates", reference="full")
     assert table["candidates_b"].tolist() == ["uniform-4", "popularity-4"]
@@ -230,7 +230,7 @@ def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
 
 def test_matrix_is_symmetric_with_full_agreement_on_the_diagonal(tmp_path: Path) -> None:
     logs = {"one": make_log(0), "two": make_log(1, n_items=30), "three": make_log(2)}
-    study = ipseval.protocols.study(MODELS, logs, [Protocol()], path=tmp_path, **FEW)
+    study = ipseval.studies.protocols.study(MODELS, logs, [Protocol()], path=tmp_path, **FEW)
     for measure, diagonal in (("src", 1.0), ("ipc", 0.0)):
         square = study.matrix("log", measure, metric="auc")
         assert list(square.index) == list(square.columns) == list(logs)
@@ -242,7 +242,7 @@ def test_matrix_is_symmetric_with_full_agreement_on_the_diagonal(tmp_path: Path)
 
 def test_the_heat_map_shows_the_matrix(tmp_path: Path) -> None:
     logs = {"one": make_log(0), "two": make_log(1, n_items=30), "three": make_log(2)}
-    study = ipseval.protocols.study(MODELS, logs, [Protocol()], path=tmp_path, **FEW)
+    study = ipseval.studies.protocols.study(MODELS, logs, [Protocol()], path=tmp_path, **FEW)
     axes = study.plot("log", "tau_b", metric="auc")
     expected = study.matrix("log", "tau_b", metric="auc")
     shown = [label.get_text() for label in axes.get_xticklabels()]
@@ -254,8 +254,8 @@ def test_the_heat_map_shows_the_matrix(tmp_path: Path) -> None:
 
 def test_table_averages_over_logs(tmp_path: Path) -> None:
     logs = {"one": make_log(0), "two": make_log(1, n_items=30)}
-    study = ipseval.protocols.study(
-        MODELS, logs, ipseval.protocols.grid(holdout=["ratio"]), path=tmp_path, **FEW
+    study = ipseval.studies.protocols.study(
+        MODELS, logs, ipseval.studies.protocols.grid(holdout=["ratio"]), path=tmp_path, **FEW
     )
     table = study.table("split", metric="auc")
     each = study.between("split", metric="auc")
@@ -271,13 +271,15 @@ def test_table_averages_over_logs(tmp_path: Path) -> None:
 
 def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: Path) -> None:
     with pytest.warns(DataWarning, match="'plain' has no timestamps: 2 of 4 protocols are left out"):
-        study = ipseval.protocols.study(MODELS, {"plain": make_log(timed=False)}, path=tmp_path, **FEW)
+        study = ipseval.studies.protocols.study(
+            MODELS, {"plain": make_log(timed=False)}, path=tmp_path, **FEW
+        )
     assert study.levels("split") == ["RO_RS", "RO_LS"]
     assert "has no timestamps" in study.to_markdown()
 
 
 def test_the_grid_has_every_combination_that_exists() -> None:
-    grid = ipseval.protocols.grid(
+    grid = ipseval.studies.protocols.grid(
         holdout=["ratio", "global-time"], k_core=[None, 5], candidates={"full": "all", "some": 3}, n_repeats=4
     )
     assert [one.label for one in grid] == [
@@ -293,14 +295,16 @@ def test_a_protocol_makes_the_split_that_it_names() -> None:
     log = make_log()
     (split,) = Protocol("temporal", "leave-one-out").splits(log, 0)
     assert np.array_equal(split.test.pair_key, split_leave_one_out(log, order="temporal").test.pair_key)
-    for protocol in ipseval.protocols.grid(holdout=["ratio", "leave-one-out", "global-time"], n_repeats=2):
+    for protocol in ipseval.studies.protocols.grid(
+        holdout=["ratio", "leave-one-out", "global-time"], n_repeats=2
+    ):
         splits = list(protocol.splits(log, 0))
         assert len(splits) == (2 if protocol.order == "random" else 1)
 
 
 def study(tmp_path: Path, **change: object) -> object:
     arguments = {"models": MODELS, "logs": {"shop": make_log()}, "protocols": [Protocol()]} | FEW | change
-    return ipseval.protocols.study(path=tmp_path, **arguments)
+    return ipseval.studies.protocols.study(path=tmp_path, **arguments)
 
 
 BAD_CALLS = {
@@ -335,13 +339,13 @@ def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
 BAD_PROTOCOLS = {
     "random global time": (lambda: Protocol("random", "global-time"), "use order='temporal'"),
     "unknown order": (lambda: Protocol("time"), "Choices: random, temporal"),
-    "unknown field": (lambda: ipseval.protocols.grid(core=[5]), "core: no such field"),
+    "unknown field": (lambda: ipseval.studies.protocols.grid(core=[5]), "core: no such field"),
     "a bare value": (
-        lambda: ipseval.protocols.grid(order="random"),
+        lambda: ipseval.studies.protocols.grid(order="random"),
         r"order must be a list .* Write \['random'\]",
     ),
     "empty": (
-        lambda: ipseval.protocols.grid(order=["random"], holdout=["global-time"]),
+        lambda: ipseval.studies.protocols.grid(order=["random"], holdout=["global-time"]),
         "no protocol is left",
     ),
 }
@@ -355,8 +359,8 @@ def test_bad_protocols_say_what_was_expected(name: str) -> None:
 
 
 def test_a_study_prints_what_each_choice_changes(tmp_path: Path) -> None:
-    grid = ipseval.protocols.grid(order=["random"])
-    found = ipseval.protocols.study(MODELS, {"shop": make_log()}, grid, path=tmp_path, **FEW)
+    grid = ipseval.studies.protocols.grid(order=["random"])
+    found = ipseval.studies.protocols.study(MODELS, {"shop": make_log()}, grid, path=tmp_path, **FEW)
     shown, between = repr(found), found.between("split")
     assert shown.startswith(f"{len(MODELS)} recommenders · 1 log · ")
     n_changed, n_clear = int((between["ipc"] > 0).sum()), int((between["n_beyond"] > 0).sum())

@@ -10,11 +10,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 import ipseval
-from ipseval.agreement import RowOrders, blocks, measures
-from ipseval.agreement._blocks import silhouette
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
-from ipseval.protocols import Protocol
+from ipseval.studies.agreement import RowOrders, blocks, measures
+from ipseval.studies.agreement._blocks import silhouette
+from ipseval.studies.protocols import Protocol
 from reproductions.traits import log_traits
 from tests.test_protocols import FEW, MODELS, make_log
 
@@ -112,7 +112,9 @@ def test_kept_repeats_count_like_dropped_ones():
 def test_a_study_names_winners_and_blocks(tmp_path: Path):
     logs = {f"log {n}": make_log(n, n_users=40, n_items=20 + 2 * n) for n in range(4)}
     protocols = [Protocol(k_core=None, n_repeats=2), Protocol(holdout="leave-one-out", k_core=None)]
-    study = ipseval.protocols.study(MODELS, logs, protocols, path=tmp_path, **FEW | {"estimators": ["aoa"]})
+    study = ipseval.studies.protocols.study(
+        MODELS, logs, protocols, path=tmp_path, **FEW | {"estimators": ["aoa"]}
+    )
     found = study.winners(metric="auc")
     assert len(found) == 8
     means = study.frame.query("log == 'log 0' and split == 'RO_RS' and metric == 'auc'")

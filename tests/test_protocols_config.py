@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from ipseval.cli import main
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
-from ipseval.protocols import run_config
-from ipseval.protocols._config import _log
+from ipseval.studies.protocols import run_config
+from ipseval.studies.protocols._config import _log
 
 
 def make_log() -> Interactions:

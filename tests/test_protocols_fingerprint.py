@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
-from ipseval.protocols import Protocol
-from ipseval.protocols._fingerprint import fingerprint, log_fingerprint
+from ipseval.studies.protocols import Protocol
+from ipseval.studies.protocols._fingerprint import fingerprint, log_fingerprint
 from tests.test_protocols_resume import make_log
 
 HELPERS = """

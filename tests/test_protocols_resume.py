@@ -19,19 +19,19 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
-from ipseval.interactions import Interactions
-from ipseval.protocols import Protocol
-from ipseval.protocols._run import Store
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
-from ipseval.splits import Split, split_random
+from ipseval.studies.protocols import Protocol
+from ipseval.studies.protocols._run import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 
 SCRIPT = """
 import os, sys, time
 import numpy as np
-from ipseval.interactions import Interactions
+from ipseval.data._interactions import Interactions
 import ipseval
 
 folder = sys.argv[1]
@@ -60,9 +60,9 @@ def factors(train):
     rng = np.random.default_rng(1)
     return rng.normal(size=(train.n_users, 3)), rng.normal(size=(train.n_items, 3))
 
-study = ipseval.protocols.study({"popular": popular, "noise": noise, "factors": factors},
+study = ipseval.studies.protocols.study({"popular": popular, "noise": noise, "factors": factors},
                         {"one": log(0), "two": log(1)},
-                        ipseval.protocols.grid(k_core=[None], n_repeats=2), path=folder,
+                        ipseval.studies.protocols.grid(k_core=[None], n_repeats=2), path=folder,
                         metrics=["auc", "recall@5"],
                         gammas=[0.0], n_resamples=100, progress=False)
 study.save(folder)
@@ -147,10 +147,10 @@ def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", 
     """Return how many models a study trains."""
     before = COUNTS.qsize()
     models = {name: counting(name) for name in names}
-    ipseval.protocols.study(
+    ipseval.studies.protocols.study(
         models,
         {"log": make_log()},
-        protocols or ipseval.protocols.grid(order=["random"]),
+        protocols or ipseval.studies.protocols.grid(order=["random"]),
         path=tmp_path,
         **OPTIONS,
         **options,
@@ -183,8 +183,8 @@ def test_models_are_trained_once_for_all_choices_of_candidates(
         asked.append((name, candidates))
         return rank_positives(model, split, name=name)
 
-    monkeypatch.setattr("ipseval.protocols._run.rank_positives", spy)
-    grid = ipseval.protocols.grid(
+    monkeypatch.setattr("ipseval.studies.protocols._run.rank_positives", spy)
+    grid = ipseval.studies.protocols.grid(
         order=["random"], holdout=["ratio"], candidates={"full": "all", "ten": 10, "hundred": 100}
     )
     assert fitted(tmp_path, *grid) == 2
@@ -198,7 +198,7 @@ def test_warnings_of_the_ranking_are_reported_again_by_a_resumed_study(tmp_path:
     scheme = SampledCandidates(3, distribution="popularity", rng=0)
     texts = []
     for _ in range(2):
-        study = ipseval.protocols.study(
+        study = ipseval.studies.protocols.study(
             {"a": counting("a"), "b": counting("b")},
             {"log": log},
             [Protocol(k_core=None, candidates=scheme)],
@@ -216,7 +216,7 @@ def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) 
 
     models = {"a": counting("a"), "broken": broken}
     with pytest.raises(RuntimeError, match="out of memory") as caught:
-        ipseval.protocols.study(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
+        ipseval.studies.protocols.study(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
     assert "model 'broken', log 'log', RO_RS, 5-core, repeat 0" in caught.value.__notes__[0]
     assert fitted(tmp_path, Protocol()) == 1
 
@@ -240,8 +240,11 @@ def test_foreign_and_half_written_files_in_the_folder_do_no_harm(tmp_path: Path)
 @pytest.mark.filterwarnings("ignore")
 def test_threads_share_a_folder(tmp_path: Path) -> None:
     def run(_: int) -> str:
-        models, grid = {name: counting(name) for name in "ab"}, ipseval.protocols.grid(order=["random"])
-        return ipseval.protocols.study(
+        models, grid = (
+            {name: counting(name) for name in "ab"},
+            ipseval.studies.protocols.grid(order=["random"]),
+        )
+        return ipseval.studies.protocols.study(
             models, {"log": make_log()}, grid, path=tmp_path, progress=False, **OPTIONS
         ).frame.to_csv()
 
@@ -305,5 +308,5 @@ def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
 
 def test_a_key_holds_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:
     assert fitted(tmp_path) == 4
-    monkeypatch.setattr("ipseval.protocols._run.__version__", "0.0.1")
+    monkeypatch.setattr("ipseval.studies.protocols._run.__version__", "0.0.1")
     assert fitted(tmp_path) == 4

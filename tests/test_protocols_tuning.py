@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, repeated_splits
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
-from ipseval.protocols import Protocol, Tuned
-from ipseval.splits import Split, repeated_splits
+from ipseval.studies.protocols import Protocol, Tuned
 from tests.test_protocols import make_log, popular
 
 CALLS: Counter[str] = Counter()
@@ -32,9 +32,13 @@ def tuned(**options: object) -> Tuned:
     return Tuned(mixed, {"share": [0.0, 0.5, 1.0]}, metric="recall@5", **options)
 
 
-def run(path: Path, model: Tuned, *protocols: Protocol, **options: object) -> ipseval.protocols.ProtocolStudy:
+def run(
+    path: Path, model: Tuned, *protocols: Protocol, **options: object
+) -> ipseval.studies.protocols.ProtocolStudy:
     models = {"tuned": model, "popular": popular}
-    return ipseval.protocols.study(models, {"shop": make_log()}, protocols, path=path, **OPTIONS | options)
+    return ipseval.studies.protocols.study(
+        models, {"shop": make_log()}, protocols, path=path, **OPTIONS | options
+    )
 
 
 def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(tmp_path: Path) -> None:
@@ -127,7 +131,7 @@ def test_a_function_may_choose_by_itself_from_train_and_validation(tmp_path: Pat
 def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test pairs are replaced by others after splitting: the choice must not change."""
     log, protocol = make_log(), Protocol(k_core=None)
-    chosen = ipseval.protocols.study(
+    chosen = ipseval.studies.protocols.study(
         {"tuned": tuned(), "popular": popular}, {"shop": log}, [protocol], path=tmp_path / "a", **OPTIONS
     ).settings
     (split,) = protocol.splits(log, 0)
@@ -138,7 +142,7 @@ def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytes
     other = Interactions(keys // log.n_items, keys % log.n_items, log.user_ids, log.item_ids)
     changed = Split(split.train, other, validation=split.validation)
     monkeypatch.setattr(Protocol, "splits", lambda *_: iter([changed]))
-    again = ipseval.protocols.study(
+    again = ipseval.studies.protocols.study(
         {"tuned": tuned(), "popular": popular}, {"shop": log}, [protocol], path=tmp_path / "b", **OPTIONS
     ).settings
     pd.testing.assert_frame_equal(chosen, again)

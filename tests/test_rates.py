@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from ipseval._rates import difference_interval, weighted_rate_interval
 from ipseval.errors import InputError
+from ipseval.policies._rates import difference_interval, weighted_rate_interval
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 30])

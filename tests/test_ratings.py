@@ -14,9 +14,9 @@ import pytest
 import ipseval
 from ipseval.estimators import claim
 from ipseval.estimators._shrunk import ShrunkSnips
+from ipseval.evaluation._ratings import evaluate_ratings
 from ipseval.inference._bootstrap import leave_one_out
 from ipseval.metrics._ratings import RATING_METRICS, rating_metric
-from ipseval.ratings import evaluate_ratings
 
 ROOT = Path(__file__).resolve().parents[1]
 RATED = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [4.0, 2.0, 5.0]})
@@ -30,7 +30,9 @@ def log(frame: pd.DataFrame = RATED, n_users: int = 3, n_items: int = 3) -> ipse
     )
 
 
-def known(values=CHANCE, ratings: ipseval.Interactions | None = None, **options) -> ipseval.Propensity:
+def known(
+    values=CHANCE, ratings: ipseval.Interactions | None = None, **options
+) -> ipseval.propensity.Propensity:
     return ipseval.KnownPropensity(item=values, **options).fit(ratings or log())
 
 
@@ -160,13 +162,17 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
         ({"predicted": np.zeros((3, 3))}, ipseval.InputError, r"must have shape \(2, 3\).*got \(3, 3\)"),
         ({"predicted": np.full((2, 3), np.nan)}, ipseval.InputError, "3 of 3 entries are NaN"),
         ({"predicted": [["a"] * 3] * 2}, ipseval.InputError, "must be numbers"),
-        ({"metrics": ["mape"]}, ipseval.UnknownNameError, "mae, mse, rmse"),
+        ({"metrics": ["mape"]}, ipseval.errors.UnknownNameError, "mae, mse, rmse"),
         ({"metrics": [3]}, ipseval.InputError, "got int"),
         ({"metrics": []}, ipseval.InputError, "metrics is empty"),
-        ({"estimators": ["plain"], "propensity": "known"}, ipseval.UnknownNameError, "aoa"),
+        ({"estimators": ["plain"], "propensity": "known"}, ipseval.errors.UnknownNameError, "aoa"),
         ({"estimators": []}, ipseval.InputError, "estimators is empty"),
-        ({"estimators": ["ips"]}, ipseval.PropensityError, "ips needs a propensity"),
-        ({"estimators": ["ips"], "propensity": "scale-free"}, ipseval.PropensityError, "up to a factor"),
+        ({"estimators": ["ips"]}, ipseval.errors.PropensityError, "ips needs a propensity"),
+        (
+            {"estimators": ["ips"], "propensity": "scale-free"},
+            ipseval.errors.PropensityError,
+            "up to a factor",
+        ),
         ({"n_pairs": 1, "propensity": "known"}, ipseval.InputError, "for 1 users"),
     ],
 )

@@ -43,7 +43,7 @@ def test_a_log_keeps_its_repeats_and_counts_each_of_them_in_popularity():
     )
     kept = log.data.set_index("what").loc["rows that repeat an earlier pair, kept"]
     assert (kept["count"], kept["of"]) == (3, 7)
-    assert ipseval.k_core(log, 2).n_repeats == 3
+    assert ipseval.data.splits.k_core(log, 2).n_repeats == 3
     with pytest.raises(InputError, match=r"3 of 7 rows repeat.*or 'keep'"):
         ipseval.Interactions(log.user, log.item, log.user_ids, log.item_ids)
 
@@ -280,10 +280,10 @@ def test_a_study_ranks_training_items_too(tmp_path):
     rng = np.random.default_rng(3)
     log = log_of(np.column_stack([rng.integers(12, size=300), rng.integers(9, size=300)]))
     models = {"popular": ipseval.baselines.popularity, "nearest": ipseval.baselines.item_knn}
-    grid = ipseval.protocols.grid(
+    grid = ipseval.studies.protocols.grid(
         order=["temporal"], holdout=["global-time"], k_core=[None], seen="include", validation_fraction=0.0
     )
-    study = ipseval.protocols.study(
+    study = ipseval.studies.protocols.study(
         models, {"log": log}, grid, metrics=["recall@2"], estimators=["aoa"], path=tmp_path, n_resamples=20
     )
     split = ipseval.split_global_time(log, test_fraction=0.1, seen="include")
@@ -300,4 +300,4 @@ def test_what_compares_with_random_exposure_wants_training_items_excluded():
     with pytest.raises(InputError, match="seen='exclude'"):
         ipseval.correct({"m": np.ones((2, 3))}, split, metrics=["recall@1"])
     with pytest.raises(InputError, match="3 ratings repeat"):
-        ipseval.evaluate_ratings({"m": np.ones((2, 3))}, log_of(PLAYS)._with(value=np.ones(7)))
+        ipseval.evaluation.evaluate_ratings({"m": np.ones((2, 3))}, log_of(PLAYS)._with(value=np.ones(7)))

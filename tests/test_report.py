@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval._explained import decimals, explained_tables, supported_order
+from ipseval.evaluation._explanation import explained_tables, supported_order
 from ipseval.report import Tables
 from ipseval.report._forest import forest
 from ipseval.report._html import to_html_tables
@@ -23,6 +23,7 @@ from ipseval.report._markdown import to_markdown
 from ipseval.report._page import to_html
 from ipseval.report._tables import Cell, Code, Heading, Notes, Picture, Table
 from ipseval.report._text import to_text
+from ipseval.report._words import decimals
 
 ATTACK = "<script>alert(1)</script>"
 

@@ -8,7 +8,7 @@ import pytest
 
 import ipseval
 from ipseval import ExposureLog, Interactions, Split
-from ipseval.datasets import RandomExposureStudy
+from ipseval.validation.datasets import RandomExposureStudy
 from reproductions import coat_exposure
 from reproductions.coat_exposure import METRICS, PLAIN, SAMPLE, ByOdds, held_out, rows, scores, table
 

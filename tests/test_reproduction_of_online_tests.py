@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.online import online_agreement
-from ipseval.simulation import World
+from ipseval.studies.online import online_agreement
+from ipseval.validation.simulation import World
 from reproductions.online_world import OnlineWorld
 
 

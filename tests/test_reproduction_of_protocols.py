@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ipseval import Interactions, Split
-from ipseval.adapters import adapt
+from ipseval.ranking.adapters import adapt
 from reproductions import protocol_logs, recbole_models
 from reproductions import protocols as zhao
 

@@ -7,7 +7,7 @@ import pytest
 
 import ipseval
 from ipseval.ranking import rank_positives
-from ipseval.simulation import World
+from ipseval.validation.simulation import World
 from reproductions import adaptive, sampling
 from tests.worlds import random_world
 

@@ -7,13 +7,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ipseval import baselines
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.estimators._sample import weighted_sample
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
-from ipseval.ranking import RankedPositives
-from ipseval.simulation import World
+from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation._population import Compared
+from ipseval.validation.simulation import World
 from reproductions.joint_test import family_test
 from reproductions.weight_checks import (
     ANY_ITEM_WEIGHT,

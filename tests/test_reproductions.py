@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import Interactions, Split, baselines, rank_positives
-from ipseval.datasets import RandomExposureStudy, load_yahoo_r3
+from ipseval import Interactions, Split, rank_positives
 from ipseval.errors import IdentificationWarning, InputError
+from ipseval.ranking import baselines
+from ipseval.validation.datasets import RandomExposureStudy, load_yahoo_r3
 from reproductions import citeulike as yang
 from reproductions import coat as yang5
 from reproductions import models, tables

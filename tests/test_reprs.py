@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.adapters import ModelScores, with_ids
-from ipseval.agreement import RowOrders
 from ipseval.inference._bootstrap import bootstrap
+from ipseval.ranking.adapters import ModelScores, with_ids
+from ipseval.studies.agreement import RowOrders
 from tests.inference.worlds import random_ranks
 
 RANKS, POPULARITY = random_ranks(0)

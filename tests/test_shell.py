@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import baselines
 from ipseval.cli import main
 from ipseval.cli._main import COMMANDS
+from ipseval.ranking import baselines
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -143,9 +143,9 @@ STUDY = """path = "results"
 [logs.clicks]
 file = "clicks.csv"
 [models.popularity]
-function = "ipseval.baselines:popularity"
+function = "ipseval.ranking.baselines:popularity"
 [models.random]
-function = "ipseval.baselines:random"
+function = "ipseval.ranking.baselines:random"
 options = {rng = 0}
 [protocols]
 order = ["random"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ipseval
-import ipseval.plots
+import ipseval.report.plots
 from ipseval import inference
 from ipseval.inference._bounds import ratio_bounds
 from ipseval.inference._comparisons import users_needed
@@ -35,15 +35,15 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"n_relevant is above the number of items, 3, for 3 users",
     ),
     "more pairs than items": (
-        lambda: ipseval.evaluate_ratings({"a": SCORES}, RATINGS, n_pairs=99),
+        lambda: ipseval.evaluation.evaluate_ratings({"a": SCORES}, RATINGS, n_pairs=99),
         r"n_pairs is above the number of items, 3, for 3 users",
     ),
     "table as propensities": (
-        lambda: ipseval.Propensity(np.ones((3, 2)), True, "mine", 3),
+        lambda: ipseval.propensity.Propensity(np.ones((3, 2)), True, "mine", 3),
         r"item must be one-dimensional; got shape \(3, 2\)",
     ),
     "propensities of fewer items": (
-        lambda: ipseval.Propensity(np.ones(2), True, "mine", 3),
+        lambda: ipseval.propensity.Propensity(np.ones(2), True, "mine", 3),
         r"item must have 3 entries, one for each id; got 2",
     ),
     "distribution of one number": (

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval.errors import InputError
-from ipseval.interactions import Interactions
-from ipseval.splits import (
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import (
     Split,
     k_core,
-    position_within_user,
     repeated_splits,
     split_global_time,
     split_leave_one_out,
     split_random,
     split_temporal,
 )
+from ipseval.data.splits._order import position_within_user
+from ipseval.errors import InputError
 
 # Orders in time within a user leak by design; tests/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")

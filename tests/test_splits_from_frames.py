@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import rank_positives
-from ipseval.splits import Split
 
 
 def pairs(part: Interactions) -> set[tuple[object, object]]:

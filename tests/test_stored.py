@@ -22,10 +22,11 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import Evaluation, RankedPositives, _artefacts
+from ipseval import Evaluation, RankedPositives
+from ipseval._base import artefacts as _artefacts
 from ipseval.errors import InputError
-from ipseval.protocols import run_config
-from ipseval.segments import Segments
+from ipseval.evaluation.segments import Segments
+from ipseval.studies.protocols import run_config
 from tests.sources import PACKAGE
 
 OLD = Path(__file__).parent / "stored"
@@ -87,7 +88,7 @@ def test_a_file_written_before_private_files_are_renamed_is_read_after_it(evalua
     package = tmp_path / "renamed" / "ipseval"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     renamed = {
-        "ipseval._counts": "ipseval._tallies",
+        "ipseval._base.counts": "ipseval._tallies",
         "ipseval.estimators._sums": "ipseval.estimators._x",
     }
     for path in package.rglob("*.py*"):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.slates import read_triples
+from ipseval.evaluation.slates import read_triples
 
 LISTED = pd.DataFrame({"query": [1, 1, 2], "item": ["x", "y", "x"], "label": [1, 0, 1]})
 

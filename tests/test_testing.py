@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from ipseval.cli import main
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate
-from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
-from ipseval.splits import Split, split_random
 from ipseval.testing import assert_metric, assert_not_worse, compare_results
 
 N_USERS, N_ITEMS = 150, 60
@@ -264,7 +264,7 @@ PLUGIN_TEST = """
 import os
 import numpy as np, pandas as pd, pytest
 from ipseval.evaluation import evaluate
-from ipseval.splits import Split
+from ipseval.data.splits import Split
 
 pairs = [(user, item) for user in range(30) for item in range(8) if (user * item) % 3 == 1]
 train = pd.DataFrame({"user": range(30), "item": 0})

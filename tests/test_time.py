@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ipseval
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_global_time, split_leave_one_out, split_sliding, split_temporal
 from ipseval.errors import DataWarning, InputError
-from ipseval.interactions import Interactions
-from ipseval.splits import Split, split_global_time, split_leave_one_out, split_sliding, split_temporal
 from tests.conftest import shared_data
 
 

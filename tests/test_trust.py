@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval import baselines
 from ipseval.errors import InputError, PositivityWarning, PropensityError, UnknownNameError
 from ipseval.estimators import Sample
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference import bounds
-from ipseval.simulation import World
+from ipseval.ranking import baselines
+from ipseval.validation.simulation import World
 from tests.inference.worlds import random_ranks, ranked
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -7,17 +7,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ipseval import baselines
-from ipseval.datasets import RandomExposureStudy, load_coat
+from ipseval.data._evidence import Exposure
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
-from ipseval.evidence import Exposure
-from ipseval.interactions import Interactions
 from ipseval.propensity import DirectPropensity, KnownPropensity, PowerLawPropensity, Propensity
-from ipseval.simulation import World
-from ipseval.splits import Split, split_random
+from ipseval.ranking import baselines
 from ipseval.validation import default_models, default_propensities, run_validation, validate
 from ipseval.validation._calibration import resolve_propensity
+from ipseval.validation.datasets import RandomExposureStudy, load_coat
+from ipseval.validation.simulation import World
 
 MODELS = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}

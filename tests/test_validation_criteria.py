@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ipseval.agreement import order_agreement
 from ipseval.estimators import UserSums
+from ipseval.studies.agreement import order_agreement
 from ipseval.validation._criteria import CRITERIA, criteria, resampled, user_weights
 from ipseval.validation._estimates import Estimates
 

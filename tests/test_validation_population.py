@@ -9,18 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import baselines
-from ipseval.datasets import RandomExposureStudy
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
 from ipseval.metrics import metric
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
-from ipseval.ranking import RankedPositives
-from ipseval.simulation import World
-from ipseval.simulation._truth import truth as ideal
-from ipseval.splits import Split, split_random
+from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation import Validation, validate
 from ipseval.validation._population import Compared
+from ipseval.validation.datasets import RandomExposureStudy
+from ipseval.validation.simulation import World
+from ipseval.validation.simulation._truth import truth as ideal
 
 MODELS = {
     "popularity": baselines.popularity,

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval._verdict import Reach, Standing, Verdict, of_record
-from ipseval._words import shown_p, verdict_lines
 from ipseval.estimators._labels import resolve_estimator
+from ipseval.evaluation._verdict import Reach, Standing, Verdict, of_record
+from ipseval.evaluation._verdict_words import verdict_lines
 from ipseval.inference._leads import leading_factors, leading_gammas
 from ipseval.inference._pairs import PairTests
+from ipseval.report._words import shown_p
 
 
 def standing(estimator: str, values: dict[str, float], apart: tuple[str, ...], p: float = 0.002) -> Standing:
@@ -176,5 +177,5 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
     assert evaluation.per_user("popular", "NDCG@10", "naive").size == 200
     with pytest.raises(ipseval.InputError, match="no estimate"):
         evaluation.estimate("popular", "recal@10", "snips")
-    with pytest.raises(ipseval.UnknownNameError, match="Did you mean 'popular'"):
+    with pytest.raises(ipseval.errors.UnknownNameError, match="Did you mean 'popular'"):
         evaluation["Popular"]

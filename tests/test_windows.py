@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import baselines
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import split_sliding
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
-from ipseval.splits import split_sliding
-from ipseval.windows import evaluate_windows
-from ipseval.windows._evaluate import _over_windows
+from ipseval.evaluation._windows import _over_windows, evaluate_windows
+from ipseval.ranking import baselines
 
 
 def timed_log(n_users: int = 60, seed: int = 0) -> Interactions:

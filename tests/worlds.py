@@ -30,14 +30,14 @@ class SmallWorld:
             for u in range(self.split.n_users)
         ]
 
-    def rewards(self) -> ipseval.Rewards:
+    def rewards(self) -> ipseval.policies.rewards.Rewards:
         """Impressions of the test positives, clicked, and of a quarter of the other candidates."""
         split, rng = self.split, np.random.default_rng(0)
         free = np.setdiff1d(np.arange(split.n_users * split.n_items), split.train.pair_key)
         key = free[np.isin(free, split.test.pair_key) | (rng.random(free.size) < 0.25)]
         clicked = np.isin(key, split.test.pair_key)
         user, item = np.divmod(key, split.n_items)
-        return ipseval.Rewards(
+        return ipseval.policies.rewards.Rewards(
             ipseval.ExposureLog(user, item, split.user_ids, split.item_ids, clicked), rng=0
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ipseval.simulation import World
+from ipseval.validation.simulation import World
 
 HERE = Path(__file__).parent
 

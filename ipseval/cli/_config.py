@@ -32,7 +32,7 @@ def _own_parser(parser: argparse.ArgumentParser, command: list[str]) -> argparse
 
 def _arguments(path: Path, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options of a file as arguments; paths are those of its folder."""
-    from ipseval._artefacts import check_is_file
+    from ipseval._base.artefacts import check_is_file
 
     check_is_file(path)
     try:

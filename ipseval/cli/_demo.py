@@ -28,9 +28,9 @@ def _run(options: argparse.Namespace) -> int:
         # Before anything is imported that takes time.
         words = "Five recommenders learn in a simulated world; this takes some seconds."
         print(words, file=sys.stderr, flush=True)
-    from ipseval._artefacts import writable
+    from ipseval._base.artefacts import writable
+    from ipseval.cli._demo_world import plot_demo, run_demo
     from ipseval.cli._output import write_table
-    from ipseval.demo import plot_demo, run_demo
 
     default = "ipseval-demo.png" if find_spec("matplotlib") else "ipseval-demo.svg"
     picture = default if options.picture is None else options.picture

@@ -61,10 +61,10 @@ def self_test() -> str:
     import numpy as np
     import pandas as pd
 
-    from ipseval._compute import ComputeOptions
+    from ipseval._base.compute import ComputeOptions
+    from ipseval.data.splits import Split
     from ipseval.evaluation import evaluate
     from ipseval.propensity import KnownPropensity
-    from ipseval.splits import Split
 
     pairs = pd.DataFrame({"user": ["a", "a", "b", "b"], "item": [0, 1, 0, 1]})
     split = Split.from_frames(pairs.assign(item=2), pairs, duplicates="drop")

@@ -36,8 +36,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ipseval.beyond import beyond_accuracy
     from ipseval.evaluation import evaluate
+    from ipseval.evaluation.beyond import beyond_accuracy
 
     check_out(options)
     work = work_of(options)
@@ -87,7 +87,7 @@ def _with_lists(
     models: dict[str, Any], split: Any, measures: list[str], candidates: Any, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Return the ranks of all models with the lists that measures read."""
-    from ipseval.beyond import measure
+    from ipseval.evaluation.beyond import measure
     from ipseval.ranking import rank_positives
 
     how = {"candidates": candidates, "compute": compute_options(options)}

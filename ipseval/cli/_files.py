@@ -80,7 +80,7 @@ def table_of(entry: str, columns: Mapping[str, str | None] | None = None, more: 
 
     `columns` says what they are called in all files that have them; `more` are options beside columns.
     """
-    from ipseval._files import read_table
+    from ipseval._base.array_files import read_table
 
     spec = spec_of(entry, ("user", "item", "value", "rank", "score", "propensity", *more))
     own = {name: role for role, name in spec.options.items() if role != "threshold"}

@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _propensity(options: argparse.Namespace) -> int:
-    from ipseval.exposure_log import ExposureLog
+    from ipseval.data._exposure_log import ExposureLog
 
     _check_tables(options)
     read = read_log(options.log, options, **universe_of(options))
@@ -68,7 +68,7 @@ def _propensity(options: argparse.Namespace) -> int:
 
 
 def _examination(options: argparse.Namespace) -> int:
-    from ipseval.exposure_log import ExposureLog
+    from ipseval.data._exposure_log import ExposureLog
     from ipseval.report import Tables
     from ipseval.report._tables import Table
     from ipseval.report._text import to_text
@@ -85,7 +85,7 @@ def _examination(options: argparse.Namespace) -> int:
 
 
 def _check_tables(options: argparse.Namespace) -> None:
-    from ipseval._artefacts import writable
+    from ipseval._base.artefacts import writable
 
     for path in options.out:
         if not path.lower().endswith(TABLES):

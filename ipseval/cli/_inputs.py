@@ -13,9 +13,9 @@ from ipseval.cli._options import COLUMNS
 from ipseval.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
-    from ipseval.exposure_log import ExposureLog
-    from ipseval.interactions import Interactions
-    from ipseval.splits import Split
+    from ipseval.data._exposure_log import ExposureLog
+    from ipseval.data._interactions import Interactions
+    from ipseval.data.splits import Split
 
 # What `read` and `Lists` take behind the name of a file, beside the names of columns.
 READ = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
@@ -47,7 +47,7 @@ def labels(text: str | None) -> list[str] | None:
 
 def compute_options(options: argparse.Namespace) -> Any:
     """Return what a computation may use."""
-    from ipseval._compute import ComputeOptions
+    from ipseval._base.compute import ComputeOptions
 
     return ComputeOptions(
         n_threads=options.threads,
@@ -59,7 +59,7 @@ def compute_options(options: argparse.Namespace) -> Any:
 
 def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interactions | ExposureLog:
     """Return the interactions or impressions of a file, read as the options say; `ids` are the universe."""
-    from ipseval.reading import read
+    from ipseval.data.reading import read
 
     spec = spec_of(entry, (*COLUMNS, *READ, *TEXT))
     given: dict[str, Any] = {name: getattr(options, name, None) for name in COLUMNS}
@@ -86,7 +86,7 @@ def _of_text(options: argparse.Namespace) -> dict[str, Any]:
 
 def split_log(log: Interactions, options: argparse.Namespace) -> Split:
     """Return the split of a log that --split asks for."""
-    from ipseval import splits
+    from ipseval.data import splits
 
     if options.k_core:
         log = splits.k_core(log, options.k_core)
@@ -109,7 +109,7 @@ def split_log(log: Interactions, options: argparse.Namespace) -> Split:
 
 def work_of(options: argparse.Namespace) -> Work:
     """Return the split of LOG, or the one that --train and --test hold."""
-    from ipseval.exposure_log import ExposureLog
+    from ipseval.data._exposure_log import ExposureLog
 
     train, test = getattr(options, "train", None), getattr(options, "test", None)
     if options.log is not None and train is None and test is None:
@@ -123,8 +123,8 @@ def work_of(options: argparse.Namespace) -> Work:
 
 
 def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split:
-    from ipseval.exposure_log import ExposureLog
-    from ipseval.splits import Split
+    from ipseval.data._exposure_log import ExposureLog
+    from ipseval.data.splits import Split
 
     logs = [read_log(entry, options) for entry in (train, test)]
     parts = [log.positives if isinstance(log, ExposureLog) else log for log in logs]
@@ -154,8 +154,8 @@ def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split
 
 def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Return the recommenders: files as they are, baselines trained on the training part."""
-    from ipseval._registry import lookup
-    from ipseval.baselines import BASELINES
+    from ipseval._base.registry import lookup
+    from ipseval.ranking.baselines import BASELINES
 
     models: dict[str, Any] = {}
     for entry in options.model or list(BASELINES):
@@ -173,8 +173,8 @@ def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
 
 
 def _scores(entry: str, options: argparse.Namespace) -> Any:
-    from ipseval._files import ARRAYS, read_array
-    from ipseval.reading import read_lists
+    from ipseval._base.array_files import ARRAYS, read_array
+    from ipseval.data.reading import read_lists
 
     spec = spec_of(entry, LISTS)
     if spec.path.lower().endswith(ARRAYS):
@@ -248,14 +248,14 @@ def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
 
 def evidence_of(options: argparse.Namespace, split: Split) -> Any:
     """Return the random exposure of --exposure and the pairs of --interactions as evidence."""
-    from ipseval.evidence import Evidence
+    from ipseval.data._evidence import Evidence
 
     return Evidence(exposure_of(options, split), interactions_of(options, split))
 
 
 def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
     """Return the random exposure of --exposure in the ids of a log or split, or None."""
-    from ipseval.evidence import Exposure
+    from ipseval.data._evidence import Exposure
 
     if options.exposure is None:
         return None
@@ -275,7 +275,7 @@ def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
 
 def interactions_of(options: argparse.Namespace, split: Split) -> Interactions | None:
     """Return every pair of --interactions, liked or not, in the ids of a split; None without it."""
-    from ipseval.interactions import Interactions
+    from ipseval.data._interactions import Interactions
 
     if getattr(options, "interactions", None) is None:
         return None
@@ -305,7 +305,7 @@ def column_of(entry: str, role: str, options: argparse.Namespace) -> Any:
 
 def groups_of(options: argparse.Namespace) -> list[Any]:
     """Return what --by names: labels, and tables of attributes."""
-    from ipseval.segments import BUILT_IN
+    from ipseval.evaluation.segments import BUILT_IN
 
     found = []
     for entry in options.by:

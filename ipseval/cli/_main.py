@@ -10,7 +10,6 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 
 from ipseval._version import __version__
 from ipseval.cli import (
@@ -25,6 +24,7 @@ from ipseval.cli import (
     _report,
     _show,
     _split,
+    _study,
     _validate,
 )
 from ipseval.cli._advice import complain, said, show_warning
@@ -32,13 +32,11 @@ from ipseval.cli._command import Command
 from ipseval.cli._config import with_config
 from ipseval.errors import InputError, IpsevalError
 
-# Commands of wings that stand above this one: they are named, not imported.
-ABOVE = ("ipseval.cli._study",)
 COMMANDS: dict[str, Command] = {
     module.COMMAND.name: module.COMMAND
     for module in (
         *(_demo, _evaluate, _split, _fit, _validate, _plan),
-        *(_show, _report, _compare, _diff, *map(import_module, ABOVE), _metrics, _doctor),
+        *(_show, _report, _compare, _diff, _study, _metrics, _doctor),
     )
 }
 EXIT_CODES = """exit codes:

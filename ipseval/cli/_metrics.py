@@ -13,7 +13,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ipseval._registry import package_of
+    from ipseval._base.registry import package_of
     from ipseval.estimators import card
     from ipseval.metrics import METRICS
     from ipseval.metrics._ratings import RATING_METRICS

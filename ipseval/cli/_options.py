@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from ipseval._compute import ENGINES
+from ipseval._base.compute import ENGINES
 
 SPLITS = ("random", "temporal", "leave-one-out", "global-time")
 FORMATS = ("text", "md", "latex", "csv", "json", "html")

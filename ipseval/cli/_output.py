@@ -60,7 +60,7 @@ IN_OPTIONS = {
 
 def check_out(options: argparse.Namespace) -> None:
     """Raise `InputError` unless every file of --out can be written, before anything is computed."""
-    from ipseval._artefacts import writable
+    from ipseval._base.artefacts import writable
 
     for path in options.out:
         suffix = Path(path).suffix.lower()
@@ -77,8 +77,8 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
 
     `more`: other results, which stand behind it where the format is a report.
     """
-    from ipseval._artefacts import write_text
-    from ipseval._codec import Stored
+    from ipseval._base.artefacts import write_text
+    from ipseval._base.codec import Stored
 
     files = [path for path in options.out if path != "-"]
     if "-" in options.out or not (options.quiet and files):
@@ -100,7 +100,7 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
 
 def write_table(frame: Any, path: str | Path) -> None:
     """Write a frame as CSV, TSV or Parquet, as the suffix says."""
-    from ipseval._artefacts import write_text, writing
+    from ipseval._base.artefacts import write_text, writing
 
     suffix = Path(path).suffix.lower()
     if suffix not in TABLES:

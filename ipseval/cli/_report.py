@@ -25,8 +25,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ipseval._artefacts import writable
-    from ipseval._leaderboard import report_of
+    from ipseval._base.artefacts import writable
+    from ipseval.evaluation._leaderboard import report_of
 
     if not options.out.lower().endswith((".html", ".htm")):
         raise InputError(f"--out of a report must end in .html; got {options.out!r}.")

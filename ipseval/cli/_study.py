@@ -16,7 +16,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ipseval.protocols import run_config
+    from ipseval.studies.protocols import run_config
 
     check_out(options)
     deliver(run_config(options.config), options)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ipseval._checks import counted, examples
+from ipseval._base.checks import counted, examples
 from ipseval.cli._files import spec_of, table_of
 from ipseval.errors import InputError
 
 if TYPE_CHECKING:
-    from ipseval.splits import Split
+    from ipseval.data.splits import Split
 
 
 def vectors_of(options: argparse.Namespace, split: Split, measures: list[str] | None) -> Any:
@@ -24,8 +24,8 @@ def vectors_of(options: argparse.Namespace, split: Split, measures: list[str] | 
         When no measure reads them; for a table without a column of items or with other columns than numbers,
         for items that repeat, that have no vector, or that are not in the catalogue.
     """
-    from ipseval._files import ARRAYS, read_array
-    from ipseval.beyond import measure
+    from ipseval._base.array_files import ARRAYS, read_array
+    from ipseval.evaluation.beyond import measure
 
     entry = options.item_vectors
     needed = any(measure(one).name == "ild" for one in measures or ())
@@ -50,7 +50,7 @@ def _in_order(array: Any, split: Split, entry: str) -> Any:
 
 
 def _matched(table: Any, split: Split, entry: str, *, drop: bool) -> Any:
-    from ipseval._ids import places, to_id_array
+    from ipseval._base.ids import places, to_id_array
 
     if "item" not in table.columns:
         raise InputError(

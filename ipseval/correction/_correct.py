@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import check_fraction, check_type
-from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._keys import among, union
-from ipseval._missing import check_lists, settle_lists
-from ipseval._types import IntArray, Missing, RngLike, TieChoice
+from ipseval._base.checks import check_fraction, check_models, check_type
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._base.keys import among, union
+from ipseval._base.types import IntArray, Missing, RngLike, TieChoice
 from ipseval.correction._path import CorrectionPath, averages, correction_path
 from ipseval.correction._posterior import RandomSample, posterior
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._result import Correction
+from ipseval.data._evidence import Evidence, Exposure, check_evidence
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.evidence import Evidence, Exposure, check_evidence
-from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
+from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._comparable import check_models, check_same_positives
-from ipseval.sampled_metrics._metric import requested_metrics
-from ipseval.splits import Split
+from ipseval.ranking._comparable import check_same_positives
+from ipseval.ranking._missing_lists import check_lists, settle_lists
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 
@@ -74,7 +74,7 @@ def correct(
 
     Examples
     --------
-    >>> from ipseval.simulation import World
+    >>> from ipseval.validation.simulation import World
     >>> world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)
     >>> models = {"popular": world.example_models(split, rng=2)["popular"]}

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._checks import as_generator
-from ipseval._keys import among, distinct
-from ipseval._logistic import fit_logistic
-from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
+from ipseval._base.checks import as_generator
+from ipseval._base.keys import among, distinct
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
-from ipseval.correction._steady import steadied
+from ipseval.correction._shrunk_contrasts import steadied
+from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions, check_interactions
 from ipseval.metrics import Metric
+from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import profile_features
+from ipseval.propensity._logistic import fit_logistic
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._comparable import check_same_positives
-from ipseval.sampled_metrics._metric import requested_metrics
-from ipseval.splits import Split
 
 N_UNIFORM, MAX_UNIFORM = 20, 50_000
 RIDGE = 1e-3

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._checks import check_fraction, check_positive_int
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_fraction, check_positive_int
+from ipseval._base.types import FloatArray
 from ipseval.correction._posterior import BORROWED, posterior
 from ipseval.correction._result import Correction
 from ipseval.errors import InputError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.correction._path import CorrectionPath, by_user, contributions
 from ipseval.correction._prior import ALPHAS, REFERENCE, SCALES, CorrectionPrior
 from ipseval.ranking import RankedPositives

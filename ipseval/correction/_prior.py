@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ipseval._checks import check_fraction, check_real
-from ipseval._types import BoolArray, FloatArray, IntArray
+from ipseval._base.checks import check_fraction, check_real
+from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 
 ALPHAS = np.linspace(0, 1.2, 25)

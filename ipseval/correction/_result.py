@@ -10,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_choice, check_positive_int
-from ipseval._frame import FRAME_COLUMNS
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_choice, check_positive_int
+from ipseval._base.types import FloatArray
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample
 from ipseval.correction._prior import ALPHAS, CorrectionPrior
+from ipseval.data._evidence import Exposure
 from ipseval.estimators import Claim
 from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
-from ipseval.evidence import Exposure
+from ipseval.inference._frame import FRAME_COLUMNS
 from ipseval.inference._intervals import normal_interval
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
@@ -183,7 +183,7 @@ class Correction(Reported):
 
     def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of one metric (default: the first) and their intervals."""
-        from ipseval.plots import plot_estimates
+        from ipseval.report.plots import plot_estimates
 
         return plot_estimates(self._frame, metric=metric or self.path.metrics[0].label, ax=ax)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval._border import guard
+from ipseval._base.border import guard
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._card import card, claim
 from ipseval.estimators._claims import Claim

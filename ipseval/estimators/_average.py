@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator, Target
 from ipseval.estimators._claims import Claim, NRelevant

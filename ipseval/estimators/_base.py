@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
-from ipseval._registry import from_outside
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.registry import from_outside
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear import LinearForm

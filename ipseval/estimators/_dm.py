@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.estimators._claims import Claim, NRelevant
-from ipseval.estimators._modelled import Modelled
+from ipseval.estimators._model_assisted import Modelled
 from ipseval.estimators._rewarded import Rewarded
 from ipseval.metrics import Metric
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ipseval._checks import counted
-from ipseval._types import FloatArray
+from ipseval._base.checks import counted
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._card import claim

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._checks import counted
-from ipseval._types import IntArray
+from ipseval._base.checks import counted
+from ipseval._base.types import IntArray
 from ipseval.estimators._sample import Sample
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._claims import Claim, NRelevant

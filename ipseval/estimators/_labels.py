@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ipseval._checks import kind_of
-from ipseval._registry import Registry
+from ipseval._base.checks import kind_of
+from ipseval._base.registry import Registry
 from ipseval.errors import InputError
 from ipseval.estimators._average import Average
 from ipseval.estimators._base import Estimator, Target

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._checks import counted
-from ipseval._types import FloatArray
+from ipseval._base.checks import counted
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators._sums import ROUNDING, UserSums, only_rounding, rounding_of_mean
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, freeze
+from ipseval._base.types import FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
 

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_choice
-from ipseval._compute import available_cores
-from ipseval._ids import by_label
-from ipseval._types import FloatArray, TieChoice, freeze, readonly
+from ipseval._base.checks import as_float_vector, check_choice
+from ipseval._base.compute import available_cores
+from ipseval._base.ids import by_label
+from ipseval._base.types import FloatArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._claims import NRelevant
 from ipseval.estimators._rewarded import Rewarded

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._checks import check_fraction
-from ipseval._types import BoolArray, FloatArray
+from ipseval._base.checks import check_fraction
+from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._claims import Claim, NRelevant

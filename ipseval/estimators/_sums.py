@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ipseval._checks import counted
-from ipseval._keys import union
-from ipseval._types import BoolArray, FloatArray, IntArray, readonly
+from ipseval._base.checks import counted
+from ipseval._base.keys import union
+from ipseval._base.types import BoolArray, FloatArray, IntArray, readonly
 
 # A difference between users below this share of the values themselves is rounding.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval._border import guard
+from ipseval._base.border import guard
 from ipseval.inference._bounds import bounds
 from ipseval.inference._comparisons import compare
 from ipseval.inference._factors import tipping_factors

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import as_generator, check_choice, check_positive_int, counted
-from ipseval._compute import one_blas_thread
-from ipseval._keys import distinct
-from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval._base.checks import as_generator, check_choice, check_positive_int, counted
+from ipseval._base.compute import one_blas_thread
+from ipseval._base.keys import distinct
+from ipseval._base.types import BoolArray, FloatArray, IntArray, IntervalMethod, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
 from ipseval.inference._intervals import (
@@ -25,7 +24,6 @@ from ipseval.inference._intervals import (
 )
 
 Key = tuple[str, str, str]
-IntervalMethod = Literal["normal", "percentile", "bca"]
 INTERVAL_METHODS = ("normal", "percentile", "bca")
 
 # Entries of one block of counts: 16 MB. A function of the data alone, so that results depend on nothing else.

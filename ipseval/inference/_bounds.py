@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_pairs, real_number
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_pairs, real_number
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import lacks

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtr, stdtrit
 
-from ipseval._checks import check_choice, check_fraction, check_real
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_choice, check_fraction, check_real
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
 from ipseval.estimators._moments import MergedSums

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from ipseval._compute import one_blas_thread
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.compute import one_blas_thread
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._estimate import independent_sums

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._bootstrap import Key

@@ -9,8 +9,8 @@ from typing import overload
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import as_float_vector, check_pairs
-from ipseval._types import FloatArray
+from ipseval._base.checks import as_float_vector, check_pairs
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import lacks

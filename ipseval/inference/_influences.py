@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.inference._linear import LinearGroup
 from ipseval.ranking import RankedPositives
 

@@ -7,8 +7,8 @@ from typing import overload
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ipseval._checks import as_float_vector, check_fraction, refuse_masked
-from ipseval._types import FloatArray
+from ipseval._base.checks import as_float_vector, check_fraction, refuse_masked
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 
 

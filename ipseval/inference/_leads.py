@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ipseval._types import BoolArray, FloatArray
+from ipseval._base.types import BoolArray, FloatArray
 from ipseval.estimators import Estimator, Sample
 from ipseval.inference._bootstrap import Key
 from ipseval.inference._curves import Curves

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.inference._bootstrap import Key

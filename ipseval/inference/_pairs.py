@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from ipseval._types import BoolArray, FloatArray
+from ipseval._base.types import BoolArray, FloatArray
 from ipseval.estimators import Estimate
 from ipseval.estimators._moments import MergedSums
 from ipseval.estimators._sums import ROUNDING

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipseval._checks import as_float_vector
-from ipseval._types import FloatArray
+from ipseval._base.checks import as_float_vector
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 
 MIN_TAIL = 5

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_type
-from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval._base.checks import check_type
+from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Sample
 from ipseval.propensity import Propensity
 

@@ -9,14 +9,14 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import as_generator, check_callable, check_positive_int
-from ipseval._types import FloatArray, IntArray, RngLike, readonly
+from ipseval._base.checks import as_generator, check_callable, check_positive_int
+from ipseval._base.types import FloatArray, IntArray, RngLike, readonly
+from ipseval.data._interactions import Interactions
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.estimators._estimate import estimate, independent_sums
 from ipseval.inference._bootstrap import Bootstrap, Key, blocks, draw_counts
 from ipseval.inference._linear import Stacks, groups, keys_of, stacks
-from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import PowerLawPropensity, Propensity
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._checks import as_float_vector, check_choice, check_finite
-from ipseval._types import FloatArray
+from ipseval._base.checks import as_float_vector, check_choice, check_finite
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.inference._bootstrap import Key

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from ipseval._checks import as_float_vector
-from ipseval._types import FloatArray
+from ipseval._base.checks import as_float_vector
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._extent import Extent

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, TieChoice, TieRule
+from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
 from ipseval.metrics._base import Metric, Parameter, cached, one_of, simple_rank
 from ipseval.metrics._ties import Prefix, places

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._types import FloatArray, TieRule
+from ipseval._base.types import FloatArray, TieRule
 from ipseval.metrics._additive import AdditiveMetric
 from ipseval.metrics._base import Definition, simple_rank
 from ipseval.metrics._ties import places

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import FloatArray, TieChoice, TieRule
+from ipseval._base.types import FloatArray, TieChoice, TieRule
 from ipseval.metrics._base import Definition, Metric, cached, simple_rank
 from ipseval.metrics._ties import positives_above
 from ipseval.ranking import RankedPositives

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, TieRule
-from ipseval.metrics._arranged import largest_first
+from ipseval._base.types import FloatArray, IntArray, TieRule
 from ipseval.metrics._base import Definition, Metric, buckets, place_in_user
+from ipseval.metrics._ideal_list import largest_first
 from ipseval.metrics._tied_places import MANY, mean_reciprocal, mean_reciprocals
 from ipseval.metrics._ties import Prefix, Table, before, by_bucket, harmonic, places, table
 from ipseval.ranking import RankedPositives

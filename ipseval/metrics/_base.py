@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ipseval._checks import check_choice, check_positive_int
-from ipseval._types import FloatArray, IntArray, TieChoice, TieRule, readonly
+from ipseval._base.checks import check_choice, check_positive_int
+from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule, readonly
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 
@@ -228,7 +228,7 @@ class Metric(ABC):
     def curve(self, n_candidates: int) -> FloatArray:
         """Return the value for one relevant item at every rank 1 … n, (n_candidates,).
 
-        This is what the metric thinks of a rank; `ipseval.sampled_metrics.rank_curves` sets beside it what
+        This is what the metric thinks of a rank; `ipseval.metrics.sampled.rank_curves` sets beside it what
         ranking among sampled candidates makes of it.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ipseval._types import FloatArray, TieRule
+from ipseval._base.types import FloatArray, TieRule
 from ipseval.metrics._additive import GAIN, AdditiveMetric, Gain, gains, log_discount, over_ties, ungraded
 from ipseval.metrics._base import Definition
 from ipseval.ranking import RankedPositives

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import FloatArray, TieRule
+from ipseval._base.types import FloatArray, TieRule
 from ipseval.metrics._additive import inside
 from ipseval.metrics._base import Definition, Metric, buckets
 from ipseval.metrics._ties import by_bucket, miss_probability, places, table

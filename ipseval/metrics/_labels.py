@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ipseval._checks import counted, kind_of
-from ipseval._registry import Registry, lookup
+from ipseval._base.checks import counted, kind_of
+from ipseval._base.registry import Registry, lookup
 from ipseval.errors import InputError
 from ipseval.metrics._atop import Atop
 from ipseval.metrics._auc import Auc
@@ -63,7 +63,7 @@ METRICS = Registry(
 )
 
 # Names that other libraries know, and what to ask for here.
-_RATINGS = "It compares ratings: use ipseval.evaluate_ratings."
+_RATINGS = "It compares ratings: use ipseval.evaluation.evaluate_ratings."
 _LISTS = "It describes lists, not test positives: use beyond_accuracy(models, split)."
 ELSEWHERE = {
     "f1": "It mixes two metrics: ask for precision@k and recall@k.",

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import FloatArray, TieRule
+from ipseval._base.types import FloatArray, TieRule
 from ipseval.errors import InputError
 from ipseval.metrics._additive import GAIN, Gain, log_discount
-from ipseval.metrics._arranged import ArrangedMetric
 from ipseval.metrics._base import Definition, buckets
+from ipseval.metrics._ideal_list import ArrangedMetric
 from ipseval.metrics._ties import by_bucket
 from ipseval.ranking import RankedPositives
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from ipseval._registry import from_outside
+from ipseval._base.registry import from_outside
 from ipseval.errors import InputError
 from ipseval.metrics._base import Metric
 from ipseval.ranking import RankedPositives

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._types import FloatArray, TieRule
-from ipseval.metrics._arranged import ArrangedMetric
+from ipseval._base.types import FloatArray, TieRule
 from ipseval.metrics._base import Definition, Parameter, one_of
+from ipseval.metrics._ideal_list import ArrangedMetric
 from ipseval.ranking import RankedPositives
 
 DENOMINATOR = Parameter("k", one_of("k", "min"), "k, or min(k, s): a perfect list then scores 1 for everyone")

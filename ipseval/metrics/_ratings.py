@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ipseval._registry import lookup
-from ipseval._types import FloatArray, TieRule
+from ipseval._base.registry import lookup
+from ipseval._base.types import FloatArray, TieRule
 from ipseval.errors import InputError
 from ipseval.metrics._additive import AdditiveMetric
 from ipseval.metrics._base import Definition

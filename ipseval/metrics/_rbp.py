@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import FloatArray, TieRule
+from ipseval._base.types import FloatArray, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._arranged import ArrangedMetric
 from ipseval.metrics._base import Definition, Parameter
+from ipseval.metrics._ideal_list import ArrangedMetric
 from ipseval.ranking import RankedPositives
 
 

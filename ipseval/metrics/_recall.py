@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.metrics._additive import AdditiveMetric, inside
 from ipseval.metrics._base import Definition
 

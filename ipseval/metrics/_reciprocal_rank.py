@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray, TieRule
+from ipseval._base.types import FloatArray, IntArray, TieRule
 from ipseval.metrics._base import Definition, Metric, buckets
 from ipseval.metrics._tied_places import mean_reciprocal
 from ipseval.metrics._ties import Table, before, by_bucket, mean_products, places, table

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ipseval._quadrature import gauss_sum
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
+from ipseval.metrics._quadrature import gauss_sum
 
 # Groups of up to this many positives go by quadrature: the law of a place is a polynomial of degree
 # count − 1 in the place, which N_NODES Gauss nodes integrate exactly together with 25 terms of 1/r.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._types import BoolArray, FloatArray, IntArray, TieRule
+from ipseval._base.types import BoolArray, FloatArray, IntArray, TieRule
 from ipseval.errors import InputError
 from ipseval.metrics._base import place_in_user
 from ipseval.ranking import RankedPositives

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipseval._border import guard
+from ipseval._base.border import guard
+from ipseval._base.lazy import lazy
 from ipseval.policies._evaluate import evaluate_policies
 from ipseval.policies._evaluate_rewards import evaluate_rewards
 from ipseval.policies._result import PolicyEvaluation
@@ -10,5 +11,6 @@ from ipseval.policies._targets import LISTS_COLUMNS
 from ipseval.policies._validate_bandit import validate_bandit
 
 __all__ = ["LISTS_COLUMNS", "PolicyEvaluation", "evaluate_policies", "evaluate_rewards", "validate_bandit"]
+__getattr__ = lazy(__name__, dict.fromkeys(("rewards",), ""))
 
 guard(__name__)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._compute import ComputeOptions
-from ipseval._types import FloatArray, TieChoice
+from ipseval._base.compute import ComputeOptions
+from ipseval._base.types import FloatArray, TieChoice
+from ipseval.data.splits import Split
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._rewarded import Rewarded, RewardedMetric
 from ipseval.metrics import Metric
+from ipseval.policies.rewards import FittedRewards
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, top_items
-from ipseval.rewards import FittedRewards
-from ipseval.splits import Split
 
 
 def shown_weights(fitted: FittedRewards, propensity: Propensity | None) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import (
+from ipseval._base.checks import (
     as_generator,
     check_choice,
     check_fraction,
@@ -17,10 +17,10 @@ from ipseval._checks import (
     check_real,
     check_type,
 )
-from ipseval._types import FloatArray, RngLike
+from ipseval._base.types import FloatArray, RngLike
+from ipseval.data import ExposureLog
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._labels import DM, DR, IPS, SNIPS
-from ipseval.exposure_log import ExposureLog
 from ipseval.policies._result import CLAIMS, PolicyEvaluation, Value, controlled, mean_of
 from ipseval.policies._rewards import cross_fitted
 from ipseval.policies._targets import as_target

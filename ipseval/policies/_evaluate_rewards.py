@@ -6,21 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ipseval._checks import check_type
-from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._requests import OnLowEss, fitted_propensity, requested_estimators
-from ipseval._types import RngLike, TieChoice
+from ipseval._base.checks import check_type
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._base.types import IntervalMethod, OnLowEss, RngLike, TieChoice
+from ipseval.data.splits import Split
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import DM, DR
 from ipseval.evaluation import Evaluation, evaluate
-from ipseval.inference._bootstrap import IntervalMethod
+from ipseval.evaluation._request import fitted_propensity, requested_estimators
 from ipseval.metrics import Metric
+from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.policies._candidate_sums import shown_weights, sum_candidates
+from ipseval.policies.rewards import Rewards
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import rank_positives
-from ipseval.rewards import Rewards
-from ipseval.sampled_metrics._metric import requested_metrics
-from ipseval.splits import Split
 
 
 def evaluate_rewards(
@@ -77,7 +76,7 @@ def evaluate_rewards(
     ----------
     Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv 1103.4601.
     """
-    check_type("rewards", rewards, Rewards, " Pass ipseval.Rewards(log).")
+    check_type("rewards", rewards, Rewards, " Pass ipseval.policies.rewards.Rewards(log).")
     known = fitted_propensity(propensity, lambda model: model.fit(split.train))
     if estimators is None:
         estimators = [DM if known is None else DR]

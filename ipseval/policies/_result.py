@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from ipseval._checks import check_type
-from ipseval._rates import count_interval, difference_interval
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_type
+from ipseval._base.types import FloatArray
+from ipseval.data import ExposureLog
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators._labels import DM, DR, IPS, SNIPS
-from ipseval.exposure_log import ExposureLog
+from ipseval.policies._rates import count_interval, difference_interval
 from ipseval.policies._tables import policy_tables
 from ipseval.report import Tables
 from ipseval.report._reported import Reported

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from ipseval._types import FloatArray, IntArray
-from ipseval.exposure_log import ExposureLog
+from ipseval._base.types import FloatArray, IntArray
+from ipseval.data import ExposureLog
 
 STRENGTHS = 10.0 ** np.linspace(-1, 4, 51)  # in expected clicks
 N_STEPS, TOLERANCE = 30, 1e-12

@@ -7,16 +7,14 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_positive_int
-from ipseval._explained import decimals
-from ipseval._words import listed, shown_p
+from ipseval._base.checks import check_positive_int
 from ipseval.estimators._labels import DR, IPS, SNIPS
 from ipseval.inference._comparisons import adjust
 from ipseval.report import Tables
 from ipseval.report._tables import Remark, Table
+from ipseval.report._words import LEVEL, decimals, listed, shown_p
 
 OF_RECORD = (DR, "dr-sn", SNIPS, "ips-cv", IPS)  # the first of these that was asked for
-LEVEL = 0.05
 
 
 class Evaluated(Protocol):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples
-from ipseval._columns import columns_of
-from ipseval._ids import places
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.checks import examples
+from ipseval._base.columns import columns_of
+from ipseval._base.ids import places
+from ipseval._base.types import FloatArray, IntArray
+from ipseval.data import ExposureLog
 from ipseval.errors import InputError
-from ipseval.exposure_log import ExposureLog
 
 LISTS_COLUMNS = ("user", "item", "position")
 

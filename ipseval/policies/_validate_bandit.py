@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import check_fraction
-from ipseval._rates import difference_interval, weighted_rate_interval
-from ipseval._types import BoolArray
-from ipseval.datasets import BanditLog, BanditStudy
+from ipseval._base.checks import check_fraction
+from ipseval._base.types import BoolArray
 from ipseval.estimators._labels import IPS, SNIPS
+from ipseval.policies._rates import difference_interval, weighted_rate_interval
+from ipseval.validation.datasets import BanditLog, BanditStudy
 
 NAIVE = "naive"
 RATES = ["random_rate", "random_low", "random_high", "estimate", "ci_low", "ci_high"]

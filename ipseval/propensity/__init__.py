@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval._border import guard
+from ipseval._base.border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPropensity
 from ipseval.propensity._examination import ExaminationCurve, ExaminationModel
@@ -10,7 +10,10 @@ from ipseval.propensity._exposure import fit_gamma_from_exposure
 from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._gamma import fit_gamma
 from ipseval.propensity._gamma_fit import GammaFit
-from ipseval.propensity._impressions import ImpressionPropensity, LoggedPropensity
+from ipseval.propensity._impressions import (
+    ImpressionPropensity,
+    LoggedPropensity,
+)
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._labels import PROPENSITIES, parse_propensity
 from ipseval.propensity._logged import check_logged

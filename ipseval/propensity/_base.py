@@ -9,10 +9,17 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ipseval._checks import as_float_vector, check_bool, check_choice, check_fraction, check_real, examples
-from ipseval._types import AnyArray, FloatArray, HasIds, IntArray, freeze, readonly
+from ipseval._base.checks import (
+    as_float_vector,
+    check_bool,
+    check_choice,
+    check_fraction,
+    check_real,
+    examples,
+)
+from ipseval._base.types import AnyArray, FloatArray, HasIds, IntArray, freeze, readonly
+from ipseval.data._interactions import check_codes
 from ipseval.errors import PropensityError
-from ipseval.interactions import check_codes
 from ipseval.propensity._common import check_range
 from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._steps import GammaChain, Step

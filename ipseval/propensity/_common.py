@@ -7,10 +7,10 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from ipseval._checks import check_choice, check_real, warn_user
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_choice, check_real, warn_user
+from ipseval._base.types import FloatArray
+from ipseval.data._interactions import check_interactions
 from ipseval.errors import DataWarning, PropensityError
-from ipseval.interactions import check_interactions
 
 
 def as_frame(values: Any) -> Any | None:

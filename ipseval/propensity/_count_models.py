@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import digamma
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
 
 SMALLEST_DISPERSION = 1e-6

@@ -8,12 +8,13 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int, warn_user
-from ipseval._keys import among, distinct
-from ipseval._types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval._base.checks import as_generator, check_choice, check_fraction, check_positive_int, warn_user
+from ipseval._base.keys import among, distinct
+from ipseval._base.types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval.data._evidence import Exposure, check_exposure
+from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.splits import split_random
 from ipseval.errors import InputError, PositivityWarning
-from ipseval.evidence import Exposure, check_exposure
-from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity import _pair_features
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import check_same_ids
@@ -34,7 +35,6 @@ from ipseval.propensity._ratio import (
     user_weights,
 )
 from ipseval.propensity._ratio_error import ratio_error
-from ipseval.splits import split_random
 
 # Part of the training positives that stands for the log where no held-out positives are given, and how often
 # such a part is drawn.

@@ -12,11 +12,11 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.special import xlog1py, xlogy
 
-from ipseval._checks import check_choice, check_fraction, check_type, warn_user
-from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, freeze
+from ipseval._base.checks import check_choice, check_fraction, check_type, warn_user
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze
+from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._interactions import check_codes
 from ipseval.errors import DataWarning, InputError
-from ipseval.exposure_log import ExposureLog
-from ipseval.interactions import check_codes
 
 METHODS = ("randomised", "harvesting", "em")
 N_PARTS = 40  # of the users, for the jackknife
@@ -104,7 +104,7 @@ class ExaminationCurve:
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return axes with θ by position and 95 % intervals; see `ipseval.plots.plot_examination`."""
-        from ipseval import plots
+        from ipseval.report import plots
 
         return plots.plot_examination(self.frame, ax=ax)
 

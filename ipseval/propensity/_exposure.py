@@ -7,14 +7,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import (
+from ipseval._base.checks import (
     check_choice,
     check_counts,
     check_positive_int,
     check_real,
     check_same_labels,
 )
-from ipseval._types import FloatArray
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.propensity._count_models import BoundaryFit, fit_glm, fit_log_binomial, group_rows
 from ipseval.propensity._gamma import NOT_CONVERGED, pearson_dispersion, select_items, warn_of_fit

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._checks import check_callable, check_finite, refuse_masked
-from ipseval._types import FloatArray, IntArray, readonly
+from ipseval._base.checks import check_callable, check_finite, refuse_masked
+from ipseval._base.types import FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 
 

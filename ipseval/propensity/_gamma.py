@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ipseval._checks import (
+from ipseval._base.checks import (
     check_choice,
     check_counts,
     check_fraction,
@@ -16,7 +16,7 @@ from ipseval._checks import (
     check_same_labels,
     warn_user,
 )
-from ipseval._types import BoolArray, FloatArray
+from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows
 from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit, ListLevels

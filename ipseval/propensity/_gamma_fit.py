@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ipseval._checks import as_generator, check_choice, check_fraction, check_positive_int
-from ipseval._types import FloatArray, RngLike, freeze
+from ipseval._base.checks import as_generator, check_choice, check_fraction, check_positive_int
+from ipseval._base.types import FloatArray, RngLike, freeze
 from ipseval.errors import InputError
 from ipseval.propensity._count_models import refit_levels
 

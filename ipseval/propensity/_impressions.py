@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._checks import check_type
-from ipseval._types import FloatArray, HasIds, IntArray, freeze
+from ipseval._base.checks import check_type
+from ipseval._base.types import FloatArray, HasIds, IntArray, freeze
+from ipseval.data._exposure_log import ExposureLog
 from ipseval.errors import InputError, PropensityError
-from ipseval.exposure_log import ExposureLog
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import check_shrinkage
 from ipseval.propensity._examination import ExaminationCurve

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_bool, kind_of
-from ipseval._ids import by_label
-from ipseval._types import AnyArray, FloatArray, HasIds
+from ipseval._base.checks import as_float_vector, check_bool, kind_of
+from ipseval._base.ids import by_label
+from ipseval._base.types import AnyArray, FloatArray, HasIds
+from ipseval.data._interactions import Interactions, encode
 from ipseval.errors import InputError, PropensityError
-from ipseval.interactions import Interactions, encode
 from ipseval.propensity._base import PairFunction, Propensity
 from ipseval.propensity._common import as_frame, check_range
 

@@ -7,8 +7,8 @@ import re
 from inspect import signature
 from typing import Any
 
-from ipseval._checks import kind_of
-from ipseval._registry import Registry
+from ipseval._base.checks import kind_of
+from ipseval._base.registry import Registry
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity._base import PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._checks import check_fraction, check_type
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.checks import check_fraction, check_type
+from ipseval._base.types import FloatArray, IntArray
+from ipseval.data._exposure_log import ExposureLog
 from ipseval.errors import PropensityError
-from ipseval.exposure_log import ExposureLog
 
 COLUMNS = ["check", "position", "item", "value", "expected", "std_error", "z", "passes"]
 

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import as_float_vector, check_choice, check_positive_int
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.checks import as_float_vector, check_choice, check_positive_int
+from ipseval._base.types import FloatArray, IntArray
+from ipseval.data._evidence import Exposure, check_exposure
+from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import InputError, PropensityError
-from ipseval.evidence import Exposure, check_exposure
-from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._common import cap, check_same_ids, check_shrinkage, refuse_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure

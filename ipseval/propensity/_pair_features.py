@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
+from ipseval.data._interactions import Interactions, check_codes, check_interactions
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions, check_codes, check_interactions
 
 FEATURE_NAMES = (
     "popularity",

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import zeta
 
-from ipseval._checks import check_counts, check_positive_int, check_real, check_same_labels
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_counts, check_positive_int, check_real, check_same_labels
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.propensity._gamma_fit import GammaFit
 

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._checks import check_choice, check_counts, check_real, real_number, warn_user
-from ipseval._types import FloatArray
+from ipseval._base.checks import check_choice, check_counts, check_real, real_number, warn_user
+from ipseval._base.types import FloatArray
+from ipseval.data._evidence import Exposure, check_exposure
+from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.evidence import Exposure, check_exposure
-from ipseval.interactions import Interactions, check_interactions
 from ipseval.propensity._base import Propensity
 from ipseval.propensity._common import cap, check_same_ids, refuse_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure

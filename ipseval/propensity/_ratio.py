@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ipseval._keys import distinct
-from ipseval._logistic import fit_logistic
-from ipseval._types import BoolArray, FloatArray, IntArray, readonly
+from ipseval._base.keys import distinct
+from ipseval._base.types import BoolArray, FloatArray, IntArray, readonly
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
+from ipseval.propensity._logistic import fit_logistic
 
 Features = Callable[[Interactions, IntArray, IntArray], FloatArray]
 # Strength of the correction before anything is known, and the ridge of the odds against uniform pairs.

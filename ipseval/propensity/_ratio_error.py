@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ipseval._types import BoolArray, FloatArray, IntArray
+from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.propensity._fit_error import FitError
 from ipseval.propensity._ratio import (
     BIASED,

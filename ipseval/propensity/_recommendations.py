@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import as_generator, check_positive_int, kind_of
-from ipseval._keys import distinct
-from ipseval._types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
+from ipseval._base.checks import as_generator, check_positive_int, kind_of
+from ipseval._base.keys import distinct
+from ipseval._base.types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.interactions import Interactions
 from ipseval.propensity._common import as_frame
 
 BLOCK_ENTRIES = 4_000_000

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 
 Pair = tuple[FloatArray, FloatArray]

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from ipseval._border import guard
+from ipseval._base.border import guard
+from ipseval._base.lazy import lazy
 from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._exact import rank_positives, top_items
 from ipseval.ranking._ranked import RankedPositives
-from ipseval.ranking._sampling import Sampling
 
 __all__ = [
     "RankedPositives",
     "SampledCandidates",
-    "Sampling",
     "rank_positives",
     "top_items",
 ]
+__getattr__ = lazy(
+    __name__,
+    dict.fromkeys(
+        (
+            "adapters",
+            "baselines",
+        ),
+        "",
+    ),
+)
 
 guard(__name__)

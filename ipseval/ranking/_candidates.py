@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import examples, warn_user
-from ipseval._columns import frame_columns
-from ipseval._ids import by_label
-from ipseval._keys import among
-from ipseval._types import BoolArray, IntArray, readonly
+from ipseval._base.checks import examples, warn_user
+from ipseval._base.columns import frame_columns
+from ipseval._base.ids import by_label
+from ipseval._base.keys import among
+from ipseval._base.types import BoolArray, IntArray, readonly
+from ipseval.data._interactions import Interactions, encode
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
-from ipseval.interactions import Interactions, encode
 from ipseval.ranking._targets import Targets
-from ipseval.splits import Split
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from ipseval._checks import examples, kind_of
-from ipseval._keys import among
+from ipseval._base.checks import check_models
+from ipseval._base.keys import among
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._ranked import RankedPositives
-from ipseval.splits import Split
 
 
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
@@ -43,24 +42,6 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
                 f"{name!r} is ranked among other candidates ({ranked.candidates}) than {first_name!r} "
                 f"({first.candidates}); ranks of one table must come from the same candidates."
             )
-
-
-def check_models(models: Any, what: str, value: str) -> None:
-    """Raise `InputError` unless `models` is a mapping from names, at least one."""
-    if not isinstance(models, Mapping) or not models:
-        came = "an empty one" if isinstance(models, Mapping) else kind_of(models)
-        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got {came}.')
-    others = [name for name in models if not isinstance(name, str)]
-    if others:
-        raise InputError(
-            f"{what} must have text as names; {len(others)} of {len(models)} are not ({examples(others)})."
-        )
-    halves = [ascii(name) for name in models if any("\ud800" <= letter <= "\udfff" for letter in name)]
-    if halves:
-        raise InputError(
-            f"names of {what} must be text that can be written; {len(halves)} hold half a character "
-            f"({', '.join(halves[:3])}). Decode the file they come from with its own encoding."
-        )
 
 
 def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._checks import (
+from ipseval._base.checks import (
     as_float_vector,
     as_generator,
     check_choice,
@@ -15,11 +15,11 @@ from ipseval._checks import (
     check_positive_int,
     examples,
 )
-from ipseval._types import AnyArray, FloatArray, IntArray, RngLike
+from ipseval._base.types import AnyArray, FloatArray, IntArray, RngLike
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._sampling import Pool
 from ipseval.ranking._targets import Targets
-from ipseval.splits import Split
 
 POOLS = ("candidates", "unobserved", "unobserved+positives")
 

@@ -9,27 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import check_positive_int
-from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._keys import distinct
-from ipseval._types import IntArray
-from ipseval.adapters import adapt
+from ipseval._base.checks import check_positive_int
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval._base.keys import distinct
+from ipseval._base.types import IntArray
+from ipseval.data.reading import Lists
+from ipseval.data.splits import Split
+from ipseval.data.splits._base import check_split
 from ipseval.errors import InputError, IpsevalError
-from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import as_candidates, is_catalogue, listed, restricted
 from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._kept import Best, ListMaker, TopK
 from ipseval.ranking._lists import SettledLists, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
-from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampled import rank_sampled
 from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
 from ipseval.ranking._targets import Targets
-from ipseval.reading import Lists
-from ipseval.splits import Split
-from ipseval.splits._base import check_split
+from ipseval.ranking._threads import Resources, kernels_for
+from ipseval.ranking._top_lists import Best, ListMaker, TopK
+from ipseval.ranking.adapters import adapt
+from ipseval.ranking.kernels.blocks import Batch
 
 
 def rank_positives(

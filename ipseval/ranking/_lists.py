@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import counted as number
-from ipseval._checks import examples
-from ipseval._columns import frame_columns
-from ipseval._counts import Count, some
-from ipseval._ids import places
-from ipseval._keys import among, ranks_within_group
-from ipseval._types import AnyArray, BoolArray, IntArray
+from ipseval._base.checks import counted as number
+from ipseval._base.checks import examples
+from ipseval._base.columns import frame_columns
+from ipseval._base.counts import Count, some
+from ipseval._base.ids import places
+from ipseval._base.keys import among, ranks_within_group
+from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval.data.reading import Lists
+from ipseval.data.splits import Split
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._candidates import CandidateLists
-from ipseval.ranking._kept import TopK
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._targets import Targets
-from ipseval.reading import Lists
-from ipseval.splits import Split
+from ipseval.ranking._top_lists import TopK
 
 TAKES = "ipseval.Lists or read_lists"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipseval._types import BoolArray, IntArray
+from ipseval._base.types import BoolArray, IntArray
 
 
 def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:

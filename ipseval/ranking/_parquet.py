@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._artefacts import check_is_file, check_members, reading, writing
-from ipseval._codec import read as decoded
-from ipseval._codec import write as encode
+from ipseval._base.artefacts import check_is_file, check_members, reading, writing
+from ipseval._base.codec import read as decoded
+from ipseval._base.codec import write as encode
 from ipseval.errors import InputError
 
 COLUMNS = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")

@@ -8,19 +8,19 @@ from types import ModuleType
 
 import numpy as np
 
-from ipseval._compute import one_blas_thread
-from ipseval._keys import ranks_within_group
-from ipseval._types import AnyArray, IntArray
+from ipseval._base.compute import one_blas_thread
+from ipseval._base.keys import ranks_within_group
+from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
-from ipseval.ranking._alike import Alike
-from ipseval.ranking._batches import Batch, frozen
 from ipseval.ranking._candidates import CandidateLists
+from ipseval.ranking._equal_items import Alike
+from ipseval.ranking._exact_scores import Settler
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._kept import TopK
-from ipseval.ranking._run import Resources, run_blocks, run_workers
 from ipseval.ranking._scorers import FactorScorer, Scorer
-from ipseval.ranking._settled import Settler
 from ipseval.ranking._targets import Targets
+from ipseval.ranking._threads import Resources, run_blocks, run_workers
+from ipseval.ranking._top_lists import TopK
+from ipseval.ranking.kernels.blocks import Batch, frozen
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import check_finite, check_mask, check_positive_int
-from ipseval._counts import Count
-from ipseval._keys import grouped_order
-from ipseval._types import AnyArray, BoolArray, FloatArray, IntArray, readonly
+from ipseval._base.checks import check_finite, check_mask, check_positive_int
+from ipseval._base.counts import Count
+from ipseval._base.keys import grouped_order
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.ranking._kept import TopLists
 from ipseval.ranking._order import counted_above
 from ipseval.ranking._parquet import read, write
 from ipseval.ranking._sampling import Sampling
+from ipseval.ranking._top_lists import TopLists
 
 PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 PER_USER = ("candidates_by_user", "list_length", "left_out", "cluster")

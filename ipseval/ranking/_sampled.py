@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ipseval._checks import warn_user
-from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval._base.checks import warn_user
+from ipseval._base.types import AnyArray, FloatArray, IntArray
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking._draws import Drawer, SampledCandidates
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._passes import CALL_TARGET, check_nan, comparable
 from ipseval.ranking._ranked import RankedPositives
-from ipseval.ranking._run import Resources, kernels_for
 from ipseval.ranking._sampling import Sampling
 from ipseval.ranking._scorers import FactorScorer, Scorer
 from ipseval.ranking._targets import Targets
-from ipseval.splits import Split
+from ipseval.ranking._threads import Resources, kernels_for
 
 
 def rank_sampled(

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._keys import ranks_within_group
-from ipseval._types import BoolArray, FloatArray, IntArray, freeze, readonly
+from ipseval._base.keys import ranks_within_group
+from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._order import counted_above
 

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import examples, kind_of, number_type, refuse_masked
-from ipseval._ids import as_ids, by_label, places
-from ipseval._types import AnyArray, IntArray
+from ipseval._base.checks import examples, kind_of, number_type, refuse_masked
+from ipseval._base.ids import as_ids, by_label, places
+from ipseval._base.types import AnyArray, IntArray
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.splits import Split
 
 ADAPT = (
     "Trained models of the libraries in ipseval.adapters, and lists of theirs, are found by their type; "

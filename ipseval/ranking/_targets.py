@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._types import AnyArray, FloatArray, IntArray
+from ipseval._base.types import AnyArray, FloatArray, IntArray
+from ipseval.data.splits import Split
 from ipseval.ranking._ranked import MINUS_TRAINING, RankedPositives
-from ipseval.splits import Split
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,9 @@ Whoever has results builds a `Tables` and hands it down; nothing here knows an e
 
 from __future__ import annotations
 
+from ipseval._base.lazy import lazy
 from ipseval.report._reported import Explanation, Report
 from ipseval.report._tables import Tables
 
 __all__ = ["Explanation", "Report", "Tables"]
+__getattr__ = lazy(__name__, dict.fromkeys(("plots",), ""))

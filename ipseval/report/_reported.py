@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ipseval._checks import check_positive_int
+from ipseval._base.checks import check_positive_int
 from ipseval.errors import InputError
 from ipseval.report._html import to_html_tables
 from ipseval.report._latex import to_latex

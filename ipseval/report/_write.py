@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ipseval._artefacts import write_text
+from ipseval._base.artefacts import write_text
 from ipseval.report._escape import csv_cell, visible
 
 

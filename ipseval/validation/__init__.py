@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipseval._border import guard
+from ipseval._base.border import guard
+from ipseval._base.lazy import lazy
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._curve import (
     DENSITY_RATIO,
@@ -29,5 +30,15 @@ __all__ = [
     "run_validation",
     "validate",
 ]
+__getattr__ = lazy(
+    __name__,
+    dict.fromkeys(
+        (
+            "datasets",
+            "simulation",
+        ),
+        "",
+    ),
+)
 
 guard(__name__)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import kind_of
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.checks import kind_of
+from ipseval._base.types import FloatArray, IntArray
+from ipseval.data._evidence import Exposure
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.evidence import Exposure
-from ipseval.interactions import Interactions
 from ipseval.propensity import DensityRatioPropensity, Propensity
-from ipseval.splits import Split
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,26 +10,26 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._checks import warn_user
-from ipseval._compute import one_blas_thread
-from ipseval._keys import union
-from ipseval._types import FloatArray, IntArray, TieChoice
-from ipseval.datasets import RandomExposureStudy
+from ipseval._base.checks import warn_user
+from ipseval._base.compute import one_blas_thread
+from ipseval._base.keys import union
+from ipseval._base.types import FloatArray, IntArray, TieChoice
+from ipseval.data._evidence import Exposure
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import Target
-from ipseval.evidence import Exposure
 from ipseval.inference._factors import required_factor
 from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.splits import Split
 from ipseval.validation._calibration import resolve_propensity
 from ipseval.validation._criteria import Ordered, resampled
 from ipseval.validation._estimates import Estimates, error_of_difference
 from ipseval.validation._population import Compared, RandomExposure, choose
 from ipseval.validation._result import Cell, Validation
+from ipseval.validation.datasets import RandomExposureStudy
 
 RANDOM_SAMPLE = "random-sample"
 Part = tuple[FloatArray, FloatArray, float]

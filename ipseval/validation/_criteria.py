@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.validation._estimates import Estimates
 
 # A difference below this share of the values themselves is rounding: those recommenders are tied.

@@ -13,25 +13,25 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
-from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._keys import among, distinct, union
-from ipseval._types import FloatArray, IntArray, RngLike
+from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._base.keys import among, distinct, union
+from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior, correct_path, correction_path
-from ipseval.datasets import RandomExposureStudy
+from ipseval.data._evidence import Exposure
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.evaluation import evaluate_ranks
-from ipseval.evidence import Exposure
-from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Heading, Notes, Part, Table
-from ipseval.splits import Split, split_random
 from ipseval.validation._criteria import CRITERIA, criteria
+from ipseval.validation.datasets import RandomExposureStudy
 
 POWER_LAW = "power law"
 DENSITY_RATIO = "density ratio"
@@ -90,7 +90,7 @@ class ExposureCurve(Reported):
 
     def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the error of every estimator, and half-widths, against the number of users."""
-        from ipseval.plots import plot_exposure_curve
+        from ipseval.report.plots import plot_exposure_curve
 
         return plot_exposure_curve(self, metric=metric, ax=ax)
 

@@ -8,8 +8,8 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from ipseval._keys import union
-from ipseval._types import FloatArray, IntArray
+from ipseval._base.keys import union
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
 from ipseval.estimators._estimate import independent_sums
 from ipseval.metrics import Metric

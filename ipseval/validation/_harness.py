@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._checks import as_generator, check_callable, check_fraction, check_positive_int
-from ipseval._compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._keys import distinct
-from ipseval._types import RngLike, TieChoice
-from ipseval.adapters import adapt
-from ipseval.datasets import RandomExposureStudy
+from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval._base.keys import distinct
+from ipseval._base.types import RngLike, TieChoice
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
-from ipseval.interactions import Interactions
 from ipseval.metrics import Metric, metric
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.splits import Split, split_random
+from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
 from ipseval.validation._criteria import user_weights
 from ipseval.validation._curve import Curve, held_out_and_random
 from ipseval.validation._population import RandomExposure
 from ipseval.validation._result import Validation
+from ipseval.validation.datasets import RandomExposureStudy
 
 Trainer = Callable[[Interactions], Any]
 

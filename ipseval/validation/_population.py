@@ -8,21 +8,21 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from ipseval._keys import among
-from ipseval._types import BoolArray, FloatArray, TieChoice
-from ipseval.datasets import RandomExposureStudy, StudyPositives
+from ipseval._base.keys import among
+from ipseval._base.types import BoolArray, FloatArray, TieChoice
+from ipseval.data._evidence import Exposure
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._base import Target
 from ipseval.estimators._labels import plain_estimator
 from ipseval.estimators._sample import weighted_sample
-from ipseval.evidence import Exposure
-from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.splits import Split
 from ipseval.validation._estimates import Estimates, contributions_of, estimates
+from ipseval.validation.datasets import RandomExposureStudy, StudyPositives
 
 T = TypeVar("T")
 Side = Literal["held_out", "random"]

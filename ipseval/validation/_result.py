@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._checks import counted
-from ipseval._types import FloatArray
+from ipseval._base.checks import counted
+from ipseval._base.types import FloatArray
 from ipseval.inference._intervals import normal_interval
 from ipseval.report import Explanation, Tables
 from ipseval.report._reported import Reported
@@ -204,7 +204,7 @@ class Validation(Reported):
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return the axes of a plot of the reductions with their intervals."""
-        from ipseval.plots import plot_validation
+        from ipseval.report.plots import plot_validation
 
         return plot_validation(self.summary, ax=ax)
 

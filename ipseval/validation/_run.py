@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ipseval import baselines
-from ipseval._registry import lookup
-from ipseval._types import RngLike
-from ipseval.datasets import STUDIES, RandomExposureStudy
+from ipseval._base.registry import lookup
+from ipseval._base.types import RngLike
+from ipseval.data._interactions import Interactions
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators._labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
-from ipseval.interactions import Interactions
 from ipseval.metrics import Metric
 from ipseval.propensity import (
     DensityRatioPropensity,
@@ -28,9 +26,11 @@ from ipseval.propensity import (
     fit_gamma,
     fit_gamma_from_exposure,
 )
+from ipseval.ranking import baselines
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._harness import Trainer, validate
 from ipseval.validation._result import Validation
+from ipseval.validation.datasets import STUDIES, RandomExposureStudy
 
 METRICS = ("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5")
 GAMMAS = (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)

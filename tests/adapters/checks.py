@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import rank_positives
-from ipseval.splits import Split
 
 OPTIONS: dict[str, Any] = {
     # A few items of Coat have no training positive: their propensity is smoothed, as they are in the test.

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.interactions import Interactions
-from ipseval.splits import Split, split_random
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split, split_random
 from tests.adapters import checks
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.adapters import ModelScores, adapt, to_csr, with_ids
-from ipseval.adapters._base import align
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import rank_positives
-from ipseval.splits import Split
+from ipseval.ranking.adapters import ModelScores, adapt, to_csr, with_ids
+from ipseval.ranking.adapters._base import align
 
 # Users a, b, c and items 1, 2, 3, 4; item 4 is in no training pair.
 SPLIT = Split.from_frames(

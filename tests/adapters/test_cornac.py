@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_IDS,
@@ -21,7 +21,7 @@ from tests.adapters.checks import (
 
 cornac = pytest.importorskip("cornac", reason="cornac is not installed: pip install cornac")
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning")
 OF_RATINGS = {
     "mf": lambda: cornac.models.MF(k=8, max_iter=10, seed=0, verbose=False),
     "pmf": lambda: cornac.models.PMF(k=8, max_iter=10, seed=0, verbose=False),

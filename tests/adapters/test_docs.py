@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.adapters import ADAPTERS, adapt
 from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import ADAPTERS, adapt
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
 NAMES = {"scikit-surprise": "surprise", "lightfm-next": "lightfm", "spark": "pyspark"}

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.adapters import to_csr, with_ids
-from ipseval.baselines import pure_svd
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
-from ipseval.simulation._truth import truth
+from ipseval.ranking.adapters import to_csr, with_ids
+from ipseval.ranking.baselines import pure_svd
+from ipseval.validation.simulation._truth import truth
 
 
 def test_evaluate_takes_a_model_with_ids(small):
@@ -112,8 +112,8 @@ def test_studies_and_worlds_take_library_models(small, tmp_path):
         pd.concat([small.train.to_frame(), small.test.to_frame()]), users=small.user_ids, items=small.item_ids
     )
     fits = {"als": lambda train: as_a_library_model(small), "worse": lambda train: worse}
-    protocols = [ipseval.protocols.Protocol(k_core=None)]
-    found = ipseval.protocols.study(
+    protocols = [ipseval.studies.protocols.Protocol(k_core=None)]
+    found = ipseval.studies.protocols.study(
         fits, {"small": log}, protocols, path=tmp_path, metrics="auc", estimators="aoa", n_resamples=20
     )
     assert set(found.frame["model"]) == {"als", "worse"}

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.adapters import adapt
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation, evaluate
-from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import rank_positives
-from ipseval.splits import Split
+from ipseval.ranking.adapters import adapt
 
 
 def to_polars(frame: pd.DataFrame):
@@ -104,7 +104,7 @@ def results(frames: dict[str, pd.DataFrame], form) -> Evaluation:
     )
 
 
-@pytest.mark.filterwarnings("ignore::ipseval.DataWarning")
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("ids", [(str, int), (str, str), (int, int)], ids=["text-int", "text", "int"])
 def test_evaluate_gives_the_same_bits_for_every_frame_library(form, ids):
@@ -117,7 +117,7 @@ def test_evaluate_gives_the_same_bits_for_every_frame_library(form, ids):
         pd.testing.assert_series_equal(*per_user, check_exact=True)
 
 
-@pytest.mark.filterwarnings("ignore::ipseval.DataWarning")
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 @pytest.mark.parametrize("form", [as_it_is, *FORMS])
 def test_the_order_of_the_rows_changes_no_bit(form):
     frames = with_ids_of(str, int)

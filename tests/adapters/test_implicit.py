@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt, to_csr, with_ids
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt, to_csr, with_ids
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_SIZES,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt
 from tests.adapters.checks import OPTIONS, OTHER_IDS, assert_evaluates_as, assert_shows_both
 
 pytest.importorskip("lenskit", reason="lenskit is not installed: pip install lenskit")
@@ -18,8 +18,8 @@ from lenskit.data import ItemList, from_interactions_df
 from lenskit.knn import ItemKNNScorer
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning"),
-    pytest.mark.filterwarnings("ignore:.*gives some items no score:ipseval.DataWarning"),
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
+    pytest.mark.filterwarnings("ignore:.*gives some items no score:ipseval.errors.DataWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 SCORERS = {

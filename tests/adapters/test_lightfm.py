@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt, to_csr
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt, to_csr
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_IDS,
@@ -25,7 +25,7 @@ from lightfm.data import Dataset  # noqa: E402 - after the skip
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:LightFM was compiled without OpenMP"),
-    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning"),
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
 ]
 
 

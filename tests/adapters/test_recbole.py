@@ -8,9 +8,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_IDS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
+from ipseval.ranking.adapters import adapt
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_IDS,
@@ -33,7 +33,7 @@ from rectools.models import (  # noqa: E402 - after the skip
 )
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning"),
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning:implicit"),
     pytest.mark.filterwarnings("ignore:Method expects CSR"),  # implicit's own call
 ]

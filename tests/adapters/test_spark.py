@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.adapters import adapt
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
+from ipseval.ranking.adapters import adapt
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_IDS,
@@ -29,7 +29,7 @@ if shutil.which("java") is None:
     pytest.skip("Spark needs Java: apt-get install openjdk-17-jre-headless", allow_module_level=True)
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning"),
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_IDS,
@@ -21,7 +21,7 @@ from tests.adapters.checks import (
 
 surprise = pytest.importorskip("surprise", reason="Surprise is not installed: pip install scikit-surprise")
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*does not know:ipseval.DataWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning")
 FACTOR_MODELS = {
     "svd": lambda: surprise.SVD(n_factors=8, n_epochs=5, random_state=0),
     "svd-unbiased": lambda: surprise.SVD(n_factors=8, n_epochs=5, biased=False, random_state=0),

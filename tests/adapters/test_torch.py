@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.adapters import adapt, to_csr, with_ids
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
+from ipseval.ranking.adapters import adapt, to_csr, with_ids
 from tests.adapters.checks import (
     OPTIONS,
     OTHER_SIZES,

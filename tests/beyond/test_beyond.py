@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.beyond import MEASURES, measure
-from ipseval.beyond._data import Recommended
+from ipseval.evaluation.beyond import MEASURES, measure
+from ipseval.evaluation.beyond._data import Recommended
 from ipseval.report import Report
 from tests.worlds import random_world
 

@@ -178,7 +178,7 @@ def test_other_results_have_pages_of_the_same_kind(evaluation, visit, axe, tmp_p
     """A diff, a leaderboard and segments: by the same renderer, with the same tools and no faults."""
     pages = {
         "diff": evaluation.diff(evaluation).to_html(),
-        "leaderboard": ipseval.report_of({"one": evaluation, "two": evaluation}).to_html(),
+        "leaderboard": ipseval.evaluation.report_of({"one": evaluation, "two": evaluation}).to_html(),
         "segments": replace(evaluation, segments={"popularity": evaluation.by("popularity:3")}).to_html(),
     }
     for name, text in pages.items():

@@ -24,9 +24,10 @@ WIDTH = 100  # a longer signature has a line for each parameter
 
 
 def public_modules() -> list[str]:
-    """Return the modules that users import: at the top of the package, without an underscore."""
-    found = [one.name for one in pkgutil.iter_modules(ipseval.__path__) if not one.name.startswith("_")]
-    return ["ipseval", *(f"ipseval.{name}" for name in sorted(found))]
+    """Return the modules that users import: without an underscore in their path, with a list of names."""
+    every = (one.name for one in pkgutil.walk_packages(ipseval.__path__, "ipseval."))
+    public = [name for name in sorted(every) if "._" not in name]
+    return ["ipseval", *(name for name in public if hasattr(importlib.import_module(name), "__all__"))]
 
 
 def homes() -> dict[Any, str]:

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval import baselines
 from ipseval.correction import correct
+from ipseval.evaluation._windows import evaluate_windows
+from ipseval.evaluation.slates import evaluate_slates
 from ipseval.metrics import METRICS
+from ipseval.metrics.sampled import correct_sampled, equivalent_cutoff, expected_sampled, std_sampled
 from ipseval.policies import evaluate_policies, evaluate_rewards
 from ipseval.propensity import ExaminationCurve
-from ipseval.sampled_metrics import correct_sampled, equivalent_cutoff, expected_sampled, std_sampled
-from ipseval.slates import evaluate_slates
-from ipseval.windows import evaluate_windows
+from ipseval.ranking import baselines
 from tests.contracts.number_worlds import (
     N_ITEMS,
     N_USERS,
@@ -158,14 +158,14 @@ def splits() -> Numbers:
         "temporal": ipseval.split_temporal(whole, test_fraction=0.25, validation_fraction=0.1),
         "global time": ipseval.split_global_time(whole, test_fraction=0.25),
         "last one out": ipseval.split_leave_one_out(whole, order="temporal"),
-        "sliding": ipseval.split_sliding(whole, start=200, test=60)[1],
+        "sliding": ipseval.data.splits.split_sliding(whole, start=200, test=60)[1],
     }
     found = {}
     for name, one in cuts.items():
         place = np.arange(1, len(one.test) + 1)
         found |= {f"{name} · {part}": float(len(getattr(one, part))) for part in ("train", "test")}
         found[f"{name} · codes of the test"] = float((np.sort(one.test.pair_key) * place).sum())
-    core = ipseval.k_core(whole, 7)
+    core = ipseval.data.splits.k_core(whole, 7)
     return found | {
         "7-core · users": core.n_users,
         "7-core · items": core.n_items,
@@ -239,7 +239,7 @@ def gammas() -> Numbers:
     n_exposed = 40 + wholes(20, (120,), 18)
     n_positive = np.minimum(n_exposed, np.floor(popularity**0.5 * (1 + wholes(4, (120,), 19)) / 4))
     fit = ipseval.fit_gamma_from_exposure(popularity, n_exposed, n_positive)
-    tail = ipseval.fit_popularity_exponent(popularity, xmin=3)
+    tail = ipseval.propensity.fit_popularity_exponent(popularity, xmin=3)
     found |= {"exposure · gamma": fit.gamma, "exposure · standard_error": fit.standard_error}
     return found | {"exponent": tail.exponent, "exponent · distance": tail.ks_distance}
 
@@ -266,7 +266,9 @@ def policies() -> Numbers:
 
 def rewards() -> Numbers:
     curve = ExaminationCurve.known([1.0, 0.8, 0.6, 0.5])
-    fitted = ipseval.Rewards(shown(), model=ipseval.rewards.ItemReward(), examination=curve, rng=1)
+    fitted = ipseval.policies.rewards.Rewards(
+        shown(), model=ipseval.policies.rewards.ItemReward(), examination=curve, rng=1
+    )
     clicks = pd.DataFrame({"user": shown().positives.user, "item": shown().positives.item})
     found = evaluate_rewards(
         {"free": models()["free"]},
@@ -282,7 +284,7 @@ def rewards() -> Numbers:
 
 def ratings() -> Numbers:
     predicted = {"m": 1 + 4 * parts((N_USERS, N_ITEMS), 26)}
-    found = ipseval.evaluate_ratings(
+    found = ipseval.evaluation.evaluate_ratings(
         predicted, split().test, propensity=PROPENSITIES["pair"](), metrics=["mae", "rmse"]
     )
     return of_evaluation(found)
@@ -293,7 +295,7 @@ def windows() -> Numbers:
         "popular": baselines.popularity,
         "cycle": lambda train: np.tile(np.arange(N_ITEMS) % 7, (N_USERS, 1)),
     }
-    sliding = ipseval.split_sliding(log(), start=150, test=50)
+    sliding = ipseval.data.splits.split_sliding(log(), start=150, test=50)
     found = evaluate_windows(fits, sliding, metrics=["recall@5"], estimators=["aoa"])
     return of_frame(found.summary, ["model"], ["mean", "std_error", "trend"])
 

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.interactions import Interactions
+from ipseval.data._interactions import Interactions
+from ipseval.propensity import DirectPropensity, StratifiedPropensity
 
 N_USERS, N_ITEMS = 60, 40
 
@@ -106,7 +107,7 @@ def shown() -> ipseval.ExposureLog:
     )  # fmt: skip
 
 
-PROPENSITIES: dict[str, Callable[[], ipseval.Propensity]] = {
+PROPENSITIES: dict[str, Callable[[], ipseval.propensity.Propensity]] = {
     "power law": lambda: ipseval.PowerLawPropensity(gamma=0.5, scale="max").fit(split().train),
     "smoothed": lambda: ipseval.PowerLawPropensity(gamma=1, unseen="smooth").fit(split().train),
     "item": lambda: ipseval.KnownPropensity(item=0.9 / (1 + np.arange(N_ITEMS) / 8)).fit(split().train),
@@ -118,6 +119,6 @@ PROPENSITIES: dict[str, Callable[[], ipseval.Propensity]] = {
     ).fit(split().train),
     "clipped": lambda: PROPENSITIES["pair"]().clip(floor=0.2),
     "held out": lambda: PROPENSITIES["pair"]().held_out(test_fraction=1 / 3, counted_on="log"),
-    "direct": lambda: ipseval.DirectPropensity(exposure(), shrinkage=3.0, unseen="drop").fit(split().train),
-    "stratified": lambda: ipseval.StratifiedPropensity(n_strata=4, exposure=exposure()).fit(split().train),
+    "direct": lambda: DirectPropensity(exposure(), shrinkage=3.0, unseen="drop").fit(split().train),
+    "stratified": lambda: StratifiedPropensity(n_strata=4, exposure=exposure()).fit(split().train),
 }  # fmt: skip

@@ -22,7 +22,7 @@ def test_public_names_and_signatures_are_those_of_the_snapshot():
     assert not changed, "\n".join([REFRESH, *changed])
 
 
-SEEDED = {"ipseval.protocols.study", "ipseval.demo.run_demo"}  # a study goes on where it stopped
+SEEDED = {"ipseval.studies.protocols.study"}  # a study goes on where it stopped
 
 
 def test_nothing_is_drawn_with_a_seed_that_nobody_asked_for():

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval._border import _guarded
-from ipseval.datasets import RandomExposureStudy
-from ipseval.testing._compare import compare_results
+from ipseval._base.border import _guarded
+from ipseval.testing import compare_results
+from ipseval.validation.datasets import RandomExposureStudy
 from tests.test_bad_input import SCORES, SPLIT, TRAIN
 
 
@@ -51,7 +51,7 @@ def test_text_is_no_truth_value():
     with pytest.raises(ipseval.InputError, match="threshold must be a finite number; got nan"):
         ipseval.Exposure.from_ratings(log, threshold=np.nan)
     with pytest.raises(ipseval.InputError, match="n_pairs must be finite"):
-        ipseval.evaluate_ratings({"m": np.ones((1, 1))}, log, n_pairs=np.nan)
+        ipseval.evaluation.evaluate_ratings({"m": np.ones((1, 1))}, log, n_pairs=np.nan)
 
 
 def few(**options):

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.datasets import RandomExposureStudy
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.estimators._labels import resolve_estimator
-from ipseval.interactions import Interactions
 from ipseval.metrics._auc import Auc
 from ipseval.policies import evaluate_rewards
+from ipseval.validation.datasets import RandomExposureStudy
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -168,7 +168,7 @@ def test_dask_takes_a_copy_as_it_takes_the_original(label):
     one = resolve_estimator(label)
 
     def run(each):
-        return ipseval.distributed.evaluate_dask(
+        return ipseval.clusters.evaluate_dask(
             factors,
             *(dd.from_pandas(frame, npartitions=2) for frame in frames),
             users=users,

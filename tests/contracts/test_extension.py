@@ -114,7 +114,7 @@ def test_it_runs_on_partitions(own):
     users, items = world.split.user_ids, world.split.item_ids
     model = rng.normal(size=(users.size, 3)), rng.normal(size=(items.size, 3))
     mine, known = (
-        ipseval.distributed.evaluate_dask(
+        ipseval.clusters.evaluate_dask(
             {"m": model},
             *(dd.from_pandas(frame, npartitions=2) for frame in frames),
             users=users,
@@ -188,7 +188,7 @@ def on_this_machine():
 def of_ratings():
     log = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [1.0, 2.0, 3.0]})
     ratings = ipseval.Interactions.from_frame(log, value="value")
-    return ipseval.evaluate_ratings({"m": np.zeros((2, 2))}, ratings)
+    return ipseval.evaluation.evaluate_ratings({"m": np.zeros((2, 2))}, ratings)
 
 
 def on_dask():
@@ -196,7 +196,7 @@ def on_dask():
     frames = [pd.DataFrame({"user": [0, 1], "item": items}) for items in ([0, 1], [1, 2])]
     model = np.ones((2, 1)), np.arange(3.0)[:, None]
     parts = [dd.from_pandas(frame, npartitions=1) for frame in frames]
-    return ipseval.distributed.evaluate_dask({"m": model}, *parts, users=[0, 1], items=[0, 1, 2])
+    return ipseval.clusters.evaluate_dask({"m": model}, *parts, users=[0, 1], items=[0, 1, 2])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

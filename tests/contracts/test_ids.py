@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval import InputError, Interactions, Split
+from ipseval._base.ids import to_id_array
 
 # Orders in time within a user leak by design; tests/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -167,7 +168,7 @@ def test_scores_of_mixed_columns_that_would_lose_digits_are_refused():
 )
 def test_a_universe_of_several_types_is_refused(universe):
     with pytest.raises(InputError):
-        ipseval.interactions.to_id_array(universe, "users")
+        to_id_array(universe, "users")
 
 
 HEADERS = ["user-id", "userId", "user_id", "USER_ID", "User", "uid"]

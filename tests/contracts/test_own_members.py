@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.adapters._adapt import ADAPTERS
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimator, UserSums
 from ipseval.estimators._labels import ESTIMATORS
 from ipseval.metrics import Definition, Metric
 from ipseval.metrics._labels import METRICS
 from ipseval.propensity._labels import PROPENSITIES
+from ipseval.ranking.adapters._adapt import ADAPTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,7 +72,7 @@ class Smoothed:  # P of an item: ((n + 1) / (largest n + 1)) ** alpha
 """
 
 ADAPTER = """
-from ipseval.adapters import ModelScores
+from ipseval.ranking.adapters import ModelScores
 
 class Model:
     ids, users = ["e", "d", "c", "b", "a"], ["v", "u", "z"]
@@ -313,9 +313,9 @@ def test_a_metric_that_reads_data_of_its_own_is_not_refused_for_a_made_up_sample
 def test_a_metric_without_an_unbiased_form_claims_none_and_ips_refuses_it_before_the_ranking():
     f1 = of_source(F1, "F1")(2)
     assert not f1.has_unbiased
-    ips = [line for line in ipseval.card(f1).splitlines() if line.split()[0] == "ips"]
+    ips = [line for line in ipseval.estimators.card(f1).splitlines() if line.split()[0] == "ips"]
     assert ips == ["    ips          plug-in: no claim (it has no unbiased form)"]
-    assert "exactly unbiased" not in ipseval.card(f1)
+    assert "exactly unbiased" not in ipseval.estimators.card(f1)
     with pytest.raises(
         InputError, match=r"ips needs an unbiased form and f1@2 has none. Define its _unbiased"
     ):

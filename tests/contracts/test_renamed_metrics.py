@@ -93,7 +93,7 @@ def test_dask_takes_a_copy_as_it_takes_the_original(label):
     users, items = world.split.user_ids, world.split.item_ids
     factors = {"m": (rng.normal(size=(users.size, 3)), rng.normal(size=(items.size, 3)))}
     mine, original = (
-        ipseval.distributed.evaluate_dask(
+        ipseval.clusters.evaluate_dask(
             factors,
             *(dd.from_pandas(frame, npartitions=2) for frame in frames),
             users=users,

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import ipseval
-from ipseval._codec import CLASSES, PLACES
+from ipseval._base.codec import CLASSES, PLACES
 from ipseval.estimators import Estimator
 from ipseval.metrics import Metric
 
@@ -69,4 +69,4 @@ def test_every_class_that_a_result_can_hold_has_a_name_in_files():
         if is_dataclass(one) and not getattr(one, "__abstractmethods__", None)
     }
     missing = {one for one in wanted - set(CLASSES.values()) if one.partition(":")[2] not in NOT_STORED}
-    assert not missing, f"give these a name in ipseval._codec.PLACES: {sorted(missing)}"
+    assert not missing, f"give these a name in ipseval._base.codec.PLACES: {sorted(missing)}"

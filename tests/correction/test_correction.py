@@ -24,7 +24,7 @@ from ipseval.correction._posterior import RandomSample, posterior
 from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.errors import InputError
 from ipseval.estimators._labels import AOA_POOLED
-from ipseval.simulation import World
+from ipseval.validation.simulation import World
 
 METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()

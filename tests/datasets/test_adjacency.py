@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from ipseval.datasets import load_adjacency
 from ipseval.errors import InputError
+from ipseval.validation.datasets import load_adjacency
 
 
 def write(folder, name="train.txt", content="0 3 5\n7 3\n"):

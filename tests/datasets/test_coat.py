@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ipseval.datasets import CARDS, load_coat
 from ipseval.errors import InputError
+from ipseval.validation.datasets import CARDS, load_coat
 
 TRAIN = "0 5 0 2\n4 0 1 0\n0 0 3 4\n"
 TEST = "1 0 0 2\n0 4 0 0\n5 0 0 0\n"

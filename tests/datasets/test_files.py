@@ -8,16 +8,9 @@ import zipfile
 
 import pytest
 
-from ipseval import _artefacts
-from ipseval.datasets import (
-    CARDS,
-    _files,
-    load_coat,
-    load_kuairec,
-    load_movielens,
-    load_yahoo_r3,
-)
+from ipseval._base import artefacts as _artefacts
 from ipseval.errors import InputError
+from ipseval.validation.datasets import CARDS, _files, load_coat, load_kuairec, load_movielens, load_yahoo_r3
 
 RATINGS = b"10\t3\t4\t100\n2\t3\t1\t200\n"
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ipseval.datasets import load_open_bandit
 from ipseval.errors import InputError
+from ipseval.validation.datasets import load_open_bandit
 
 HEADER = ",timestamp,item_id,position,click,propensity_score,user_feature_0\n"
 TIME = "2019-11-24 00:00:01.5+00:00"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ipseval.datasets import load_kuairec, load_movielens, load_yahoo_r3
 from ipseval.errors import InputError
+from ipseval.validation.datasets import load_kuairec, load_movielens, load_yahoo_r3
 
 R3_TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
 R3_TEST = "ydata-ymusic-rating-study-v1_0-test.txt"

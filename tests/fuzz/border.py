@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import ipseval
-from ipseval._border import public_names
+from ipseval._base.border import public_names
 from tests.fuzz.values import right, wrong
 
 # Only the library makes these; what is passed to them has been checked where it came in.

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.beyond import beyond_accuracy
+from ipseval.evaluation.beyond import beyond_accuracy
 from ipseval.policies import evaluate_policies
 from ipseval.ranking import rank_positives
 from tests.fuzz.clothes import Clothes, by_id, by_row, labelled_rows, matrix, renamed, table, whole_table
@@ -144,7 +144,9 @@ def _slates(rng: np.random.Generator) -> list[Door]:
         return cells(ipseval.evaluate_slates({"m": model}, listed, metrics=["rr", "ndcg@3"]))
 
     def rank(model, listed):
-        ranked = ipseval.slates.rank_slates(model, ipseval.Slates.from_frame(listed))
+        ranked = ipseval.evaluation.slates.rank_slates(
+            model, ipseval.evaluation.slates.Slates.from_frame(listed)
+        )
         return np.array([ranked.n_above, ranked.n_tied])
 
     found = []
@@ -189,11 +191,11 @@ def _rows(rng: np.random.Generator) -> list[Door]:
         return np.sort(ipseval.expected_sampled(ranks, n, 5, "recall@3"))
 
     def std(ranks, n):
-        return np.sort(ipseval.sampled_metrics.std_sampled(ranks, n, 5, "recall@3"))
+        return np.sort(ipseval.metrics.sampled.std_sampled(ranks, n, 5, "recall@3"))
 
     def errors(predictions, log):
         made = ipseval.Interactions.from_frame(log, value="value") if isinstance(log, pd.DataFrame) else log
-        return cells(ipseval.evaluate_ratings({"m": predictions}, made, on_low_ess="ignore"))
+        return cells(ipseval.evaluation.evaluate_ratings({"m": predictions}, made, on_low_ess="ignore"))
 
     found = []
     for name, one in (("numbered", frame), ("labelled", odd)):
@@ -263,7 +265,7 @@ def _fits(rng: np.random.Generator, items: Any) -> list[Door]:
         return np.array([ipseval.fit_gamma_from_exposure(popularity, exposed, liked).gamma])
 
     def exponent(popularity):
-        return np.array([ipseval.fit_popularity_exponent(popularity).exponent])
+        return np.array([ipseval.propensity.fit_popularity_exponent(popularity).exponent])
 
     def agreement(a, b):
         found = ipseval.order_agreement(a, b)

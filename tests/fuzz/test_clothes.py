@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.beyond import beyond_accuracy
+from ipseval.evaluation.beyond import beyond_accuracy
 from ipseval.policies import evaluate_policies
 from ipseval.ranking import rank_positives
 from tests.fuzz.doors import dressed
@@ -84,7 +84,11 @@ def test_scores_of_slates_are_read_by_the_labels_of_the_rows():
 
     assert rr(slates["s"].sort_values(), slates) == 1.0
     odd = slates.set_axis([7, 3, 9, 5])
-    assert rr(odd["s"].sort_index(), odd) == rr(odd["s"].sort_index(), ipseval.Slates.from_frame(odd)) == 1.0
+    assert (
+        rr(odd["s"].sort_index(), odd)
+        == rr(odd["s"].sort_index(), ipseval.evaluation.slates.Slates.from_frame(odd))
+        == 1.0
+    )
     with pytest.raises(ipseval.InputError, match="its labels are others than those of the rows"):
         rr(odd["s"].rename({7: 70}), odd)
 
@@ -94,7 +98,11 @@ def test_predicted_ratings_are_read_by_the_labels_of_the_ratings():
     ratings = ipseval.Interactions.from_frame(frame, value="value")
 
     def mae(predictions):
-        return ipseval.evaluate_ratings({"m": predictions}, ratings, metrics=["mae"]).frame["estimate"].item()
+        return (
+            ipseval.evaluation.evaluate_ratings({"m": predictions}, ratings, metrics=["mae"])
+            .frame["estimate"]
+            .item()
+        )
 
     assert mae(frame["value"]) == mae(frame["value"].sort_values()) == 0.0
     assert mae(frame["value"].set_axis([3, 7, 8])) == 0.0  # in the order of a log of which it is a part

@@ -8,9 +8,10 @@ import pytest
 import scipy.sparse
 
 import ipseval
-from ipseval.datasets import load_coat, load_movielens
+from ipseval.data.splits import split_sliding
 from ipseval.policies import evaluate_policies
 from ipseval.testing import compare_results
+from ipseval.validation.datasets import load_coat, load_movielens
 from tests.fuzz.values import endless
 
 FRAME = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "time": [1, 2, 3, 4]})
@@ -45,13 +46,13 @@ def ranked() -> ipseval.RankedPositives:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ipseval.k_core(LOG, DAYS), "must be an integer"),
+        (lambda: ipseval.data.splits.k_core(LOG, DAYS), "must be an integer"),
         (lambda: ipseval.order_agreement([1, 2, 3], [1, 2, 3], k=DAYS), "must be"),
         (lambda: ranked().mean_by_user(np.ones(2), weights=np.ones((2, 9))), "one entry for each"),
         (lambda: evaluate_policies(SHOWN, {"a": np.full((3, 1), 1 / 3)}, estimators=[]), "is empty"),
         (lambda: ipseval.evaluate({"m": SCORES}, SPLIT).to_markdown(digits=-3), "digits must be"),
         (lambda: ipseval.evaluate({"m": SCORES}, SPLIT).to_html(digits=10**9), "digits must be"),
-        (lambda: ipseval.split_sliding(LOG, start=-(10**30), test=1), "start must be within 64 bits"),
+        (lambda: split_sliding(LOG, start=-(10**30), test=1), "start must be within 64 bits"),
         (lambda: ipseval.expected_sampled([1], 10, 10**30, "recall@1"), "n_sampled must be at most"),
         (lambda: compare_results(EVALUATION, EVALUATION, metric="recall@10", margin=-(10**30)), "margin"),
         (lambda: EVALUATION.by(endless()), "a list inside a list"),

@@ -15,11 +15,13 @@ import polars as pl
 import scipy.sparse
 
 import ipseval
-from ipseval import agreement, correction, datasets, inference
+from ipseval import correction, inference
 from ipseval.estimators._estimate import estimate
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.estimators._sample import weighted_sample as inference_sample
-from ipseval.simulation import World
+from ipseval.studies import agreement
+from ipseval.validation import datasets
+from ipseval.validation.simulation import World
 
 N_USERS, N_ITEMS = 12, 9
 USERS, ITEMS = [f"u{code:02d}" for code in range(N_USERS)], list(range(3, 3 + N_ITEMS))
@@ -29,9 +31,9 @@ STUDY = """path = "out"
 [logs.l]
 file = "log.csv"
 [models.a]
-function = "ipseval.baselines:popularity"
+function = "ipseval.ranking.baselines:popularity"
 [models.b]
-function = "ipseval.baselines:random"
+function = "ipseval.ranking.baselines:random"
 options = {rng = 0}
 [protocols]
 order = ["random"]
@@ -59,7 +61,7 @@ def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
 def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     listed = frame.assign(query=frame["user"], label=(frame["value"] > 3).astype(int), score=frame["value"])
     listed = listed.assign(position=listed.groupby("query").cumcount() + 1, propensity=0.5)
-    slates = ipseval.Slates.from_frame(listed)
+    slates = ipseval.evaluation.slates.Slates.from_frame(listed)
     texts = {"mind": "1\tu\tnow\t\tN1-1 N2-0\n", "qrels": "q 0 d 1\n", "run": "q Q0 d 1 2.5 tag\n"}
     for name, text in {**texts, "triples": "a\tr\tb\t1\n", "adjacency": "0 1 2\n5 1\n"}.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -185,7 +187,7 @@ def right(folder: Path) -> dict[str, Any]:
         **{f"{name}.cutoff": 2 for name in ("Hit", "Hits", "Precision", "Recall")}, "count_recommendations.k": 2, "k_core.k": 2,
         "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5, "measures.a": orders, "measures.b": orders, "measures.k": [1],
         "correct_path.path": corrected, "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
-        "study.protocols": ipseval.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": evaluation,
+        "study.protocols": ipseval.studies.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": evaluation,
         "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,
         "resolve_estimator.name": "snips", "bca_interval.value": 0.5, "sensitivity.gamma": [0.0, 1.0], "Evaluation.sensitivity.gamma": [0.0, 1.0],
         **{f"Evaluation.{name}.model": "a" for name in ("estimate", "per_user")}, "World.recommend.popularity": np.ones(20),
@@ -219,7 +221,7 @@ def time_values(world: World, log: ipseval.Interactions) -> dict[str, Any]:
     measured = pd.DataFrame({"experiment": range(9), "difference": np.arange(9.0) ** 2 - 9, "std_error": 1.0})
     return {
         "rank_curves.metrics": ["recall@2"], "rank_curves.n_sampled": [5],
-        "windows": ipseval.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured,
+        "windows": ipseval.data.splits.split_sliding(log, start="2024-06-01", test="90D"), "offline": measured, "online": measured,
         "split_sliding.test": "30D", "split_sliding.train": "90D", "blocks.agreement": np.eye(3), "Tuned.fit": ipseval.baselines.ease,
     }  # fmt: skip
 
@@ -230,11 +232,11 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
     frame = log.to_frame()[["user", "item"]].assign(clicked=log.value > 3)
     placed = frame.assign(position=np.arange(len(frame)) % 3 + 1, p=0.5)
     exposures = ipseval.ExposureLog.from_frame(placed, position="position", propensity="p")
-    shown = ipseval.rewards.ShownData(log.user, log.item, log.value / 5.0, np.ones(len(log)), log)
+    shown = ipseval.policies.rewards.ShownData(log.user, log.item, log.value / 5.0, np.ones(len(log)), log)
     return {
         "evaluate_policies.log": exposures, "evaluate_policies.estimators": ["ips"],
         "evaluate_policies.policies": {"new": np.full((N_ITEMS, 3), 1 / N_ITEMS)},
-        "Rewards.log": exposures, "rewards": ipseval.Rewards(exposures, n_folds=2, rng=0), "data": shown, "ShownData.clicked": shown.clicked, "examined": shown.examined,
+        "Rewards.log": exposures, "rewards": ipseval.policies.rewards.Rewards(exposures, n_folds=2, rng=0), "data": shown, "ShownData.clicked": shown.clicked, "examined": shown.examined,
         "ShownData.train": log, "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
         **{f"{name}.train": exposures for name in ("ImpressionPropensity.fit", "LoggedPropensity.fit")},
         "ExaminationModel.fit.log": exposures, "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,

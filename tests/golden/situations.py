@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval import baselines
-from ipseval.simulation import World
+from ipseval.ranking import baselines
+from ipseval.validation.simulation import World
 from tests.test_distributed import example, in_partitions
 
 FOLDER = Path(__file__).parent / "printed"

@@ -12,8 +12,8 @@ import pytest
 import ipseval
 from ipseval.errors import PositivityWarning
 from ipseval.estimators._estimate import FITTED
+from ipseval.evaluation.segments._sums import AS_KNOWN
 from ipseval.propensity import FitError
-from ipseval.segments._sums import AS_KNOWN
 from reproductions import density_ratio_steady as steady
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -113,7 +113,7 @@ def test_intervals_of_all_methods_and_differences_hold_it(fitted):
 def test_groups_say_that_their_errors_take_the_weights_as_known(fitted):
     world, propensity = fitted
     groups = np.where(np.arange(200) < 100, "a", "b")
-    by = ipseval.user_groups(pd.Series(groups, index=world.split.user_ids, name="half"))
+    by = ipseval.evaluation.segments.user_groups(pd.Series(groups, index=world.split.user_ids, name="half"))
     notes = evaluated(world, propensity, metrics=["recall@5"]).by(by).frame.set_index("estimator")["note"]
     assert notes["snips-global"].str.contains(AS_KNOWN).all()
     assert not notes["aoa"].str.contains(AS_KNOWN).any()

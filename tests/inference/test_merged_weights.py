@@ -18,7 +18,7 @@ METRICS = [ipseval.metric(label) for label in ("recall@5", "ap", "rr")]
 N_USERS, N_ITEMS = 12, 30
 
 
-def parts() -> tuple[Sample, list[Sample], ipseval.Propensity]:
+def parts() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]:
     """Return a sample and the same users in two parts, and a third without positives."""
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < 0.2)

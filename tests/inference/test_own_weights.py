@@ -122,7 +122,7 @@ def small_world(on_low_ess, propensity, estimators=("aoa", "snips", "snips-poole
     ranks = ranked(list(range(n)), list(range(n)), [k % 7 for k in range(n)], n_users=n, n_items=n)
     known = ipseval.KnownPropensity(item=propensity).fit(ranks)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ipseval.DataWarning)
+        warnings.simplefilter("ignore", ipseval.errors.DataWarning)
         return ipseval.evaluate_ranks(
             {"m": ranks},
             propensity=known,

@@ -23,7 +23,7 @@ METRICS = ("auc", "atop", "recall@10", "mean_dcg", "dcg@10", "precision@10", "nd
 
 def power_law(popularity, gamma, **options):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ipseval.IdentificationWarning)
+        warnings.simplefilter("ignore", ipseval.errors.IdentificationWarning)
         return ipseval.PowerLawPropensity(gamma=gamma, **options).fit(popularity=popularity)
 
 
@@ -308,7 +308,7 @@ def test_tipping_points_of_one_recommender_are_those_rows_of_all_pairs():
     with_b = every[(every["model"] == "b") | (every["other"] == "b")].reset_index(drop=True)
     pd.testing.assert_frame_equal(some, with_b, check_exact=True)
     assert 0 < len(some) < len(every)
-    with pytest.raises(ipseval.UnknownNameError, match="reference"):
+    with pytest.raises(ipseval.errors.UnknownNameError, match="reference"):
         evaluation.tipping_points(reference="no")
 
 

@@ -102,7 +102,7 @@ def steep(on_low_ess: str) -> ipseval.Evaluation:
     # One item is rare, all others are not: its few positives weigh as much as hundreds of others.
     popularity = np.append(popularity[:-1] + 20, 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ipseval.IdentificationWarning)
+        warnings.simplefilter("ignore", ipseval.errors.IdentificationWarning)
         propensity = ipseval.PowerLawPropensity(gamma=3.0).fit(popularity=popularity)
     return ipseval.evaluate_ranks(
         ranks,

@@ -21,7 +21,7 @@ def test_every_metric_is_on_the_page():
         assert re.search(rf"`{name}[`@(]", PAGE), name
 
 
-@pytest.mark.filterwarnings("ignore::ipseval.PositivityWarning")  # two positives make a short example
+@pytest.mark.filterwarnings("ignore::ipseval.errors.PositivityWarning")  # two positives make a short example
 def test_the_examples_run_and_print_what_their_comments_say(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

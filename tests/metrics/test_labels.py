@@ -77,7 +77,7 @@ def test_a_label_that_cannot_be_read_says_why(arguments: tuple, options: dict, m
     ],
 )
 def test_an_unknown_name_is_refused_with_the_choices(label: str, options: dict, message: str):
-    with pytest.raises(ipseval.UnknownNameError, match=message):
+    with pytest.raises(ipseval.errors.UnknownNameError, match=message):
         ipseval.metric(label, **options)
 
 
@@ -108,7 +108,7 @@ def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
     ("label", "advice"),
     [
         ("f1@3", "ask for precision@k and recall@k"),
-        ("rmse", "use ipseval.evaluate_ratings"),
+        ("rmse", "use ipseval.evaluation.evaluate_ratings"),
         ("Coverage@10", "beyond_accuracy"),
         ("ndgc@10", "Did you mean 'ndcg'?"),
         ("RECAL@10", "Did you mean 'recall'?"),

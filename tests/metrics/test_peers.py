@@ -48,7 +48,7 @@ def per_user(label: str, queries: Queries = QUERIES, estimator: str = "aoa", **o
     return result.per_user("m", ipseval.metric(label).label, estimator).to_numpy()
 
 
-def ones() -> ipseval.Propensity:
+def ones() -> ipseval.propensity.Propensity:
     return ipseval.KnownPropensity(item=np.ones(N_ITEMS)).fit(QUERIES.ranked)
 
 

@@ -9,8 +9,8 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
 from ipseval.errors import InputError
-from ipseval.online import online_agreement
-from ipseval.online._noise import Noisy, TrueSpread, _deviance, naive_pearson
+from ipseval.studies.online import online_agreement
+from ipseval.studies.online._noise import Noisy, TrueSpread, _deviance, naive_pearson
 
 
 def frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:

@@ -14,14 +14,14 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import ipseval
-from ipseval._logistic import fit_logistic
+from ipseval.data._evidence import Exposure
+from ipseval.data.splits import Split
 from ipseval.errors import InputError, PositivityWarning
-from ipseval.evidence import Exposure
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity
 from ipseval.propensity._density_ratio import weighted_auc
+from ipseval.propensity._logistic import fit_logistic
 from ipseval.propensity._ratio import BIASED, RANDOM, UNIFORM, fit_slopes, user_weights
-from ipseval.simulation import World
-from ipseval.splits import Split
+from ipseval.validation.simulation import World
 
 # Odds -----------------------------------------------------------------------------------------------------
 

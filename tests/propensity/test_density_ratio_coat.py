@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval import baselines
-from ipseval.datasets import load_coat
+from ipseval.data._evidence import Exposure
+from ipseval.data.splits import Split, split_random
 from ipseval.errors import PositivityWarning
-from ipseval.evidence import Exposure
 from ipseval.propensity import DensityRatioPropensity
-from ipseval.splits import Split, split_random
+from ipseval.ranking import baselines
+from ipseval.validation.datasets import load_coat
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 METRICS = ("atop", "recall@5", "mean_dcg")

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval.data._evidence import Exposure
+from ipseval.data._interactions import Interactions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, PropensityError
-from ipseval.evidence import Exposure
-from ipseval.interactions import Interactions
 from ipseval.propensity import DirectPropensity, PowerLawPropensity, StratifiedPropensity
 
 

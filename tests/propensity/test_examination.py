@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import ExaminationModel, ExposureLog, InputError
-from ipseval.propensity import ExaminationCurve
+from ipseval import ExposureLog, InputError
+from ipseval.propensity import ExaminationCurve, ExaminationModel
 
 THETA = 1 / np.arange(1, 6) ** 0.8
 

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import ExposureLog, ImpressionPropensity, InputError, LoggedPropensity, PropensityError
-from ipseval.propensity import PROPENSITIES, ExaminationCurve, check_logged
+from ipseval import ExposureLog, ImpressionPropensity, InputError
+from ipseval.errors import PropensityError
+from ipseval.propensity import PROPENSITIES, ExaminationCurve, LoggedPropensity, check_logged
 
 # a has two slates (x, y), b one (z). Item 1 was shown in x and y, item 2 in x, item 3 in z.
 FRAME = pd.DataFrame(

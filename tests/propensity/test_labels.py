@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.distributed._plan import _fitted
 from ipseval.errors import InputError, UnknownNameError
+from ipseval.evaluation.partitions._plan import _fitted
 from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}))

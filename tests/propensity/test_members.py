@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.data._evidence import Exposure
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.evidence import Exposure
 from ipseval.propensity import (
     DirectPropensity,
     KnownPropensity,

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ipseval
+from ipseval.data._evidence import Exposure
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError, PropensityError
-from ipseval.evidence import Exposure
-from ipseval.interactions import Interactions
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
-from ipseval.splits import Split
 
 KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)
 PAIR = Propensity(None, True, "known", 3, pair=np.array([0.1, 0.5]), pair_key=np.array([1, 3]))

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval.data._interactions import Interactions
 from ipseval.errors import IdentificationWarning, InputError
-from ipseval.interactions import Interactions
 from ipseval.propensity import PowerLawPropensity, RecommendationCounts, count_recommendations, fit_gamma
 
 SCORES = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, 2.0, 3.0, 4.0]])  # user 0 has seen item 0, user 1 item 3

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, InputError, rank_positives
-from ipseval.ranking import _alike
-from ipseval.ranking._alike import Alike
-from ipseval.ranking._batches import Batch
+from ipseval.ranking import _equal_items as _alike
+from ipseval.ranking._equal_items import Alike
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._targets import Targets
+from ipseval.ranking.kernels.blocks import Batch
 from tests.ranking.test_exact import exact_scores, expected
 from tests.ranking.worlds import ENGINES, random_world, rows, world_of
 

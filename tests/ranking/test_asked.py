@@ -9,8 +9,8 @@ import pytest
 from ipseval import InputError, Lists, SampledCandidates, Split, rank_positives
 from ipseval.ranking import _exact, top_items
 from ipseval.ranking._exact import rank_with_best
-from ipseval.ranking._kept import Best
 from ipseval.ranking._targets import Targets
+from ipseval.ranking._top_lists import Best
 
 TRAIN, TEST = ({"user": [0, 2], "item": [0, 3]}, {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]})
 SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))
@@ -95,7 +95,7 @@ def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(w
     ],
 )
 @pytest.mark.parametrize("kind", ["array", "function"])
-@pytest.mark.filterwarnings("ignore:.*are not among their user's candidates:ipseval.DataWarning")
+@pytest.mark.filterwarnings("ignore:.*are not among their user's candidates:ipseval.errors.DataWarning")
 def test_scores_that_are_nan_are_counted_among_those_that_were_read(options, place, message, kind):
     scores = SCORES.copy()
     scores[place] = np.nan

@@ -9,11 +9,14 @@ import pandas as pd
 import pytest
 
 from ipseval import ComputeOptions, SampledCandidates, Split, rank_positives
-from ipseval.ranking import _kept, _kernels, _passes, _settled, top_items
-from ipseval.ranking._batches import Shape
+from ipseval.ranking import _exact_scores as _settled
+from ipseval.ranking import _passes, top_items
+from ipseval.ranking import _top_lists as _kept
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._kept import Best, TopK
-from ipseval.ranking._run import Resources
+from ipseval.ranking._threads import Resources
+from ipseval.ranking._top_lists import Best, TopK
+from ipseval.ranking.kernels import numpy_kernels as _kernels
+from ipseval.ranking.kernels.blocks import Shape
 
 SINGLE = np.dtype(np.float32)
 MIB = 2**20

@@ -11,7 +11,6 @@ import pytest
 
 from ipseval import InputError, Split
 from ipseval.errors import DataWarning
-from ipseval.ranking._batches import Batch
 from ipseval.ranking._candidates import (
     CandidateLists,
     as_candidates,
@@ -20,6 +19,7 @@ from ipseval.ranking._candidates import (
     without,
 )
 from ipseval.ranking._targets import Targets
+from ipseval.ranking.kernels.blocks import Batch
 from tests.ranking.worlds import world_of
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "c"], "item": ["p", "s", "q"]})

@@ -133,7 +133,7 @@ def test_allowed_items_and_lists_of_candidates_restrict_the_lists():
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(split.n_users, 3)), rng.normal(size=(split.n_items, 3))
     for model, scores in ((world.scores, world.scores), (factors, exact_products(*factors))):
-        with pytest.warns(ipseval.DataWarning, match="not among the allowed items"):
+        with pytest.warns(ipseval.errors.DataWarning, match="not among the allowed items"):
             ranked = ipseval.rank_positives(model, split, candidates=split.item_ids[allowed], top_k=K)
         expected = oracle(scores, split, allowed=set(allowed))
         assert kept(ranked) == {user: expected[user] for user in ranked.top.users.tolist()}
@@ -141,7 +141,7 @@ def test_allowed_items_and_lists_of_candidates_restrict_the_lists():
             np.isin(np.arange(split.n_items), allowed) & np.ones((split.n_users, 1), bool)
         )
         frame = pd.DataFrame({"user": split.user_ids[user], "item": split.item_ids[item]})
-        with pytest.warns(ipseval.DataWarning, match="not among their user's candidates"):
+        with pytest.warns(ipseval.errors.DataWarning, match="not among their user's candidates"):
             own = ipseval.rank_positives(model, split, candidates=frame, top_k=K)
         assert kept(own) == kept(ranked)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, RankedPositives, Split, _artefacts, rank_positives
+from ipseval import InputError, RankedPositives, Split, rank_positives
+from ipseval._base import artefacts as _artefacts
 from ipseval.ranking import SampledCandidates, _parquet
 from ipseval.ranking._sampling import Sampling
 

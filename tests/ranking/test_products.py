@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ipseval import rank_positives
-from ipseval._compute import ComputeOptions
+from ipseval._base.compute import ComputeOptions
 from ipseval.errors import InputError
-from ipseval.ranking._batches import Shape
 from ipseval.ranking._factors import Factors, twins
+from ipseval.ranking.kernels.blocks import Shape
 from tests.ranking.worlds import INSTALLED
 from tests.worlds import random_world
 
@@ -163,7 +163,7 @@ def test_factors_that_leave_scores_undefined_are_counted():
 @pytest.mark.parametrize("kind", ["zeros", "copies", "copies and near copies", "all alike"])
 def test_ties_are_exact_where_products_cannot_tell(compute, kind, monkeypatch):
     # Copies are told once many scores were close, from the second tile on.
-    monkeypatch.setattr("ipseval.ranking._kernels.TILE", 17)
+    monkeypatch.setattr("ipseval.ranking.kernels.numpy_kernels.TILE", 17)
     split = random_world(3, n_users=20, n_items=60, density=0.2).split
     rng = np.random.default_rng(1)
     user, item = np.ones((split.n_users, 2)), rng.normal(size=(split.n_items, 2))

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def counted(scores, lo, hi, before, n_before):
-    from ipseval.ranking._reach_numba import GROUP, count_all
+    from ipseval.ranking.kernels.numba_count import GROUP, count_all
 
     above, reach = np.full((2, lo.size), -1)
     kept = np.full(scores.size + GROUP, 7, dtype=scores.dtype)
@@ -50,7 +50,7 @@ def test_scores_above_and_reaching_each_threshold_are_counted(seed, size, n, dty
 
 
 def test_scores_beside_those_that_are_counted_are_neither_read_nor_written():
-    from ipseval.ranking._reach_numba import GROUP, count_all
+    from ipseval.ranking.kernels.numba_count import GROUP, count_all
 
     around = np.full(200, 9.0, dtype=np.float32)
     scores, kept = around[70 : 70 + 37], np.full(37 + GROUP + 8, 9.0, dtype=np.float32)
@@ -65,9 +65,9 @@ def test_scores_beside_those_that_are_counted_are_neither_read_nor_written():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 7, 16, 1000, 1023, 1024])
 def test_the_memory_of_a_worker_has_room_for_all_scores_and_a_group_more(width, dtype):
-    from ipseval.ranking._batches import Shape
-    from ipseval.ranking._kernels_numba import Worker
-    from ipseval.ranking._reach_numba import GROUP
+    from ipseval.ranking.kernels.blocks import Shape
+    from ipseval.ranking.kernels.numba_count import GROUP
+    from ipseval.ranking.kernels.numba_kernels import Worker
 
     scores = Worker(Shape(8, width, 5, np.dtype(dtype)))._scores
     assert scores.shape[1] >= width + GROUP
@@ -77,7 +77,7 @@ def test_the_memory_of_a_worker_has_room_for_all_scores_and_a_group_more(width, 
 SAME = """
 import json
 from tests.ranking.test_reach import ranks_of_a_world
-from ipseval.ranking._reach_numba import REGISTER, count_all
+from ipseval.ranking.kernels.numba_count import REGISTER, count_all
 print(json.dumps([REGISTER, count_all.__name__, ranks_of_a_world()]))
 """
 FEW = """
@@ -86,7 +86,7 @@ import numpy as np
 import numba.extending
 from llvmlite import ir
 del {gone}
-from ipseval.ranking._reach_numba import count_all
+from ipseval.ranking.kernels.numba_count import count_all
 from tests.ranking.test_reach import counted
 scores, bound, before = np.arange(40.0), np.array([3.0, 20.0, 9.0]), np.zeros(3, np.int64)
 print(json.dumps([count_all.__name__, *counted(scores, bound, bound, before, 0)]))
@@ -119,7 +119,7 @@ def printed_by_another_process(code, tmp_path, **environment):
 
 
 def test_scores_are_gathered_where_the_processor_can():
-    from ipseval.ranking._reach_numba import REGISTER, count_all
+    from ipseval.ranking.kernels.numba_count import REGISTER, count_all
 
     assert count_all.__name__ == ("_gather_first" if REGISTER else "_compare_all")
 
@@ -131,7 +131,7 @@ def test_scores_are_gathered_where_the_processor_can():
 def test_other_registers_count_alike(without, register, tmp_path):
     from numba.core.registry import cpu_target
 
-    from ipseval.ranking._reach_numba import REGISTER
+    from ipseval.ranking.kernels.numba_count import REGISTER
 
     if register >= REGISTER:
         pytest.skip("this processor has no wider registers")

@@ -20,8 +20,10 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ipseval import ComputeOptions, InputError, Split, rank_positives
-from ipseval._compute import one_blas_thread
-from ipseval.ranking import _compiled, _factors, _run
+from ipseval._base.compute import one_blas_thread
+from ipseval.ranking import _factors
+from ipseval.ranking import _threads as _run
+from ipseval.ranking.kernels import numba_compile as _compiled
 from tests.ranking.worlds import ENGINES, world_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -331,7 +333,7 @@ def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path
     # One small kernel stands for all: they are compiled and cached by the same function.
     program = (
         "import numpy as np\n"
-        "from ipseval.ranking._kernels_numba import pair_scores\n"
+        "from ipseval.ranking.kernels.numba_kernels import pair_scores\n"
         "pair, found = np.zeros(1, dtype=np.intp), np.zeros(1)\n"
         "pair_scores(np.full((1, 2), 3.0), np.ones((1, 2)), np.empty(0), pair, pair, found)\n"
         "print(found[0], sum(pair_scores.stats.cache_hits.values()))"

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, Split, rank_positives
-from ipseval.ranking._kept import Best, TopK
 from ipseval.ranking._lists import rank_lists, settled_lists
 from ipseval.ranking._targets import Targets
+from ipseval.ranking._top_lists import Best, TopK
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]})
 TEST = pd.DataFrame({"user": ["a", "b", "b", "c"], "item": ["r", "q", "s", "p"]})
@@ -107,7 +107,7 @@ def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
         ({"candidates": list("pqrs")}, 1, "'c', 't'"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*test positives are not among:ipseval.DataWarning")
+@pytest.mark.filterwarnings("ignore:.*test positives are not among:ipseval.errors.DataWarning")
 def test_entries_that_are_no_candidates_are_counted_and_the_first_is_named(options, n_outside, first):
     said = " ".join(problems(Lists(KNOWN), **options))
     assert f"{n_outside} entries of the lists are not candidates (first: {first})" in said

@@ -11,13 +11,14 @@ import pytest
 
 from ipseval import InputError, Lists, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
-from ipseval.ranking import Sampling, _run
-from ipseval.ranking._counter import Counter, _search
-from ipseval.ranking._kept import Best, TopK, reaching
+from ipseval.ranking import _threads as _run
 from ipseval.ranking._lists import is_list_frame
 from ipseval.ranking._order import counted_above
 from ipseval.ranking._passes import comparable
+from ipseval.ranking._sampling import Sampling
 from ipseval.ranking._scorers import DenseScorer
+from ipseval.ranking._top_lists import Best, TopK, reaching
+from ipseval.ranking.kernels.numpy_count import Counter, _search
 
 NOTHING = np.zeros(0, dtype=np.int64)
 

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import InputError, Split, rank_positives
-from ipseval._compute import ComputeOptions
-from ipseval.ranking import _alike, _batches, _kept, _settled, top_items
+from ipseval._base.compute import ComputeOptions
+from ipseval.ranking import _equal_items, _exact_scores, _top_lists, top_items
 from ipseval.ranking._exact import rank_with_best
-from ipseval.ranking._kept import Best
+from ipseval.ranking._top_lists import Best
+from ipseval.ranking.kernels import blocks
 from tests.ranking.test_alike import tied_factors
 from tests.ranking.test_exact import exact_scores
 from tests.ranking.worlds import ENGINES, random_world
@@ -111,11 +112,11 @@ def test_a_long_catalogue_and_any_number_of_threads(single):
     with_bias=st.booleans(),
     sizes=st.fixed_dictionaries(
         {
-            "_batches.SPARE": st.sampled_from((0, 2, 192)),
-            "_settled.WORTH": st.sampled_from((0, 1, 8)),
-            "_settled.ENTRIES": st.sampled_from((1, 100, 2**18)),
-            "_kept.ENTRIES": st.sampled_from((1, 100, 2**18)),
-            "_alike.FEWEST": st.integers(2, 5),
+            "blocks.SPARE": st.sampled_from((0, 2, 192)),
+            "_exact_scores.WORTH": st.sampled_from((0, 1, 8)),
+            "_exact_scores.ENTRIES": st.sampled_from((1, 100, 2**18)),
+            "_top_lists.ENTRIES": st.sampled_from((1, 100, 2**18)),
+            "_equal_items.FEWEST": st.integers(2, 5),
         }
     ),
 )
@@ -129,7 +130,9 @@ def test_copies_and_near_copies_of_items_are_among_the_best_as_defined(
         rng.choice([0.0, 0.5, -np.inf, np.inf], p=[0.5, 0.3, 0.1, 0.1], size=n_items) if with_bias else None
     )
     compute = ComputeOptions(engine=engine, block_size=5)
-    modules = {one.__name__.rpartition(".")[2]: one for one in (_batches, _settled, _kept, _alike)}
+    modules = {
+        one.__name__.rpartition(".")[2]: one for one in (blocks, _exact_scores, _top_lists, _equal_items)
+    }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in sizes.items():
             module, constant = name.split(".")

@@ -123,7 +123,7 @@ SCHEMES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::ipseval.IdentificationWarning")
+@pytest.mark.filterwarnings("ignore::ipseval.errors.IdentificationWarning")
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda one: "-".join(str(value) for value in one.values()))
 def test_what_leaves_was_never_drawn(scheme):
     rng = np.random.default_rng(0)

@@ -228,7 +228,7 @@ def test_the_problems_of_all_lists_are_said_before_anything_is_ranked():
         assert text in said
 
 
-@pytest.mark.filterwarnings("ignore::ipseval.DataWarning")
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 def test_an_evaluation_of_lists_counts_users_without_one_and_short_lists():
     evaluation = ipseval.evaluate(
         {"v1": Lists({"a": [1, 6], "b": [1]}, seen="drop")}, SPLIT, metrics=["recall@3"]

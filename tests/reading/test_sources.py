@@ -282,9 +282,14 @@ def test_a_column_of_clicks_makes_an_exposure_log():
 def test_ids_of_several_sources_are_one_universe(tmp_path):
     lists = ipseval.Lists({"u1": [7, 99], "u9": [3]})
     written(tmp_path, ",", "log.csv")
-    found = ipseval.read_ids(tmp_path / "log.csv", lists, [1, 7], pl.DataFrame({"item_id": [2]}))
+    found = ipseval.data.reading.read_ids(tmp_path / "log.csv", lists, [1, 7], pl.DataFrame({"item_id": [2]}))
     assert found.tolist() == [1, 2, 3, 7, 11, 99]
-    assert ipseval.read_ids(ipseval.read(FRAME), lists, of="user").tolist() == ["u1", "u2", "u3", "u9"]
+    assert ipseval.data.reading.read_ids(ipseval.read(FRAME), lists, of="user").tolist() == [
+        "u1",
+        "u2",
+        "u3",
+        "u9",
+    ]
     log = ipseval.read(FRAME, items=found)
     assert log.item_ids.tolist() == found.tolist()
     for sources, text in (
@@ -294,20 +299,20 @@ def test_ids_of_several_sources_are_one_universe(tmp_path):
         ((FRAME.assign(sku=[1, None, 2, 3]),), "1 of 4 rows have no item"),
     ):
         with pytest.raises(ipseval.InputError, match=text):
-            ipseval.read_ids(*sources)
+            ipseval.data.reading.read_ids(*sources)
 
 
 def test_attributes_have_the_ids_of_the_log(tmp_path):
     (tmp_path / "items.csv").write_text("sku,genre\n11,noir\n3,drama\n11,crime\n")
     with pytest.raises(ipseval.InputError, match=r"1 of 3 rows repeat an id .*row 2: 11"):
-        ipseval.read_attributes(tmp_path / "items.csv")
-    frame = ipseval.read_attributes(tmp_path / "items.csv", duplicates="drop")
+        ipseval.data.reading.read_attributes(tmp_path / "items.csv")
+    frame = ipseval.data.reading.read_attributes(tmp_path / "items.csv", duplicates="drop")
     assert frame.to_dict("list") == {"item": [11, 3], "genre": ["noir", "drama"]}
     assert frame["item"].dtype == np.int64
-    users = ipseval.read_attributes({"who": ["a"], "age": [30]}, of="user", column="who")
+    users = ipseval.data.reading.read_attributes({"who": ["a"], "age": [30]}, of="user", column="who")
     assert users.to_dict("list") == {"user": ["a"], "age": [30]}
     with pytest.raises(ipseval.InputError, match="there is no attribute beside"):
-        ipseval.read_attributes({"item": [1, 2]})
+        ipseval.data.reading.read_attributes({"item": [1, 2]})
 
 
 def test_dictionaries_with_texts_that_repeat_do_not_occur_or_are_missing():

@@ -7,10 +7,11 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.ranking import RankedPositives, SampledCandidates, Sampling, rank_positives
-from ipseval.sampled_metrics import _laws as laws
-from ipseval.sampled_metrics import correct_sampled
-from ipseval.sampled_metrics._fitted import refitted
+from ipseval.metrics.sampled import _laws as laws
+from ipseval.metrics.sampled import correct_sampled
+from ipseval.metrics.sampled._fitted import refitted
+from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
+from ipseval.ranking._sampling import Sampling
 from tests.sampled.test_corrected import corrected_metric
 from tests.worlds import random_world
 
@@ -302,7 +303,7 @@ def test_corrected_metrics_run_through_every_estimator(method):
 def test_metrics_read_off_sampled_ranks_warn_and_corrected_ones_do_not():
     world = random_world(3)
     ranked = rank_positives(world.scores, world.split, candidates=SampledCandidates(3, rng=0))
-    with pytest.warns(ipseval.DataWarning, match="recall@2: computed on 3 sampled candidates of 22"):
+    with pytest.warns(ipseval.errors.DataWarning, match="recall@2: computed on 3 sampled candidates of 22"):
         ipseval.evaluate_ranks({"model": ranked}, metrics=["recall@2", "auc"])
     corrected = ipseval.metric("recall@2", sampled="rank")
     ipseval.evaluate_ranks({"model": ranked}, metrics=[corrected, "auc"])
@@ -310,6 +311,6 @@ def test_metrics_read_off_sampled_ranks_warn_and_corrected_ones_do_not():
 
 def test_the_corrected_auc_keeps_the_claim_of_its_estimator():
     metric = ipseval.metric("auc", sampled="rank")
-    assert "snips-pooled consistent" in ipseval.card(metric)
+    assert "snips-pooled consistent" in ipseval.estimators.card(metric)
     with pytest.raises(InputError, match="averages over ties"):
         metric.contributions(ranked_with([0], [0]), ties="min")

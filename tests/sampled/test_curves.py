@@ -7,7 +7,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.sampled_metrics import rank_curves
+from ipseval.metrics.sampled import rank_curves
 
 
 def test_a_curve_holds_the_metric_of_every_rank():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.sampled_metrics import equivalent_cutoff, expected_sampled, std_sampled
+from ipseval.metrics.sampled import equivalent_cutoff, expected_sampled, std_sampled
 
 N = 10_000
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import ipseval
+from ipseval.metrics.sampled import correct_sampled
+from ipseval.metrics.sampled import metric as find_metric
 from ipseval.ranking import SampledCandidates, rank_positives
-from ipseval.sampled_metrics import correct_sampled
-from ipseval.sampled_metrics import metric as find_metric
-from ipseval.simulation import World
+from ipseval.validation.simulation import World
 
 FULL = {"recall@10": "recall@10", "ndcg@10": "mean_dcg@10"}  # ndcg of one relevant item is its mean_dcg
 

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from ipseval import ComputeOptions
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
+from ipseval.metrics.sampled import expected_sampled
+from ipseval.metrics.sampled import metric as find_metric
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.ranking._draws import Drawer
 from ipseval.ranking._targets import Targets
-from ipseval.sampled_metrics import expected_sampled
-from ipseval.sampled_metrics import metric as find_metric
-from ipseval.splits import Split
 from tests.worlds import random_world
 
 WORLD = random_world(1, n_users=30, n_items=60, density=0.25)

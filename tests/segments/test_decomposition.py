@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.segments import Decomposition
+from ipseval.evaluation.segments import Decomposition
 from reproductions.data import load_citeulike_a
 from tests.conftest import examples, shared_data
 from tests.worlds import random_world
@@ -30,7 +30,7 @@ def by_hand(metrics=("recall@1",)):
     )
 
 
-KIND = ipseval.item_groups(["rare", "popular", "popular"], name="kind")
+KIND = ipseval.evaluation.segments.item_groups(["rare", "popular", "popular"], name="kind")
 
 
 def test_shares_values_and_terms_by_hand():
@@ -116,7 +116,7 @@ def test_the_difference_between_aoa_and_snips_global_is_reproduced_on_real_logs(
 
 
 def test_a_group_without_positives_adds_nothing_and_is_said_to_have_none():
-    groups = ipseval.item_groups(["rare", "popular", "never"], name="kind")
+    groups = ipseval.evaluation.segments.item_groups(["rare", "popular", "never"], name="kind")
     found = by_hand().decomposition(by=groups)
     row = found.frame.set_index(["model", "group"]).loc[("a", "never")]
     assert np.isnan(row["value"])

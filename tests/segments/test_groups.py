@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import ipseval
-from ipseval.segments import TrainingCounts
-from ipseval.segments._built_in import resolve
+from ipseval.evaluation.segments import TrainingCounts
+from ipseval.evaluation.segments._built_in import resolve
 
 USERS, ITEMS = np.array(["ann", "bob", "cy"], dtype=object), np.array([10, 20, 30, 40])
 COUNTS = TrainingCounts(popularity=np.array([0, 5, 5, 9]), activity=np.array([3, 0, 7]))
@@ -34,10 +34,10 @@ def test_a_frame_names_the_axis_and_users_without_an_entry_form_a_group_that_is_
     [
         pd.Series(["a", "b", "a", "b"], index=[10, 20, 30, 40], name="kind"),
         pd.Series(list("baab"), index=pd.Index([20, 10, 30, 40], name="item"), name="kind"),
-        ipseval.item_groups({10: "a", 20: "b", 30: "a", 40: "b"}, name="kind"),
-        ipseval.item_groups(["a", "b", "a", "b"], name="kind"),
-        ipseval.item_groups(lambda ids: np.where(ids % 20 == 10, "a", "b"), name="kind"),
-        {"kind": ipseval.item_groups(["a", "b", "a", "b"])},
+        ipseval.evaluation.segments.item_groups({10: "a", 20: "b", 30: "a", 40: "b"}, name="kind"),
+        ipseval.evaluation.segments.item_groups(["a", "b", "a", "b"], name="kind"),
+        ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 20 == 10, "a", "b"), name="kind"),
+        {"kind": ipseval.evaluation.segments.item_groups(["a", "b", "a", "b"])},
     ],
 )
 def test_series_dicts_arrays_and_functions_give_the_same_groups(by):
@@ -91,18 +91,21 @@ WRONG = {
     "no column of ids": (pd.DataFrame({"device": ["a"]}), "one column of ids, 'user' or 'item'"),
     "two columns of ids": (pd.DataFrame({"user": ["ann"], "item": [10], "x": [1]}), "one column of ids"),
     "strangers": (pd.DataFrame({"user": ["zoe"], "device": ["a"]}), "none of the 1 ids of device"),
-    "another length": (ipseval.user_groups(["a"], name="x"), r"one group to each of 3 users.*shape \(1,\)"),
+    "another length": (
+        ipseval.evaluation.segments.user_groups(["a"], name="x"),
+        r"one group to each of 3 users.*shape \(1,\)",
+    ),
     "repeated ids": (
         pd.DataFrame({"user": ["ann", "ann"], "device": ["a", "b"]}),
         "repeats 1 ids",
     ),
     "ids of neither": (pd.Series(["a"], index=["zoe"]), "neither users nor items"),
     "groups of several types": (
-        ipseval.user_groups([1, "a", 2.0], name="x"),
+        ipseval.evaluation.segments.user_groups([1, "a", 2.0], name="x"),
         "mixes groups of several types",
     ),
     "only missing groups": (
-        ipseval.user_groups([None] * 3, name="x"),
+        ipseval.evaluation.segments.user_groups([None] * 3, name="x"),
         "gives no group to any of the 3 users",
     ),
 }
@@ -124,7 +127,7 @@ def test_what_cannot_be_used_is_refused_with_what_came(case):
 
 
 def test_too_many_groups_and_missing_counts_name_the_way_out():
-    many = ipseval.item_groups(np.arange(300), name="price")
+    many = ipseval.evaluation.segments.item_groups(np.arange(300), name="price")
     with pytest.raises(ipseval.InputError, match=r"price makes 300 groups of 300 items.*pandas.cut"):
         resolve(many, USERS, np.arange(300), None)
     with pytest.raises(ipseval.InputError, match=r"need the training counts.*TrainingCounts.of\(train\)"):

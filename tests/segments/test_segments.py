@@ -8,9 +8,9 @@ import pytest
 
 import ipseval
 from ipseval.estimators import ESTIMATORS, Parts
+from ipseval.evaluation.segments import Segments
+from ipseval.evaluation.segments._built_in import resolve
 from ipseval.report import Report
-from ipseval.segments import Segments
-from ipseval.segments._built_in import resolve
 from tests.conftest import examples
 from tests.worlds import random_world
 
@@ -38,7 +38,9 @@ def evaluated(seed=0, metrics=ADDITIVE, estimators=ALONE, models=2, **options):
 
 def devices(evaluation, seed=0):
     rng = np.random.default_rng(seed)
-    return ipseval.user_groups(rng.choice(["app", "tv", "web"], evaluation.user_ids.size), name="device")
+    return ipseval.evaluation.segments.user_groups(
+        rng.choice(["app", "tv", "web"], evaluation.user_ids.size), name="device"
+    )
 
 
 def by_hand():
@@ -60,7 +62,9 @@ def by_hand():
 
 def test_item_groups_by_hand():
     # recall@1: user 0 has item 0 at rank 1 and misses 2 and 3; user 1 has item 1 at rank 1 and misses 2.
-    groups = ipseval.item_groups(["rare", "rare", "popular", "popular", "popular"], name="kind")
+    groups = ipseval.evaluation.segments.item_groups(
+        ["rare", "rare", "popular", "popular", "popular"], name="kind"
+    )
     frame = by_hand().by(groups).frame.set_index(["estimator", "group"])
     # aoa: positives weigh 1/3 and 1/2; rare: (1/3 + 1/2), all hit; popular: (2/3 + 1/2), none.
     assert frame.loc[("aoa", "rare"), "estimate"] == 1.0
@@ -126,7 +130,9 @@ def test_a_group_of_users_has_the_estimate_and_error_of_an_evaluation_of_these_u
 
 def test_ips_counts_the_users_of_a_group_without_positives():
     evaluation = by_hand()
-    everyone = evaluation.by(ipseval.user_groups(["x", "x"], name="one")).frame.set_index("estimator")
+    everyone = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "x"], name="one")).frame.set_index(
+        "estimator"
+    )
     assert everyone.loc["ips", "estimate"] == pytest.approx(evaluation.estimate("m", "recall@1", "ips").value)
 
 
@@ -193,7 +199,7 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     world = random_world(5, n_users=60)
     label = np.array(["few"] * 4 + ["some"] * 20 + ["many"] * 36)
     evaluation = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"]).by(
-        ipseval.user_groups(label, name="size")
+        ipseval.evaluation.segments.user_groups(label, name="size")
     )
     rows = evaluation.frame.set_index("group")
     assert np.isnan(rows.loc["few", "estimate"])
@@ -243,7 +249,7 @@ def test_questions_that_cannot_be_answered_say_why():
     with pytest.raises(ipseval.InputError, match="differences need at least two recommenders; got 1"):
         evaluation.by("popularity").differences()
     with pytest.raises(ipseval.InputError, match="one group; a gap needs two"):
-        evaluation.by(ipseval.user_groups(["x"] * 60, name="one")).gaps()
+        evaluation.by(ipseval.evaluation.segments.user_groups(["x"] * 60, name="one")).gaps()
     with pytest.raises(ipseval.InputError, match="holds 2 groupings"):
         evaluation.by(["popularity", "activity"])
     ranks = ipseval.evaluate_ranks({"a": evaluation.samples["a"].ranked}, metrics=["recall@5"])

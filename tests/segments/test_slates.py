@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.segments import TrainingCounts
+from ipseval.evaluation.segments import TrainingCounts
 
 N_USERS, N_ITEMS = 40, 25
 METRICS = ["ndcg@5", "recall@3", "dcg@5", "rr", "hit@2", "auc"]
@@ -38,7 +38,7 @@ def evaluated(frame, **options):
 
 def test_a_group_of_users_has_the_estimate_and_error_of_its_queries_alone():
     frame = slates()
-    found = evaluated(frame).by(ipseval.user_groups(DEVICE, name="device"))
+    found = evaluated(frame).by(ipseval.evaluation.segments.user_groups(DEVICE, name="device"))
     rows = found.frame.set_index(["model", "metric", "estimator", "group"])
     leads = found.differences().set_index(["metric", "estimator", "group"])
     for device in ("app", "tv", "web"):
@@ -58,10 +58,10 @@ def test_a_group_of_users_has_the_estimate_and_error_of_its_queries_alone():
 @pytest.mark.parametrize("seed", range(4))
 def test_parts_of_users_and_items_sum_to_the_whole(seed):
     metrics, estimators = ["ndcg@5", "recall@3", "dcg@5"], ESTIMATORS
-    kind = ipseval.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
+    kind = ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
     evaluation = evaluated(slates(seed), metrics=metrics, estimators=estimators)
     whole = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
-    for by in (ipseval.user_groups(DEVICE, name="device"), kind):
+    for by in (ipseval.evaluation.segments.user_groups(DEVICE, name="device"), kind):
         total = evaluation.by(by).frame.groupby(["model", "metric", "estimator"])[["part", "share"]].sum()
         np.testing.assert_allclose(total["part"], whole.loc[total.index], rtol=0, atol=1e-12)
         np.testing.assert_allclose(total["share"], 1, rtol=0, atol=1e-12)
@@ -70,7 +70,7 @@ def test_parts_of_users_and_items_sum_to_the_whole(seed):
 def test_errors_of_groups_of_items_are_those_of_users_not_of_queries():
     frame = slates(1)
     evaluation = evaluated(frame, metrics=["recall@3", "hit@2"], estimators=["snips-global"])
-    kind = ipseval.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
+    kind = ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
     rows = evaluation.by(kind).frame.set_index(["model", "metric", "group"])
     sample = evaluation.samples["one"]
     ranked = sample.ranked
@@ -95,7 +95,7 @@ def test_errors_of_groups_of_items_are_those_of_users_not_of_queries():
 
 def test_what_is_undefined_is_counted_in_queries_and_counts_must_fit():
     frame = slates(2)
-    device = ipseval.user_groups(DEVICE, name="device")
+    device = ipseval.evaluation.segments.user_groups(DEVICE, name="device")
     found = evaluated(frame, metrics=["auc"], estimators=["aoa"]).by(device)
     of_query = frame.groupby("query").agg(user=("user", "first"), mean=("label", "mean"))
     only_positives = of_query[of_query["mean"] == 1]["user"].map(DEVICE).value_counts()
@@ -116,7 +116,9 @@ def test_what_is_undefined_is_counted_in_queries_and_counts_must_fit():
 def test_a_decomposition_of_slates_is_exact():
     evaluation = evaluated(slates(3), metrics=["recall@3"], estimators=["aoa", "snips-global"])
     value = evaluation.frame.set_index(["model", "estimator"])["estimate"]
-    totals = evaluation.decomposition(by=ipseval.user_groups(DEVICE, name="device")).totals.set_index("model")
+    totals = evaluation.decomposition(
+        by=ipseval.evaluation.segments.user_groups(DEVICE, name="device")
+    ).totals.set_index("model")
     for model in ("one", "two"):
         gap = value[model, "snips-global"] - value[model, "aoa"]
         assert totals.loc[model, ["moved", "within"]].sum() == pytest.approx(gap, abs=1e-12)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, PositivityWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.ranking import rank_positives
-from ipseval.simulation import World
-from ipseval.splits import Split
+from ipseval.validation.simulation import World
 
 METRICS = ("recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5", "atop")
 BASELINE = {"snips": "aoa", "snips-global": "aoa", "snips-pooled": "aoa-pooled"}

@@ -5,7 +5,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking import rank_positives
-from ipseval.simulation import World
+from ipseval.validation.simulation import World
 
 
 @pytest.fixture(scope="module", name="world")

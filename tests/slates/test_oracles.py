@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.slates import evaluate_slates
+from ipseval.evaluation.slates import evaluate_slates
 from tests.slates.worlds import random_slates
 
 WHOLE = 100_000

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ipseval.errors import DataWarning, InputError
-from ipseval.slates import evaluate_slates, read_mind, read_trec, read_triples
+from ipseval.evaluation.slates import evaluate_slates, read_mind, read_trec, read_triples
 
 MIND = (
     "1\tU87243\t11/10/2019 11:30:54 AM\tN8668 N39081\tN78206-0 N26368-1 N7578-0\n"

@@ -10,8 +10,8 @@ import pytest
 
 import ipseval
 from ipseval.errors import DataWarning, InputError, PropensityError
+from ipseval.evaluation.slates import Slates, evaluate_slates, rank_slates
 from ipseval.inference._bootstrap import leave_one_out
-from ipseval.slates import Slates, evaluate_slates, rank_slates
 from tests.slates.worlds import random_slates
 
 TRIPLES = pd.DataFrame(
@@ -210,7 +210,7 @@ def test_weights_by_item_by_pair_and_by_position():
 
 
 def test_a_positive_whose_item_the_training_log_lacks_leaves_as_a_pair_and_is_counted():
-    known = ipseval.Propensity(
+    known = ipseval.propensity.Propensity(
         np.array([0.5, 0.5]), True, "known", 2, item_ids=np.array(["x", "y"], dtype=object)
     )
     found = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=known, metrics=["rr"])
@@ -360,7 +360,9 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         slates.examination([1.0, 0.5])
     with pytest.raises(InputError, match="not fitted"):
         evaluate_slates({"m": BINARY}, propensity=ipseval.PowerLawPropensity(gamma=0))
-    other = ipseval.Propensity(np.array([0.5]), True, "known", 1, item_ids=np.array(["q"], dtype=object))
+    other = ipseval.propensity.Propensity(
+        np.array([0.5]), True, "known", 1, item_ids=np.array(["q"], dtype=object)
+    )
     with pytest.raises(PropensityError, match="knows none of the 3 items"):
         evaluate_slates({"m": BINARY}, propensity=other)
     arrays = np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.ones(1), np.array([7]), np.array([8])

@@ -17,8 +17,8 @@ import pytest
 
 from ipseval.estimators import UserSums
 from ipseval.estimators._labels import resolve_estimator
+from ipseval.evaluation.slates import Slates, evaluate_slates
 from ipseval.metrics import metric
-from ipseval.slates import Slates, evaluate_slates
 
 SEED, N_POPULATION, N_USERS, N_DATA_SETS = 20261122, 3000, 300, 4000
 N_ITEMS, SLATE = 60, 10

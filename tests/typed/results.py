@@ -13,24 +13,24 @@ import numpy.typing as npt
 import pandas as pd
 
 import ipseval
-from ipseval import baselines
-from ipseval._differences import Difference, ModelResult
-from ipseval._verdict import Verdict
-from ipseval.agreement import OrderAgreement
-from ipseval.beyond import BeyondAccuracy
 from ipseval.correction import Correction
+from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
+from ipseval.evaluation._model_difference import Difference, ModelResult
+from ipseval.evaluation._verdict import Verdict
+from ipseval.evaluation._windows import WindowEvaluation, evaluate_windows
+from ipseval.evaluation.beyond import BeyondAccuracy
+from ipseval.evaluation.segments import Decomposition, Segments
 from ipseval.inference import Sensitivity
-from ipseval.inference._attach import Interval
+from ipseval.inference._interval_methods import Interval
 from ipseval.metrics import AdditiveMetric, Definition, Metric
+from ipseval.metrics.sampled import SampledEstimate
 from ipseval.policies import PolicyEvaluation, evaluate_policies
 from ipseval.propensity import ExaminationCurve
-from ipseval.protocols import Protocol, grid
-from ipseval.sampled_metrics import SampledEstimate
-from ipseval.segments import Decomposition, Segments
-from ipseval.splits import SlidingSplits
+from ipseval.ranking import baselines
+from ipseval.studies.agreement import OrderAgreement
+from ipseval.studies.protocols import Protocol, grid
 from ipseval.validation import Validation
-from ipseval.windows import WindowEvaluation, evaluate_windows
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -44,13 +44,13 @@ def data(frame: pd.DataFrame) -> None:
     assert_type(ipseval.read_lists("lists.csv"), ipseval.Lists)
     assert_type(len(log), int)
     assert_type(log.to_frame(), pd.DataFrame)
-    assert_type(ipseval.k_core(log, 5), ipseval.Interactions)
+    assert_type(ipseval.data.splits.k_core(log, 5), ipseval.Interactions)
     split = ipseval.split_random(log, test_fraction=0.2, rng=0)
     assert_type(split, ipseval.Split)
     assert_type(split.train, ipseval.Interactions)
     assert_type(split.validation, ipseval.Interactions | None)
-    assert_type(ipseval.repeated_splits(log), Iterator[ipseval.Split])
-    windows = ipseval.split_sliding(log, test=7)
+    assert_type(ipseval.data.splits.repeated_splits(log), Iterator[ipseval.Split])
+    windows = ipseval.data.splits.split_sliding(log, test=7)
     assert_type(windows, SlidingSplits)
     assert_type(windows[0], ipseval.Split)
     assert_type(windows[:2], list[ipseval.Split])
@@ -59,17 +59,17 @@ def data(frame: pd.DataFrame) -> None:
 
 def propensities(log: ipseval.Interactions, exposure: ipseval.Exposure, shown: ipseval.ExposureLog) -> None:
     """Every model has `fit(train) -> Propensity`."""
-    assert_type(ipseval.PowerLawPropensity(gamma=0).fit(log), ipseval.Propensity)
-    assert_type(ipseval.KnownPropensity(item=[0.5]).fit(log), ipseval.Propensity)
-    assert_type(ipseval.DirectPropensity(exposure).fit(log), ipseval.Propensity)
-    assert_type(ipseval.DensityRatioPropensity(exposure).fit(log), ipseval.Propensity)
-    assert_type(ipseval.ImpressionPropensity(shown).fit(log), ipseval.Propensity)
-    assert_type(ipseval.ExaminationModel("em").fit(shown), ExaminationCurve)
+    assert_type(ipseval.PowerLawPropensity(gamma=0).fit(log), ipseval.propensity.Propensity)
+    assert_type(ipseval.KnownPropensity(item=[0.5]).fit(log), ipseval.propensity.Propensity)
+    assert_type(ipseval.propensity.DirectPropensity(exposure).fit(log), ipseval.propensity.Propensity)
+    assert_type(ipseval.DensityRatioPropensity(exposure).fit(log), ipseval.propensity.Propensity)
+    assert_type(ipseval.ImpressionPropensity(shown).fit(log), ipseval.propensity.Propensity)
+    assert_type(ipseval.propensity.ExaminationModel("em").fit(shown), ExaminationCurve)
     fit = ipseval.fit_gamma([1, 2, 3], [1, 2, 3], 10)
-    assert_type(fit, ipseval.GammaFit)
+    assert_type(fit, ipseval.propensity.GammaFit)
     assert_type(fit.gamma, float)
     assert_type(fit.conf_int(), tuple[float, float])
-    assert_type(ipseval.PowerLawPropensity(gamma=fit).fit(log).clip(floor=0.1), ipseval.Propensity)
+    assert_type(ipseval.PowerLawPropensity(gamma=fit).fit(log).clip(floor=0.1), ipseval.propensity.Propensity)
 
 
 def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ipseval.Exposure) -> None:

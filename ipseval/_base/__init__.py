@@ -1,0 +1,1 @@
+"""The ground: types, checks, ids, columns, counts, files, the codec of results, the border."""

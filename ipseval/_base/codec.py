@@ -1,0 +1,277 @@
+"""Values of the library as plain JSON and arrays, and back: the one way in which they are stored."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import IO, Any, Self, TypeVar
+
+import numpy as np
+
+from ipseval._base.artefacts import (
+    array_digest,
+    check_is_file,
+    read_archive,
+    reading,
+    writable,
+    write_archive,
+    writing,
+)
+from ipseval._base.types import AnyArray
+from ipseval.errors import InputError
+
+# Where the classes are that files hold, by their names in files, which stay. Edit a module with its move.
+PLACES = {
+    "ipseval._base.counts": {"count": "Count"},
+    "ipseval.correction._path": {"correction-path": "CorrectionPath"},
+    "ipseval.correction._posterior": {"correction-posterior": "Posterior", "random-sample": "RandomSample"},
+    "ipseval.correction._prior": {"correction-prior": "CorrectionPrior"},
+    "ipseval.correction._result": {"correction": "Correction"},
+    "ipseval.data._evidence": {"exposure": "Exposure"},
+    "ipseval.data._interactions": {"interactions": "Interactions"},
+    "ipseval.estimators._average": {"estimator-average": "Average"},
+    "ipseval.estimators._claims": {"claim": "Claim"},
+    "ipseval.estimators._dm": {"estimator-dm": "DirectMethod"},
+    "ipseval.estimators._dr": {"estimator-dr": "DoublyRobust"},
+    "ipseval.estimators._estimate": {"estimate": "Estimate"},
+    "ipseval.estimators._extent": {"extent": "Extent"},
+    "ipseval.estimators._ips": {"estimator-ips": "Ips"},
+    "ipseval.estimators._moments": {"merged-sums": "MergedSums", "moments": "Moments"},
+    "ipseval.estimators._rewarded": {"rewarded": "Rewarded", "rewarded-metric": "RewardedMetric"},
+    "ipseval.estimators._sample": {"sample": "Sample"},
+    "ipseval.estimators._shrunk": {"estimator-shrunk": "ShrunkSnips"},
+    "ipseval.estimators._snips_shown": {"estimator-shown": "SnipsShown"},
+    "ipseval.estimators._sums": {"user-sums": "UserSums"},
+    "ipseval.evaluation._page_data": {"gamma-sweep": "Swept", "page-curves": "Drawn"},
+    "ipseval.evaluation._result": {"evaluation": "Evaluation"},
+    "ipseval.evaluation._verdict": {"verdict-reach": "Reach"},
+    "ipseval.evaluation.segments._decomposition": {"decomposition": "Decomposition"},
+    "ipseval.evaluation.segments._groups": {"training-counts": "TrainingCounts"},
+    "ipseval.evaluation.segments._segments": {"segment-cell": "SegmentCell", "segments": "Segments"},
+    "ipseval.inference._interval_methods": {"interval": "Interval"},
+    "ipseval.inference._weights": {"weight-diagnostics": "WeightDiagnostics"},
+    "ipseval.metrics._atop": {"metric-atop": "Atop"},
+    "ipseval.metrics._auc": {"metric-auc": "Auc"},
+    "ipseval.metrics._average_precision": {"metric-ap": "AveragePrecision"},
+    "ipseval.metrics._base": {"definition": "Definition"},
+    "ipseval.metrics._dcg": {"metric-dcg": "Dcg"},
+    "ipseval.metrics._hit": {"metric-hit": "Hit"},
+    "ipseval.metrics._hits": {"metric-hits": "Hits"},
+    "ipseval.metrics._mean_dcg": {"metric-mean-dcg": "MeanDcg"},
+    "ipseval.metrics._ndcg": {"metric-ndcg": "Ndcg"},
+    "ipseval.metrics._precision": {"metric-precision": "Precision"},
+    "ipseval.metrics._ratings": {
+        "metric-mae": "Mae",
+        "metric-mse": "Mse",
+        "metric-rmse": "Rmse",
+        "rated-pairs": "RatedPairs",
+    },
+    "ipseval.metrics._rbp": {"metric-rbp": "Rbp"},
+    "ipseval.metrics._recall": {"metric-recall": "Recall"},
+    "ipseval.metrics._reciprocal_rank": {"metric-mrr": "ReciprocalRank"},
+    "ipseval.metrics.sampled._metric": {"metric-sampled": "SampledMetric"},
+    "ipseval.propensity._base": {
+        "propensity": "Propensity",
+        "propensity-stepped": "_Stepped",
+        "propensity-stepped-error": "_SteppedChange",
+    },
+    "ipseval.propensity._density_ratio": {"fit-density-ratio": "DensityRatioFit"},
+    "ipseval.propensity._examination": {"examination-curve": "ExaminationCurve"},
+    "ipseval.propensity._fit_error": {"fit-error": "FitError", "fit-error-along": "Along"},
+    "ipseval.propensity._gamma_fit": {"fit-gamma": "GammaFit", "fit-gamma-levels": "ListLevels"},
+    "ipseval.propensity._impressions": {"impression-chance": "_Chance", "impression-counts": "PairCounts"},
+    "ipseval.propensity._popularity": {"fit-popularity": "PopularityExponent"},
+    "ipseval.propensity._ratio": {
+        "ratio-cross-fitted": "CrossFitted",
+        "ratio-features": "PairFeatures",
+        "ratio-problem": "RatioProblem",
+    },
+    "ipseval.propensity._ratio_error": {"ratio-error": "_LogPropensity"},
+    "ipseval.propensity._steps": {"propensity-step": "Step"},
+    "ipseval.ranking._ranked": {"ranks": "RankedPositives"},
+    "ipseval.ranking._sampling": {"sampling": "Sampling"},
+    "ipseval.ranking._top_lists": {"top-lists": "TopLists"},
+}
+CLASSES = {name: f"{module}:{kind}" for module, held in PLACES.items() for name, kind in held.items()}
+# (name, field) that a class has no more -> what it says now without saying it; any other value is an error.
+GONE = {("segments", "simultaneous"): "max-t"}
+_NOTHING: tuple[Any, ...] = (None, [], {"tuple": []}, {"dict": []})
+NAMES = {place: name for name, place in CLASSES.items()}
+_OLD = {place.partition(":")[2]: name for name, place in CLASSES.items()}
+AGAIN = "Evaluate again and save it."
+Value = TypeVar("Value")
+_PLAIN = (bool, int, float, str, type(None))
+# Digest -> place and array, in the order in which they are met, each content once.
+_Found = dict[str, tuple[int, AnyArray]]
+
+
+class Stored:
+    """A result that is kept in a file."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything as one file, which must end in .npz, that `load` reads; nothing is pickled.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be written, or ids are neither numbers nor text.
+        """
+        save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what `save` has written; everything that it prints, compares and plots is as it was.
+
+        Raises
+        ------
+        InputError
+            When the file is missing, damaged, of something else, or of a version that is not read.
+        """
+        return load(path, cls)[0]
+
+
+def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
+    """Write a value with what is said `about` it; nothing is pickled."""
+    writable(path)
+    if Path(path).suffix.lower() != ".npz":
+        raise InputError(f"a file of stored results must end in .npz; got {str(path)!r}.")
+    with writing(path) as stream:
+        write(stream, value, **about)
+
+
+def load(path: str | os.PathLike[str], cls: type[Value], advice: str = AGAIN) -> tuple[Value, dict[str, Any]]:
+    """Return the value of a class that `save` has written, equal in every bit, and what was said about it."""
+    check_is_file(path)
+    with reading(path), Path(path).open("rb") as stream:
+        if stream.read(2) != b"PK":
+            raise InputError(
+                f"{path} is no file of stored results, which end in .npz: .json, .html and other reports are "
+                f"not read. {advice}"
+            )
+    value, about = read(path, advice)
+    if not isinstance(value, cls):
+        wanted, found = (NAMES.get(_place(one), one.__name__) for one in (cls, type(value)))
+        raise InputError(f"{path} holds {found!r}, not {wanted!r}.")
+    return value, about
+
+
+def write(stream: IO[bytes], value: Any, **about: Any) -> None:
+    """Write a value to a stream, as `save` does to a file."""
+    found: _Found = {}
+    header = {"about": about, "value": _encode(value, found)}
+    write_archive(stream, header, [array for _, array in found.values()])
+
+
+def read(
+    path: str | os.PathLike[str], advice: str, content: bytes | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return the value that is stored in a file, or as `content` inside of it, and what was said about it."""
+    header, arrays = read_archive(path, advice, content)
+    written = f"It was written by ipseval {header.get('ipseval')}. {advice}"
+    with reading(path, written):
+        about = {"ipseval": header["ipseval"], **header["about"]}
+        return _decode(header["value"], arrays), about
+
+
+class NotStored:
+    """What a file keeps of an object of the caller's own, without its code: attributes and printed form."""
+
+    def __init__(self, described: str, kept: Mapping[str, Any]) -> None:
+        self._described = described
+        self.__dict__.update(kept)
+
+    def __repr__(self) -> str:
+        return self._described
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotStoredError(
+            f"{self._described} is an object of your own: the file holds what it gave, not its code, so "
+            f"{name!r} is not there. Evaluate again to go on with it."
+        )
+
+
+class NotStoredError(InputError, AttributeError):
+    """What a stored object lacks; an AttributeError too, so that `hasattr` and `getattr` see it."""
+
+
+def _encode(value: Any, found: _Found) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return {"array": found.setdefault(array_digest(value), (len(found), value))[0]}
+    if isinstance(value, np.generic):
+        return {"scalar": _encode(np.asarray(value), found)["array"]}
+    if isinstance(value, (list, tuple)):
+        content = [_encode(one, found) for one in value]
+        return content if type(value) is list else {"tuple": content}
+    if isinstance(value, Mapping):
+        return {"dict": [[_encode(key, found), _encode(one, found)] for key, one in value.items()]}
+    if _place(type(value)) in NAMES:
+        stored = {
+            field.name: _encode(getattr(value, field.name), found)
+            for field in fields(value)
+            if field.init and not field.name.startswith("_")
+        }
+        return {"class": NAMES[_place(type(value))], "fields": stored}
+    return {"described": repr(value), "kept": _encode(_plain_attributes(value), found)}
+
+
+def _plain_attributes(value: Any) -> dict[str, Any]:
+    """Return the public attributes of an object that are text, numbers or truth values."""
+    found = {}
+    for name in dir(value):
+        if not name.startswith("_"):
+            try:
+                one = getattr(value, name)
+            except Exception:  # a property of the caller's own may raise anything
+                continue
+            parts = one if isinstance(one, tuple) else (one,)
+            if _place(type(one)) in NAMES or all(isinstance(part, _PLAIN) for part in parts):
+                found[name] = one
+    return found
+
+
+def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
+    if isinstance(value, list):
+        return [_decode(one, arrays) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "scalar" in value:
+        return arrays[value["scalar"]][()]
+    if "tuple" in value:
+        return tuple(_decode(value["tuple"], arrays))
+    if "dict" in value:
+        return {_decode(key, arrays): _decode(one, arrays) for key, one in value["dict"]}
+    if "described" in value:
+        return NotStored(value["described"], _decode(value["kept"], arrays))
+    name = _name(value["class"])
+    cls, given = _class(name), value["fields"]
+    known = {field.name for field in fields(cls)}
+    lost = [one for one in given if one not in known and given[one] not in (*_NOTHING, GONE.get((name, one)))]
+    if lost:
+        raise ValueError(f"{name} has no {', '.join(lost)} in this version")
+    return cls(**{one: _decode(content, arrays) for one, content in given.items() if one in known})
+
+
+def _place(cls: type[Any]) -> str:
+    return f"{cls.__module__}:{cls.__name__}"
+
+
+def _name(said: str) -> str:
+    """Return the name of a class; 1.0.0rc1 wrote where it stood, as ipseval._base.counts:Count."""
+    return _OLD.get(said.partition(":")[2], said)
+
+
+def _class(name: str) -> Any:
+    """Return a class by its name in files; nothing but the places in `CLASSES` is imported."""
+    if name not in CLASSES:
+        raise ValueError(f"there is no {name!r} in this version")
+    module, _, kind = CLASSES[name].partition(":")
+    return getattr(importlib.import_module(module), kind)

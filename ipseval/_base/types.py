@@ -1,0 +1,56 @@
+"""Array types and literal choices shared by all modules."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = npt.NDArray[Any]
+
+RngLike: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
+Missing: TypeAlias = Literal["zero", "drop", "raise"]
+OnLowEss: TypeAlias = Literal["warn", "raise", "nan", "ignore"]
+IntervalMethod: TypeAlias = Literal["normal", "percentile", "bca"]
+TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
+TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]
+
+
+class HasIds(Protocol):
+    """Anything that carries the universe of ids: a Split, Interactions or RankedPositives."""
+
+    @property
+    def user_ids(self) -> AnyArray:
+        """Ids of the users."""
+
+    @property
+    def item_ids(self) -> AnyArray:
+        """Ids of the items."""
+
+
+def owned(values: Any) -> AnyArray:
+    """Return an array that the caller cannot write to: a copy, unless it is read-only already."""
+    array = np.asarray(values)
+    base = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return array.copy() if base.flags.writeable else array
+
+
+def readonly(array: AnyArray) -> AnyArray:
+    """Return a view of `array` that cannot be written to: values that flow are never changed in place."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def freeze(value: Any, *names: str) -> None:
+    """Make the named arrays of a frozen dataclass read-only; None stays None."""
+    for name in names:
+        array = getattr(value, name)
+        if array is not None:
+            object.__setattr__(value, name, readonly(array))

@@ -1,0 +1,224 @@
+"""The demonstration: a simulated world whose truth is known, five recommenders, all estimators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.artefacts import write_text
+from ipseval._base.border import guard
+from ipseval._base.checks import check_positive_int
+from ipseval._base.compute import ComputeOptions, one_blas_thread, quiet_tqdm
+from ipseval.errors import DataWarning, InputError
+from ipseval.estimators._labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
+from ipseval.evaluation import Evaluation, evaluate
+from ipseval.ranking import baselines
+from ipseval.report import Tables
+from ipseval.report._drawing import svg_file
+from ipseval.report._reported import Reported
+from ipseval.report._scatter import scatter
+from ipseval.report._tables import Heading, Notes, Part, Table
+from ipseval.validation.simulation import World
+
+__all__ = ["Demo", "plot_demo", "run_demo"]
+
+METRICS = ("atop", "recall@10", "mean_dcg@10")
+USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
+POOLED = (AOA_POOLED, SNIPS_POOLED)
+DRAWN = (AOA, SNIPS, SNIPS_GLOBAL)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Demo(Reported):
+    """Estimates on a biased log beside the truth of the world that made it.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+    table : DataFrame
+        Columns model, metric, average ("user" or "pooled"), truth, then one column per estimator of that
+        average (NaN for the others).
+    log : DataFrame
+        The biased log, both parts, as a file would hold it: user, item.
+    """
+
+    evaluation: Evaluation
+    table: pd.DataFrame
+    log: pd.DataFrame
+
+    def errors(self) -> pd.DataFrame:
+        """Return the mean absolute error over models of each estimator, one row per metric.
+
+        Each estimator is compared with the truth of its own average, per user or pooled.
+        """
+        rows = {}
+        for name in (*USER_AVERAGES, *POOLED):
+            part = self.table[self.table["average"] == ("pooled" if name in POOLED else "user")]
+            error = (part[name] - part["truth"]).abs()
+            rows[name] = error.groupby(part["metric"], sort=False).mean()
+        return pd.DataFrame(rows)
+
+    @property
+    def drawn(self) -> pd.DataFrame:
+        """The rows of `evaluation.frame` with the truth beside them, as the picture shows them."""
+        user = self.table[self.table["average"] == "user"][["model", "metric", "truth"]]
+        return self.evaluation.frame.merge(user, on=["model", "metric"])
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the demonstration as a report: the verdict first, then what was done, then the numbers."""
+        user = self.table[self.table["average"] == "user"]
+        parts: list[Part] = [
+            Table.of(part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f")
+            for metric, part in user.groupby("metric", sort=False)
+        ]
+        errors = self.errors().rename_axis("metric").reset_index()
+        parts.append(Table.of(errors, "mean distance from the truth", formats=".4f"))
+        parts.append(
+            Notes(
+                (
+                    "aoa is the plain average. Per-user snips keeps a bias that does not shrink with users.",
+                    "ips is exactly unbiased given propensities and relevant items, which simulations know.",
+                )
+            )
+        )
+        parts.insert(0, self._introduction())
+        picture = scatter(self.drawn, estimators=DRAWN)
+        whole = self.evaluation.tables(digits=digits, page=True)
+        return Tables(
+            tuple(self._verdict()),
+            (picture, *parts) if page else tuple(parts),
+            title="Estimates beside the truth" if page else "",
+            appendix=(Heading("The evaluation"), *whole.summary, *whole.parts, *whole.appendix),
+        )
+
+    def _verdict(self) -> list[str]:
+        errors, metric = self.errors(), "recall@10"
+        plain, weighted = errors[AOA], errors[SNIPS_GLOBAL]
+        removed = 1 - weighted / plain
+        return [
+            f"Verdict   On {metric}, plain averages are {plain[metric]:.3f} from the truth, weighted ones "
+            f"{weighted[metric]:.4f}.",
+            f"          On every metric the weights remove {removed.min():.0%} to {removed.max():.0%} of it.",
+            "          They use the true propensity, which a real log does not show.",
+        ]
+
+    def _introduction(self) -> str:
+        sample = next(iter(self.evaluation.samples.values()))
+        ranked = sample.ranked
+        size = f"{ranked.n_population:,} users and {ranked.item_ids.size:,} items"
+        held_out = f"{len(ranked):,} positives of {ranked.users.size:,} users"
+        return (
+            f"A simulated world of {size}, in which relevance and the chance to be observed are known. "
+            f"Five recommenders learn from a biased log. They are evaluated on {held_out} "
+            f"from a second biased log, {np.median(ranked.counts):g} per user in the median."
+        )
+
+
+def run_demo(
+    *, rng: int = 0, n_users: int = 3000, n_items: int = 1000, progress: bool | None = False
+) -> Demo:
+    """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed.
+
+    `progress` draws a bar on standard error; None: where that is a terminal.
+    """
+    check_positive_int("rng", rng, minimum=0)
+    # Products of this size are faster by one thread, and idle threads cost processor time.
+    with one_blas_thread(), _steps(len(baselines.BASELINES) + 3, progress) as step:
+        step("making a world")
+        world = World(
+            n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng
+        )
+        split = world.split(rng=rng + 1)
+        models = {}
+        for name, fit in baselines.BASELINES.items():
+            step(f"training {name}")
+            models[name] = fit(split.train)
+        step("ranking and evaluating")
+        with warnings.catch_warnings():
+            # The few positives per user are the point of the demonstration, and its text says so.
+            warnings.simplefilter("ignore", DataWarning)
+            evaluation = evaluate(
+                models,
+                split,
+                propensity=world.propensity,
+                metrics=METRICS,
+                estimators=(*USER_AVERAGES, *POOLED),
+                n_relevant=world.n_relevant - split.train.activity,
+                compute=ComputeOptions(progress=False),
+            )
+        step("computing the truth")
+        truth = world.truth(models, METRICS, split)
+    log = pd.concat([split.train.to_frame(), split.test.to_frame()]).sort_values(["user", "item"])
+    return Demo(evaluation, _beside_truth(evaluation, truth), log.reset_index(drop=True))
+
+
+@contextmanager
+def _steps(total: int, progress: bool | None) -> Iterator[Callable[[str], None]]:
+    """Yield what names the step that begins, on a bar of so many steps."""
+    disable = None if progress is None else not progress
+    form = "{percentage:3.0f}% {bar:20} {desc}"
+    with quiet_tqdm()(total=total, bar_format=form, ncols=72, leave=False, disable=disable) as bar:
+        begun = False
+
+        def step(words: str) -> None:
+            nonlocal begun
+            bar.update(int(begun))
+            bar.set_description_str(words)
+            begun = True
+
+        yield step
+
+
+def plot_demo(demo: Demo, path: str | Path) -> None:
+    """Write a picture of estimates against the truth: .svg by itself, other formats with matplotlib.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written, or its format needs matplotlib, which is not installed.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".svg":
+        write_text(path, svg_file(scatter(demo.drawn, estimators=DRAWN)))
+        return
+    try:
+        from matplotlib.figure import Figure
+
+        from ipseval.report.plots import plot_bias
+    except ImportError:
+        raise InputError(
+            f"the picture cannot be written to {path}: it needs matplotlib, pip install 'ipseval[plot]'. A "
+            "file ending in .svg needs nothing."
+        ) from None
+    figure = Figure(figsize=(11.5, 3.6), layout="constrained")
+    axes = figure.subplots(1, len(METRICS))
+    for axis, metric in zip(axes, METRICS, strict=True):
+        plot_bias(demo.drawn, metric=metric, estimators=list(DRAWN), ax=axis)
+    for axis in axes[:-1]:
+        axis.get_legend().remove()
+    for axis in axes[1:]:
+        axis.set_ylabel("")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:  # no such folder, no such format
+        raise InputError(f"the picture cannot be written to {path}: {error}.") from None
+
+
+def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
+    wide = evaluation.frame.pivot(index=["model", "metric"], columns="estimator", values="estimate")
+    wide = wide.rename_axis(columns=None)
+    tables = []
+    for average, column, names in (("user", "ideal", USER_AVERAGES), ("pooled", "ideal_pooled", POOLED)):
+        part = truth[["model", "metric", column]].rename(columns={column: "truth"})
+        part.insert(2, "average", average)
+        tables.append(part.merge(wide[list(names)], left_on=["model", "metric"], right_index=True))
+    return pd.concat(tables, ignore_index=True)
+
+
+guard(__name__)

@@ -1,0 +1,320 @@
+"""ExposureLog: what was shown to whom, where, by which policy, and what was clicked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.border import guard
+from ipseval._base.checks import as_float_vector, check_type, counted
+from ipseval._base.columns import to_numbers
+from ipseval._base.counts import Count, counts_frame, some
+from ipseval._base.ids import to_id_array
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, owned
+from ipseval.data._impressions import (
+    COLUMNS,
+    Treatment,
+    as_truths,
+    check_gaps,
+    check_options,
+    join_clicks,
+    keep_shown,
+    merge_repeated,
+    read_columns,
+)
+from ipseval.data._interactions import Interactions, check_codes, chosen_rows, made, one_dimensional
+from ipseval.errors import InputError
+
+__all__ = ["ExposureLog"]
+
+
+@dataclass(frozen=True, eq=False)
+class ExposureLog:
+    """Impressions, coded against one universe of users and one of items: one row for each time of showing.
+
+    Attributes
+    ----------
+    user, item : (n,) int arrays
+        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the caller's data. A pair may repeat.
+    user_ids, item_ids : arrays
+        The universe of ids, as in `Interactions`.
+    clicked : (n,) bool array
+        Whether the impression was taken: clicked, bought, liked.
+    timestamp : (n,) int or float array or None
+        Time of showing. Dates are stored as nanoseconds since 1970.
+    position : (n,) int array or None
+        Place on the page, 1 is the first.
+    propensity : (n,) float array or None
+        Logged probability in (0, 1] with which this item was shown at this place.
+    query : (n,) int array or None
+        Codes of `query_ids`: the slate (page view, request) that the row belongs to.
+    query_ids : array or None
+    counted : tuple of Count
+        What was read, left out, merged, or kept in spite of a fault; `data` shows it as a table.
+
+    Raises
+    ------
+    InputError
+        For repeated ids, codes outside the ids, arrays of different lengths, clicks that are no truth
+        values, positions below 1 or twice in a slate.
+    PropensityError
+        For propensities outside (0, 1].
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 2, 1], "clicked": [1, 0, 1]})
+    >>> log = ExposureLog.from_frame(frame)
+    >>> log
+    ExposureLog(3 impressions, 2 clicks, 2 users, 2 items)
+    >>> log.positives
+    Interactions(2 pairs, 2 users, 2 items)
+    """
+
+    user: IntArray
+    item: IntArray
+    user_ids: AnyArray
+    item_ids: AnyArray
+    clicked: BoolArray
+    timestamp: AnyArray | None = None
+    position: IntArray | None = None
+    propensity: FloatArray | None = None
+    query: IntArray | None = None
+    query_ids: AnyArray | None = None
+    counted: tuple[Count, ...] = ()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        clicked: str = "clicked",
+        timestamp: str | None = None,
+        position: str | None = None,
+        propensity: str | None = None,
+        query: str | None = None,
+        shown: str | None = None,
+        users: Any | None = None,
+        items: Any | None = None,
+        duplicates: Literal["raise", "drop"] = "raise",
+        gaps: Literal["raise", "keep"] = "raise",
+        unshown_clicks: Literal["raise", "drop"] = "raise",
+    ) -> ExposureLog:
+        """Return an exposure log read from a data frame with one row for each impression.
+
+        All faults of the log are named in one error, each with its number of rows and its way out.
+
+        Parameters
+        ----------
+        frame : data frame
+            pandas, polars, pyarrow and whatever narwhals reads.
+        user, item, clicked, timestamp, position, propensity, query, shown : str
+            Column names; all after `clicked` are optional. `clicked` and `shown` hold True/False or 1/0.
+            With `shown`, the frame lists all candidates of each slate: rows that were not shown are left out
+            and counted, and the propensities of a slate must sum to the number of rows shown.
+        users, items : array-like of ids, optional
+            The whole universe, in the order of the rows and columns of score matrices. Default: the ids in
+            the frame, sorted.
+        duplicates : {"raise", "drop"}
+            What to do with an impression that is logged again: the same user, item, time, position and
+            slate, where a time or slate is given. "drop" keeps one row, clicked if any copy was.
+        gaps : {"raise", "keep"}
+            What to do with slates whose positions are not 1, 2, 3, … without a gap.
+        unshown_clicks : {"raise", "drop"}
+            What to do with clicks on rows that were not shown.
+
+        Raises
+        ------
+        InputError
+            For an empty frame, missing columns, ids, positions or values, and for what the options refuse.
+        PropensityError
+            For propensities outside (0, 1], or that do not sum to the number of rows shown.
+        """
+        check_options(duplicates=duplicates, gaps=gaps, unshown_clicks=unshown_clicks)
+        names = dict(zip(COLUMNS, (user, item, clicked, timestamp, position, propensity, query), strict=True))
+        data = read_columns(frame, {**names, "shown": shown}, users, items)
+        treatment = Treatment(counted=(Count("rows read", data["user"].size),))
+        data = keep_shown(data, unshown_clicks, treatment)
+        return cls._checked(data, duplicates, gaps, treatment)
+
+    @classmethod
+    def from_events(
+        cls,
+        impressions: Any,
+        clicks: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        timestamp: str | None = None,
+        position: str | None = None,
+        propensity: str | None = None,
+        query: str | None = None,
+        users: Any | None = None,
+        items: Any | None = None,
+        duplicates: Literal["raise", "drop"] = "raise",
+        gaps: Literal["raise", "keep"] = "raise",
+        unshown_clicks: Literal["raise", "drop"] = "raise",
+        early_clicks: Literal["raise", "keep"] = "raise",
+    ) -> ExposureLog:
+        """Return an exposure log of two frames: what was shown, and what was clicked.
+
+        A click belongs to the last impression of its user and item (and slate, with `query`) that is not
+        later than the click. Without `timestamp` it belongs to the last row of these.
+
+        Parameters
+        ----------
+        impressions, clicks : data frames
+            `clicks` has the columns `user`, `item` and, where given, `query` and `timestamp` (of the click).
+        user, item, timestamp, position, propensity, query, users, items, duplicates, gaps : see `from_frame`
+        unshown_clicks : {"raise", "drop"}
+            What to do with clicks that no impression belongs to.
+        early_clicks : {"raise", "keep"}
+            What to do with clicks before the first impression of their pair, as clocks that are not in step
+            leave them. "keep" gives them to the first impression.
+
+        Raises
+        ------
+        InputError
+            As `from_frame`, and for clicks without an impression or before it.
+
+        Examples
+        --------
+        >>> shown = pd.DataFrame({"user": ["a", "a"], "item": [1, 2]})
+        >>> log = ExposureLog.from_events(shown, pd.DataFrame({"user": ["a"], "item": [2]}))
+        >>> log.clicked
+        array([False,  True])
+        """
+        check_options(
+            duplicates=duplicates, gaps=gaps, unshown_clicks=unshown_clicks, early_clicks=early_clicks
+        )
+        key = {"user": user, "item": item, "timestamp": timestamp, "query": query}
+        data = read_columns(
+            impressions, {**key, "position": position, "propensity": propensity}, users, items
+        )
+        data["clicked"] = np.zeros(data["user"].size, dtype=bool)
+        treatment = Treatment(counted=(Count("rows read", data["user"].size),))
+        data = merge_repeated(data, duplicates, treatment)
+        join_clicks(data, clicks, key, unshown_clicks, early_clicks, treatment)
+        return cls._checked(data, duplicates, gaps, treatment)
+
+    @classmethod
+    def _checked(
+        cls, data: dict[str, AnyArray], duplicates: str, gaps: str, treatment: Treatment
+    ) -> ExposureLog:
+        data = merge_repeated(data, duplicates, treatment)
+        check_gaps(data, gaps, treatment)
+        treatment.raise_all(data)
+        return cls(**data, counted=treatment.counted)
+
+    def __post_init__(self) -> None:
+        sizes = {}
+        treatment = Treatment()
+        for name in ("user", "item", *(("query",) if self.query is not None else ())):
+            ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
+            codes = check_codes(name, owned(getattr(self, name)), ids.size)
+            _set(self, **{f"{name}_ids": ids, name: codes})
+            sizes[name] = codes.size
+        _set(self, clicked=as_truths(one_dimensional(owned(self.clicked), "clicked"), "clicked"))
+        sizes["clicked"] = self.clicked.size
+        if self.timestamp is not None:
+            _set(self, timestamp=to_numbers(one_dimensional(owned(self.timestamp), "timestamp"), "timestamp"))
+            sizes["timestamp"] = np.size(self.timestamp)
+        if self.position is not None:
+            _set(self, position=one_dimensional(owned(self.position), "position"))
+            sizes["position"] = np.size(self.position)
+        if self.propensity is not None:
+            _set(self, propensity=as_float_vector("propensity", self.propensity))
+            sizes["propensity"] = np.size(self.propensity)
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"the arrays of an exposure log must have one length; got {sizes}.")
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        checked = {name: one for name, one in columns.items() if one is not None}
+        treatment.raise_all(checked)
+        _set(self, position=checked.get("position"))
+        check_type("counted", self.counted, tuple)
+        freeze(self, *(one.name for one in fields(self) if one.name != "counted"))
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    def __repr__(self) -> str:
+        shown = (len(self), "impression"), (int(self.clicked.sum()), "click")
+        counts = *shown, (self.n_users, "user"), (self.n_items, "item")
+        return f"ExposureLog({', '.join(counted(*one) for one in counts)})"
+
+    @property
+    def n_users(self) -> int:
+        """Number of users in the universe, with or without impressions."""
+        return int(self.user_ids.size)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in the universe, shown or not."""
+        return int(self.item_ids.size)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of slates; 0 where the log has none."""
+        return 0 if self.query_ids is None else int(self.query_ids.size)
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
+        return counts_frame(one.about("log") for one in self.counted)
+
+    @cached_property
+    def pair_key(self) -> IntArray:
+        """`user * n_items + item`, (n,): one integer per pair, for joins; it repeats with the pair."""
+        return self.user * np.int64(self.n_items) + self.item
+
+    @cached_property
+    def positives(self) -> Interactions:
+        """The clicked pairs, each once, at its first click; `n_duplicates_dropped` counts the other clicks.
+
+        The first click is the earliest where the log has times, otherwise the first row.
+        """
+        rows = np.flatnonzero(self.clicked)
+        if self.timestamp is not None:
+            rows = rows[np.argsort(self.timestamp[rows], kind="stable")]
+        _, first = np.unique(self.pair_key[rows], return_index=True)
+        kept = np.sort(rows[first])
+        repeats = Count("clicks on a pair clicked before, left out", rows.size - kept.size, rows.size)
+        return made(
+            user=self.user[kept],
+            item=self.item[kept],
+            user_ids=self.user_ids,
+            item_ids=self.item_ids,
+            timestamp=None if self.timestamp is None else self.timestamp[kept],
+            n_duplicates_dropped=int(rows.size - kept.size),
+            counted=(*self.counted, *some(repeats)),
+        )
+
+    def select(self, keep: BoolArray | IntArray) -> ExposureLog:
+        """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
+        rows = chosen_rows(keep, len(self))
+        part = object.__new__(ExposureLog)
+        for one in fields(self):
+            value = getattr(self, one.name)
+            _set(part, **{one.name: value[rows] if one.name in COLUMNS and value is not None else value})
+        freeze(part, *COLUMNS)
+        return part
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas frame with user, item, clicked and, where present, the other columns."""
+        ids: dict[str, Any] = {"user": self.user_ids, "item": self.item_ids, "query": self.query_ids}
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        present = {name: one for name, one in columns.items() if one is not None}
+        return pd.DataFrame({name: ids[name][one] if name in ids else one for name, one in present.items()})
+
+
+def _set(log: ExposureLog, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(log, name, value)
+
+
+guard(__name__)

@@ -1,0 +1,249 @@
+"""The columns of an exposure log: read, checked and, where asked for, repaired, with counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_choice, examples
+from ipseval._base.columns import columns_of, to_numbers
+from ipseval._base.counts import Count, some
+from ipseval._base.ids import places
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
+from ipseval.data._interactions import encode
+from ipseval.errors import InputError, PropensityError
+
+SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
+COLUMNS = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
+TREATMENTS = {"duplicates": "drop", "gaps": "keep", "unshown_clicks": "drop", "early_clicks": "keep"}
+
+Columns = dict[str, AnyArray]
+
+
+@dataclass
+class Treatment:
+    """What is wrong with a log, said in one error, and what was done about faults that may be kept."""
+
+    faults: list[str] = field(default_factory=list)
+    counted: tuple[Count, ...] = ()
+
+    def count(self, what: str, number: int, of: int) -> None:
+        """Add what was treated; 0 is no line."""
+        self.counted += some(Count(what, number, of))
+
+    def raise_all(self, data: Columns) -> None:
+        """Raise one error for all faults, those of the positions and propensities of `data` included."""
+        if "position" in data:
+            data["position"] = as_positions(data["position"], self)
+            find_repeated_positions(data.get("query"), data["position"], self)
+        if "propensity" in data:
+            find_bad_propensities(data["propensity"], self)
+        if self.faults:
+            kind = PropensityError if all("propensit" in one for one in self.faults) else InputError
+            start = f"the log has {len(self.faults)} faults. " if len(self.faults) > 1 else ""
+            raise kind(start + " ".join(self.faults))
+
+
+def check_options(**options: str) -> None:
+    """Raise `UnknownNameError` for a treatment that there is not."""
+    for name, value in options.items():
+        check_choice(name, value, ("raise", TREATMENTS[name]))
+
+
+def read_columns(frame: Any, names: dict[str, str | None], users: Any, items: Any) -> Columns:
+    """Return the named columns of a frame as codes, numbers and truth values, with the ids of the codes."""
+    given = {key: one for key, one in names.items() if one is not None}
+    for key, name in names.items():
+        if not isinstance(name, str) and (name is not None or key in ("user", "item", "clicked")):
+            raise InputError(f"{key} must be the name of a column of the frame; got {name!r:.80}.")
+    columns = columns_of(frame, list(given.values()))
+    data = {key: columns[one] for key, one in given.items()}
+    if data["user"].size == 0:
+        raise InputError("the frame has no rows; at least one impression is needed.")
+    for key, universe in (("user", users), ("item", items), ("query", None)):
+        if key in data:
+            codes, ids = encode(data[key], universe, f"column {given[key]!r}", complete=True)
+            data |= {key: codes, f"{key}_ids": ids}
+    for key in {"clicked", "shown"} & set(data):
+        data[key] = as_truths(data[key], f"column {given[key]!r}")
+    for key in {"timestamp", "position", "propensity"} & set(data):
+        data[key] = to_numbers(data[key], f"column {given[key]!r}")
+    return data
+
+
+def rows_of(data: Columns, keep: BoolArray) -> Columns:
+    """Return the rows of a mask over the same ids."""
+    return {key: one if key.endswith("_ids") else one[keep] for key, one in data.items()}
+
+
+def keep_shown(data: Columns, unshown_clicks: str, treatment: Treatment) -> Columns:
+    """Leave out candidates that were not shown, after the checks that need them."""
+    shown = data.pop("shown", None)
+    if shown is None:
+        return data
+    if "query" in data and "propensity" in data and not shown.all():
+        n_slates = data["query_ids"].size
+        total = np.bincount(data["query"], data["propensity"], minlength=n_slates)
+        n_shown = np.bincount(data["query"], shown, minlength=n_slates)
+        off = np.abs(total - n_shown) > SUM_TOLERANCE * np.maximum(n_shown, 1)
+        if off.any():
+            first = int(np.flatnonzero(off)[0])
+            treatment.faults.append(
+                f"the propensities of {int(off.sum())} of {n_slates} slates do not sum to their number of "
+                f"rows shown (slate {data['query_ids'][first]}: sum {total[first]:.4g}, shown "
+                f"{n_shown[first]:.0f}). List all candidates of a slate with their chance to be shown."
+            )
+    orphans = data["clicked"] & ~shown
+    if orphans.any() and unshown_clicks == "raise":
+        treatment.faults.append(
+            f"{int(orphans.sum())} of {int(data['clicked'].sum())} clicks are on rows that were not shown. "
+            "Mark these rows as shown, or pass unshown_clicks='drop' to leave them out."
+        )
+    treatment.count("clicks without an impression, left out", int(orphans.sum()), shown.size)
+    treatment.count("candidates that were not shown, left out", int((~shown & ~orphans).sum()), shown.size)
+    return rows_of(data, shown)
+
+
+def merge_repeated(data: Columns, duplicates: str, treatment: Treatment) -> Columns:
+    """Merge impressions that are logged more than once; without a time or slate each row is one showing."""
+    if "query" not in data and "timestamp" not in data:
+        return data
+    named = [name for name in COLUMNS if name in data and name not in ("clicked", "propensity")]
+    key = pd.DataFrame({name: data[name] for name in named})
+    again = key.duplicated().to_numpy()
+    if not again.any():
+        return data
+    if duplicates == "raise":
+        row = int(np.flatnonzero(again)[0])
+        pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
+        treatment.faults.append(
+            f"{int(again.sum())} of {again.size} rows repeat an impression of the same user, item, time, "
+            f"position and slate (first: {examples(pair)}). Pass duplicates='drop' to keep one row of each."
+        )
+    treatment.count("repeated impressions, merged", int(again.sum()), again.size)
+    group = key.groupby(named, sort=False).ngroup().to_numpy()
+    any_click = np.bincount(group, data["clicked"]) > 0
+    return rows_of({**data, "clicked": any_click[group]}, ~again)
+
+
+def check_gaps(data: Columns, gaps: str, treatment: Treatment) -> None:
+    """Find slates whose positions are not 1, 2, 3, …."""
+    if "query" not in data or "position" not in data:
+        return
+    n_slates = data["query_ids"].size
+    last = np.zeros(n_slates)
+    np.maximum.at(last, data["query"], data["position"])
+    gapped = last > np.bincount(data["query"], minlength=n_slates)
+    if gapped.any() and gaps == "raise":
+        first = int(np.flatnonzero(gapped)[0])
+        held = np.sort(data["position"][data["query"] == first])
+        treatment.faults.append(
+            f"{int(gapped.sum())} of {n_slates} slates lack positions (slate {data['query_ids'][first]} has "
+            f"{examples(held, 6)}). Add the rows, or pass gaps='keep' if only these were shown."
+        )
+    treatment.count("slates with gaps in their positions, kept", int(gapped.sum()), n_slates)
+
+
+def join_clicks(
+    data: Columns,
+    clicks: Any,
+    names: dict[str, str | None],
+    unshown_clicks: str,
+    early_clicks: str,
+    treatment: Treatment,
+) -> None:
+    """Mark the impression of each click in `data`."""
+    given = {key: one for key, one in names.items() if one is not None}
+    columns = columns_of(clicks, list(given.values()))
+    ids = [key for key in ("user", "item", "query") if key in given]
+    codes = {
+        key: places(columns[given[key]], data[f"{key}_ids"], f"the clicks' column {given[key]!r}")
+        for key in ids
+    }
+    n_rows, n_clicks = data["user"].size, codes["user"].size
+    known = np.all([one >= 0 for one in codes.values()], axis=0)
+    # One number per pair (and slate) and one per point in time; the clicks stand behind the impressions.
+    frame = pd.DataFrame({key: np.concatenate([data[key], codes[key]]) for key in ids})
+    group = frame.groupby(ids, sort=False).ngroup().to_numpy()
+    time = np.zeros(n_rows + n_clicks, dtype=np.int64)
+    if "timestamp" in given:
+        at = to_numbers(columns[given["timestamp"]], f"the clicks' column {given['timestamp']!r}")
+        time = pd.factorize(np.concatenate([data["timestamp"], at]), sort=True)[0]
+    place = group * np.int64(time.max(initial=0) + 1) + time
+    order = np.argsort(place[:n_rows], kind="stable")
+    last = np.searchsorted(place[:n_rows][order], place[n_rows:], side="right") - 1
+    before, after = (order[np.clip(last + step, 0, n_rows - 1)] for step in (0, 1))
+    matched = known & (group[before] == group[n_rows:]) & (last >= 0)
+    early = known & ~matched & (group[after] == group[n_rows:])
+    orphans = ~matched & ~early
+    if orphans.any() and unshown_clicks == "raise":
+        treatment.faults.append(
+            f"{int(orphans.sum())} of {n_clicks} clicks have no impression. Add what was shown, or pass "
+            "unshown_clicks='drop' to leave these clicks out."
+        )
+    if early.any() and early_clicks == "raise":
+        treatment.faults.append(
+            f"{int(early.sum())} of {n_clicks} clicks are earlier than the first impression of their pair. "
+            "Bring the clocks in step, or pass early_clicks='keep' to give them to that impression."
+        )
+    treatment.count("clicks without an impression, left out", int(orphans.sum()), n_clicks)
+    treatment.count("clicks before their impression, given to the first one", int(early.sum()), n_clicks)
+    data["clicked"][np.where(matched, before, after)[matched | early]] = True
+
+
+def as_truths(values: AnyArray, name: str) -> BoolArray:
+    """Return a column of True/False or 1/0 as a mask."""
+    if values.dtype == object:
+        good = np.array([isinstance(one, (bool, np.bool_)) for one in values], dtype=bool)
+    else:
+        numeric = values.dtype.kind in "biuf"
+        good = np.isin(values, (0, 1)) if numeric else np.zeros(values.size, dtype=bool)
+    if not good.all():
+        raise InputError(
+            f"{name} must hold True or False, or 1 and 0; {int((~good).sum())} of {values.size} entries do "
+            f"not (first: {examples(values[~good][:1])})."
+        )
+    return values.astype(bool)
+
+
+def as_positions(values: AnyArray, treatment: Treatment) -> IntArray:
+    """Return positions as whole numbers from 1 on; a fault where they are none."""
+    numeric = values.dtype.kind in "iuf"
+    good = (values >= 1) & (values == np.floor(values)) if numeric else np.zeros(values.size, dtype=bool)
+    if not good.all():
+        zero = " Add 1 where the first place is 0." if numeric and values.min() == 0 else ""
+        treatment.faults.append(
+            f"{int((~good).sum())} of {values.size} positions are no whole numbers from 1 on "
+            f"(first: {examples(values[~good][:1])}).{zero}"
+        )
+    return values.astype(np.int64) if good.all() else np.arange(1, values.size + 1)
+
+
+def find_repeated_positions(query: IntArray | None, position: IntArray, treatment: Treatment) -> None:
+    """Find slates that have two rows at one position."""
+    if query is None:
+        return
+    again = pd.DataFrame({"query": query, "position": position}).duplicated()
+    if again.any():
+        treatment.faults.append(
+            f"{int(again.sum())} of {again.size} rows have the position of another row of their slate. Each "
+            "position of a slate must hold one item."
+        )
+
+
+def find_bad_propensities(values: FloatArray, treatment: Treatment) -> None:
+    """Find propensities outside (0, 1]."""
+    low, high = ~(values > 0), values > 1
+    if low.any():
+        treatment.faults.append(
+            f"{int(low.sum())} of {values.size} propensities are 0, negative or missing, though these rows "
+            "were shown. Leave out the rows of policies whose chances are not known."
+        )
+    if high.any():
+        treatment.faults.append(
+            f"{int(high.sum())} of {values.size} propensities are above 1 (largest: {values.max():.4g}). A "
+            "propensity is a chance, not an expected number of showings. Correct or leave out these rows."
+        )

@@ -1,0 +1,357 @@
+"""Interactions: user–item pairs in one id space, from any data frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.border import guard
+from ipseval._base.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
+from ipseval._base.coded import Ids, of_integers
+from ipseval._base.columns import log_columns, to_numbers
+from ipseval._base.counts import Count, counts_frame, some
+from ipseval._base.ids import as_ids, mixed, places, refuse_header, to_id_array
+from ipseval._base.types import AnyArray, BoolArray, IntArray, owned, readonly
+from ipseval.errors import InputError
+
+__all__ = ["Interactions"]
+
+Duplicates = Literal["raise", "drop", "keep"]
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Observed user–item pairs, coded against one universe of users and one of items.
+
+    Attributes
+    ----------
+    user, item : (n,) int arrays
+        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the caller's data. No pair occurs twice,
+        unless `repeats`.
+    user_ids, item_ids : arrays
+        The universe of ids. Row u and column i of any score matrix belong to `user_ids[u]`, `item_ids[i]`.
+    value : (n,) float array or None
+        Rating, gain or weight of the pair, in the caller's unit.
+    timestamp : (n,) int or float array or None
+        Time of the pair. Dates are stored as nanoseconds since 1970, in UTC, and refused where these end.
+    n_duplicates_dropped : int
+        Pairs left out because they occurred before (only with `duplicates="drop"`).
+    n_users_removed, n_items_removed, n_pairs_removed : int
+        What a filter such as `k_core` took away.
+    counted : tuple of Count
+        What was read and left out before the pairs were there; `data` shows it.
+    repeats : bool
+        Whether pairs may occur again, as where users buy or play the same item again (`duplicates="keep"`).
+
+    Raises
+    ------
+    InputError
+        For repeated ids, codes outside the ids, arrays of different lengths, values that are not finite
+        numbers, and pairs that repeat, unless `repeats`.
+    """
+
+    user: IntArray
+    item: IntArray
+    user_ids: AnyArray
+    item_ids: AnyArray
+    value: AnyArray | None = None
+    timestamp: AnyArray | None = None
+    n_duplicates_dropped: int = 0
+    n_users_removed: int = 0
+    n_items_removed: int = 0
+    n_pairs_removed: int = 0
+    counted: tuple[Count, ...] = ()
+    repeats: bool = False
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        value: str | None = None,
+        timestamp: str | None = None,
+        users: Any | None = None,
+        items: Any | None = None,
+        duplicates: Duplicates = "raise",
+    ) -> Interactions:
+        """Return interactions read from a data frame (pandas, polars, pyarrow and whatever narwhals reads).
+
+        Parameters
+        ----------
+        frame : data frame
+            One row per observed pair.
+        user, item, value, timestamp : str
+            Column names; `value` and `timestamp` are optional.
+        users, items : array-like of ids, optional
+            The whole universe, in the order of the rows and columns of score matrices. Default: the ids in
+            the frame, sorted.
+        duplicates : {"raise", "drop", "keep"}
+            What to do with a pair that occurs again: an error; keep the first row and count the others; or
+            keep all rows, as interactions of their own.
+
+        Raises
+        ------
+        InputError
+            For an empty frame, a missing column, a missing id or value, ids of mixed type, ids outside
+            `users`/`items`, and duplicate pairs.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> log = Interactions.from_frame(pd.DataFrame({"user": ["b", "a"], "item": [7, 3]}))
+        >>> log.user, log.user_ids
+        (array([1, 0]), array(['a', 'b'], dtype=object))
+        """
+        check_choice("duplicates", duplicates, ("raise", "drop", "keep"))
+        for what, column in (("user", user), ("item", item), ("value", value), ("timestamp", timestamp)):
+            if not isinstance(column, str) and (column is not None or what in ("user", "item")):
+                raise InputError(f"{what} must be the name of a column of the frame; got {column!r:.80}.")
+        others = [name for name in (value, timestamp) if name is not None]
+        ids, columns = log_columns(frame, [user, item], others)
+        n_rows = len(ids[user])
+        if not n_rows:
+            raise InputError(
+                "the frame has no rows; at least one user–item pair is needed. For a test set without "
+                "training items, pass train=None to Split.from_frames."
+            )
+        user_codes, user_ids = encode(ids[user], users, f"column {user!r}", complete=True)
+        item_codes, item_ids = encode(ids[item], items, f"column {item!r}", complete=True)
+        log = made(
+            user=user_codes,
+            item=item_codes,
+            user_ids=user_ids,
+            item_ids=item_ids,
+            value=None if value is None else to_numbers(columns[value], f"column {value!r}"),
+            timestamp=None if timestamp is None else to_numbers(columns[timestamp], f"column {timestamp!r}"),
+            counted=(Count("rows read", n_rows),),
+            repeats=duplicates == "keep",
+        )
+        kept = some(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
+        return log._with(counted=log.counted + kept)._without_duplicates(duplicates)
+
+    def __post_init__(self) -> None:
+        sizes = {}
+        for name in ("user", "item"):
+            ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
+            codes = check_codes(name, owned(getattr(self, name)), ids.size)
+            _set(self, **{f"{name}_ids": readonly(ids), name: readonly(codes)})
+            sizes[name] = codes.size
+        for name in ("value", "timestamp"):
+            if getattr(self, name) is not None:
+                numbers = to_numbers(one_dimensional(owned(getattr(self, name)), name), name)
+                _set(self, **{name: readonly(numbers)})
+                sizes[name] = numbers.size
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"the arrays of interactions must have one length; got {sizes}.")
+        for name in COUNTS:
+            check_positive_int(name, getattr(self, name), minimum=0)
+        check_type("counted", self.counted, tuple)
+        check_bool("repeats", self.repeats)
+        self._without_duplicates("keep" if self.repeats else "raise")
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    def __repr__(self) -> str:
+        rows = (len(self), "interaction" if self.repeats else "pair")
+        counts = rows, (self.n_users, "user"), (self.n_items, "item")
+        return f"Interactions({', '.join(counted(*one) for one in counts)})"
+
+    @property
+    def n_users(self) -> int:
+        """Number of users in the universe, with or without interactions."""
+        return int(self.user_ids.size)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in the universe, with or without interactions."""
+        return int(self.item_ids.size)
+
+    @cached_property
+    def popularity(self) -> IntArray:
+        """Number of interactions of each item, n*_i, (n_items,), each repeat counted; 0 without any."""
+        return readonly(np.bincount(self.item, minlength=self.n_items))
+
+    @cached_property
+    def activity(self) -> IntArray:
+        """Number of interactions of each user, (n_users,), each repeat counted; 0 without any."""
+        return readonly(np.bincount(self.user, minlength=self.n_users))
+
+    @cached_property
+    def pair_key(self) -> IntArray:
+        """`user * n_items + item`, (n,): one integer per pair, for joins."""
+        return readonly(self.user * np.int64(self.n_items) + self.item)
+
+    @cached_property
+    def distinct(self) -> Interactions:
+        """The first row of each pair; `n_duplicates_dropped` counts the others."""
+        if not self.repeats:
+            return self
+        return self._without_duplicates("drop")._with(repeats=False, counted=self.counted)
+
+    @property
+    def n_repeats(self) -> int:
+        """Number of rows whose pair occurs in an earlier row; 0 unless `repeats`."""
+        return len(self) - len(self.distinct)
+
+    def select(self, keep: BoolArray | IntArray) -> Interactions:
+        """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
+        rows = chosen_rows(keep, len(self))
+        is_mask = rows.dtype == bool
+        rows = np.flatnonzero(rows) if is_mask else rows  # several times faster for several columns
+        columns = {name: getattr(self, name) for name in ("user", "item", "value", "timestamp")}
+        part = self._with(**{name: None if a is None else a.take(rows) for name, a in columns.items()})
+        return part if is_mask or self.repeats else part._without_duplicates("raise")
+
+    def _with(self, **changed: Any) -> Interactions:
+        """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
+        return made(**{**{one.name: getattr(self, one.name) for one in fields(self)}, **changed})
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
+        return counts_frame(one.about("log") for one in self.counted)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas frame with columns user, item and, where present, value and timestamp."""
+        data = {"user": self.user_ids[self.user], "item": self.item_ids[self.item]}
+        if self.value is not None:
+            data["value"] = self.value
+        if self.timestamp is not None:
+            data["timestamp"] = self.timestamp
+        return pd.DataFrame(data)
+
+    def _without_duplicates(self, duplicates: Duplicates) -> Interactions:
+        if duplicates == "keep":
+            return self
+        in_order = np.sort(self.pair_key)
+        if (in_order[1:] != in_order[:-1]).all():
+            return self
+        _, first = np.unique(self.pair_key, return_index=True)
+        n_extra = len(self) - first.size
+        keep = np.zeros(len(self), dtype=bool)
+        keep[first] = True
+        if duplicates == "raise":
+            row = int(np.flatnonzero(~keep)[0])
+            pair = (self.user_ids[self.user[row]], self.item_ids[self.item[row]])
+            raise InputError(
+                f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: {examples(pair)}). "
+                "Aggregate them, or pass duplicates='drop' to keep the first row of each pair, or 'keep' "
+                "where users take an item again."
+            )
+        left_out = Count("rows that repeat an earlier pair, left out", n_extra, len(self))
+        n_dropped = self.n_duplicates_dropped + n_extra
+        return self.select(keep)._with(n_duplicates_dropped=n_dropped, counted=(*self.counted, left_out))
+
+
+COUNTS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")
+
+
+def chosen_rows(keep: Any, n_rows: int) -> BoolArray | IntArray:
+    """Return a mask or row numbers as an array, or raise `InputError`."""
+    rows = np.asarray(keep)
+    rows = rows if rows.size else rows.astype(np.int64)
+    numbers = rows.dtype.kind in "iu" and bool(((rows >= -n_rows) & (rows < n_rows)).all())
+    if rows.ndim != 1 or not (numbers or (rows.dtype == bool and rows.size == n_rows)):
+        raise InputError(f"keep must be a mask ({n_rows},) or row numbers below {n_rows}; got {keep!r:.80}.")
+    return rows
+
+
+def made(**values: Any) -> Interactions:
+    """Return interactions of checked fields and of arrays that nobody else writes to."""
+    log = object.__new__(Interactions)
+    plain = {
+        **dict.fromkeys(("value", "timestamp")),
+        **dict.fromkeys(COUNTS, 0),
+        "counted": (),
+        "repeats": False,
+    }
+    whole = plain | values
+    _set(log, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in whole.items()})
+    return log
+
+
+def _set(log: Interactions, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(log, name, value)
+
+
+def one_dimensional(array: AnyArray, name: str) -> AnyArray:
+    """Return the array, or raise `InputError` when it has not one dimension."""
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional; got shape {array.shape}.")
+    return array
+
+
+def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
+    """Return int64 codes of `size` ids, or raise `InputError`."""
+    if not one_dimensional(codes, name).size:
+        return np.zeros(0, dtype=np.int64)
+    if codes.dtype.kind not in "iu":
+        raise InputError(f"{name} must hold whole numbers, codes of the ids; got dtype {codes.dtype}.")
+    bad = (codes < 0) | (codes >= size)
+    if bad.any():
+        raise InputError(
+            f"{name} must hold codes from 0 to {size - 1}, one below the number of ids; "
+            f"{int(bad.sum())} of {codes.size} are not (first: {codes[bad][0]})."
+        )
+    return codes.astype(np.int64)
+
+
+def check_interactions(log: Any, name: str, instead: str = "Interactions.from_frame(frame)") -> None:
+    """Raise `InputError` unless `log` is Interactions."""
+    if not isinstance(log, Interactions):
+        if hasattr(log, "positives"):
+            instead = f"its positives: {name}.positives"
+        elif hasattr(log, "columns"):
+            instead = f"ipseval.read({name}), which finds the columns, or {instead}"
+        raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {instead}.")
+
+
+def encode(
+    values: AnyArray | Ids, universe: Any | None, name: str, *, complete: bool = False
+) -> tuple[IntArray, AnyArray]:
+    """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values.
+
+    `values`: ids, or codes of ids of one type. `complete`: none of the values is missing, as has been checked
+    before.
+    """
+    if isinstance(values, Ids):
+        found = values
+    else:
+        found = _distinct(as_ids(values, name, complete=complete), name, sort=universe is None)
+    if universe is None:
+        refuse_header(found.codes, found.ids, name)
+        return found.codes, found.ids
+    ids = to_id_array(universe, f"the universe of {name}")
+    place = places(found.ids, ids, f"{name} and its universe")
+    if (place < 0).any():
+        unknown = found.ids[pd.unique(found.codes[place[found.codes] < 0])]
+        refuse_header(found.codes, found.ids, name)
+        raise InputError(
+            f"{name} has {unknown.size} ids that are not in the given universe of {ids.size} "
+            f"({examples(unknown)}; the universe starts with {examples(ids)}). Add them to the universe, "
+            "or remove their rows."
+        )
+    return place.take(found.codes), ids
+
+
+def _distinct(values: AnyArray, name: str, *, sort: bool) -> Ids:
+    """Return codes of the distinct values."""
+    if values.dtype.kind in "iu" and values.dtype != np.uint64:
+        whole = of_integers(values.astype(np.int64, copy=False))
+        return Ids(whole.codes, whole.ids.astype(values.dtype, copy=False))
+    try:
+        codes, ids = pd.factorize(values, sort=sort)
+    except TypeError:
+        raise mixed(values, name) from None
+    return Ids(codes.astype(np.int64, copy=False), ids)
+
+
+guard(__name__)

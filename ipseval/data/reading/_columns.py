@@ -1,0 +1,258 @@
+"""Columns as codes of ids, numbers, times and truth values; what does not fit becomes a `Problem`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import examples
+from ipseval._base.coded import Ids, of_integers, of_native
+from ipseval._base.ids import HEADERS, as_ids, mixed
+from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval.errors import InputError, Problem
+
+Units = Literal["auto", "s", "ms", "us", "ns", "none"]
+UNITS = ("auto", "s", "ms", "us", "ns", "none")
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+FIRST, LAST = 315_532_800, 4_102_444_800  # 1980 and 2100, in seconds since 1970
+_CANONICAL = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
+
+
+def encoded(column: Any, name: str, *, from_text: bool = False) -> Ids:
+    """Return a column (of narwhals) as codes of its distinct ids.
+
+    `from_text`: the column comes from a text file, where whole numbers are ids if all entries are such, as
+    they are written: 007 is text, and so are all ids beside it.
+
+    Raises
+    ------
+    InputError
+        For ids of several types, and for what cannot be an id.
+    """
+    native = column.to_native()
+    found = of_native(native)
+    if found is None:
+        found = _of_array(_with_missing(native, column), name)
+    return Ids(*_as_numbers(found)) if from_text else found
+
+
+def _with_missing(native: Any, column: Any) -> AnyArray:
+    """Return a column as an array; missing entries stay missing."""
+    if isinstance(native, pd.Series):
+        numeric = isinstance(native.dtype, np.dtype) and native.dtype != object
+        return native.to_numpy() if numeric else native.astype(object).to_numpy()
+    array: AnyArray = column.to_numpy()
+    return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def _of_array(values: AnyArray, name: str) -> Ids:
+    missing = np.asarray(pd.isna(values))
+    kept = as_ids(values[~missing] if missing.any() else values, name, complete=True)
+    if kept.dtype.kind == "f" and (kept == np.floor(kept)).all() and (np.abs(kept) < 2**53).all():
+        kept = kept.astype(np.int64)  # whole numbers beside missing ones, as pandas holds them
+    if kept.dtype.kind in "iu" and kept.dtype != np.uint64:
+        found = of_integers(kept.astype(np.int64, copy=False))
+    else:
+        try:
+            found = Ids(*pd.factorize(kept, sort=True))
+        except TypeError:
+            raise mixed(kept, name) from None
+    codes = np.full(values.size, -1, dtype=np.int64)
+    codes[~missing] = found.codes
+    return Ids(codes, found.ids)
+
+
+def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
+    """Return ids of a text file as whole numbers where all of them are such."""
+    matches = [_CANONICAL.fullmatch(one) for one in found.ids.tolist()]
+    numbers = np.array([int(one[1]) for one in matches if one], dtype=np.int64)
+    if not found.ids.size or not all(matches) or np.unique(numbers).size < numbers.size:
+        return found.codes, found.ids
+    order = np.argsort(numbers)
+    rank = np.empty(order.size + 1, dtype=np.int64)
+    rank[order], rank[-1] = np.arange(order.size), -1
+    return rank[found.codes], numbers[order]
+
+
+def header_problem(found: Ids, name: str) -> Problem | None:
+    """Return the problem of a header that was read as data: one name of a column among numbers."""
+    ids = found.ids
+    if ids.dtype != object or ids.size < 2 or not isinstance(ids[0], str):
+        return None
+    is_name = np.array([one in HEADERS for one in ids.tolist()])
+    if is_name.sum() != 1 or not pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():
+        return None
+    row = int(np.flatnonzero(found.codes == np.flatnonzero(is_name)[0])[0])
+    return Problem(
+        f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}, and the other "
+        f"{ids.size - 1:,} ids are numbers",
+        "Read the file by its path with {header=True}, or without that row",
+    )
+
+
+def rows_said(mask: BoolArray, limit: int = 3) -> str:
+    """Return the first rows of a mask in words, counted from 0."""
+    rows = np.flatnonzero(mask)
+    shown = ", ".join(f"{row:,}" for row in rows[:limit]) + (", …" if rows.size > limit else "")
+    return f"first: row{'s' if rows.size > 1 else ''} {shown}"
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A column of numbers, NaN or a mask where they are missing, and what does not fit."""
+
+    values: AnyArray
+    missing: BoolArray
+    problem: Problem | None = None
+    said: str = ""
+
+
+def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Numbers:
+    """Return a column of numbers; text that holds numbers is one, and what is none is named and counted.
+
+    `infinite`: infinite ones are numbers as well.
+    """
+    values = _with_missing(column.to_native(), column)
+    missing = np.asarray(pd.isna(values))
+    if values.dtype.kind in "iub" and values.dtype != np.uint64:
+        return Numbers(values.astype(np.int64), missing)
+    parsed = pd.to_numeric(
+        pd.Series(values, dtype=object if values.dtype == object else None), errors="coerce"
+    )
+    if values.dtype.kind in "mMc":  # a date is no number of something
+        parsed = pd.Series(np.full(values.size, np.nan))
+    array = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
+    odd = ~missing & ~(~np.isnan(array) if infinite else np.isfinite(array))
+    if odd.any():
+        problem = Problem(
+            f"{int(odd.sum()):,} of {values.size:,} entries of {name} are no finite numbers "
+            f"({rows_said(odd)}: {examples(values[odd][:1])})",
+            f"Correct them, or choose another column by {{{role}}}",
+        )
+        return Numbers(array, missing, problem)
+    if not missing.any() and parsed.dtype.kind in "iu":
+        array = parsed.to_numpy()
+    return Numbers(array, missing)
+
+
+def times(column: Any, name: str, units: Units) -> Numbers:
+    """Return a column of times: dates where they are such, or are told to be; else numbers."""
+    native = column.to_native()
+    values = _dates(native, column)
+    if values is None:
+        raw = _with_missing(native, column)
+        missing = np.asarray(pd.isna(raw))
+        is_text = raw.dtype == object and any(isinstance(one, str) for one in raw[~missing][:1])
+        if is_text and pd.to_numeric(pd.Series(raw[~missing][:1]), errors="coerce").isna().all():
+            return _of_written(raw, missing, name)
+        found = numbers(column, name, "timestamp")
+        return found if found.problem else _in_units(found, name, units)
+    missing = np.isnat(values)
+    return Numbers(values, missing, None, "dates")
+
+
+def _dates(native: Any, column: Any) -> AnyArray | None:
+    """Return a column of dates as datetime64, with a time zone turned into UTC; None for other columns."""
+    import narwhals as nw
+
+    dtype = column.dtype
+    if isinstance(native, pd.Series) and native.dtype == object:
+        first = native.dropna()
+        if not len(first) or not hasattr(first.iloc[0], "year"):
+            return None
+        parsed = pd.to_datetime(native, utc=True, errors="coerce")
+        return np.asarray(parsed.dt.tz_localize(None).to_numpy())
+    if dtype == nw.Date:
+        column, dtype = column.cast(nw.Datetime("us")), nw.Datetime("us")
+    if not isinstance(dtype, nw.Datetime) and dtype != nw.Datetime:
+        return None
+    if getattr(dtype, "time_zone", None) is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    values = np.asarray(column.to_numpy())
+    return values if values.dtype.kind == "M" else values.astype("datetime64[ns]")
+
+
+def _of_written(raw: AnyArray, missing: BoolArray, name: str) -> Numbers:
+    """Return times that are written out as ISO 8601, with or without a time zone (then it is UTC)."""
+    parsed = pd.to_datetime(pd.Series(raw), utc=True, errors="coerce", format="ISO8601")
+    values = parsed.dt.tz_localize(None).to_numpy()
+    odd = np.isnat(values) & ~missing
+    if odd.any():
+        problem = Problem(
+            f"{int(odd.sum()):,} of {raw.size:,} entries of {name} are no times as ISO 8601 writes them, "
+            f"such as '2026-03-01T12:00:00+01:00' ({rows_said(odd)}: {examples(raw[odd][:1])})",
+            "Write them so, or turn them into dates",
+        )
+        return Numbers(values, missing, problem)
+    return Numbers(values, missing, None, "dates")
+
+
+def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
+    """Return times that are numbers in nanoseconds since 1970, where their unit is given or plain to see."""
+    values = found.values
+    kept = values[~found.missing]
+    if units == "auto":
+        units = "none"
+        if kept.size:
+            low, high = kept.min(), kept.max()
+            for unit, factor in NANOSECONDS.items():
+                per_second = 10**9 // factor
+                if low >= FIRST * per_second and high < LAST * per_second:
+                    units = unit  # type: ignore[assignment]  # a key of NANOSECONDS
+    if units == "none":
+        return Numbers(values, found.missing, None, "numbers")
+    factor = NANOSECONDS[units]
+    limit = (2**63 - 1) // factor
+    late = ~found.missing & (np.abs(values) > limit)
+    if late.any():
+        problem = Problem(
+            f"{int(late.sum()):,} of {values.size:,} entries of {name} lie beyond the year 2262 as "
+            f"{WORDS[units]} ({rows_said(late)}: {examples(values[late][:1])})",
+            "Give their unit by {units}, or keep the numbers by {units=none}",
+        )
+        return Numbers(values, found.missing, problem)
+    whole = np.where(found.missing, 0, values)
+    rest = whole - np.floor(whole)  # apart from the whole part, as doubles do not hold both in nanoseconds
+    scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
+    dates = scaled.view("datetime64[ns]")
+    dates[found.missing] = np.datetime64("NaT", "ns")
+    return Numbers(dates, found.missing, None, f"{WORDS[units]} since 1970")
+
+
+def truths(column: Any, name: str, role: str) -> Numbers:
+    """Return a column of True and False, 1 and 0, or these as text, as a mask."""
+    values = _with_missing(column.to_native(), column)
+    missing = np.asarray(pd.isna(values))
+    if values.dtype == bool:
+        return Numbers(values, missing)
+    known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+    distinct, codes = np.unique(values[~missing].astype(str), return_inverse=True)
+    meant = [known.get(one.strip().lower()) for one in distinct.tolist()]
+    mask = np.zeros(values.size, dtype=bool)
+    mask[~missing] = np.array([bool(one) for one in meant], dtype=bool)[codes] if distinct.size else []
+    odd = np.zeros(values.size, dtype=bool)
+    odd[~missing] = np.array([one is None for one in meant], dtype=bool)[codes] if distinct.size else []
+    if not odd.any():
+        return Numbers(mask, missing)
+    problem = Problem(
+        f"{int(odd.sum()):,} of {values.size:,} entries of {name} are neither True and False nor 1 and 0 "
+        f"({rows_said(odd)}: {examples(values[odd][:1])})",
+        f"Make them so, or choose another column by {{{role}}}",
+    )
+    return Numbers(mask, missing, problem)
+
+
+def tried(problems: list[Problem], action: Any, *arguments: Any, **options: Any) -> Any:
+    """Return what an action gives; an `InputError` of it becomes a problem, and None is returned."""
+    try:
+        return action(*arguments, **options)
+    except InputError as error:
+        text = str(error).strip()
+        what, _, way_out = text.rstrip(".").partition(". ")
+        problems.append(Problem(what, way_out))
+        return None

@@ -1,0 +1,337 @@
+"""A log while it is read: columns, rows that stay, counts, and everything that is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import article, examples
+from ipseval._base.coded import Ids
+from ipseval._base.columns import to_numbers
+from ipseval._base.counts import Count, some
+from ipseval._base.ids import places, to_id_array
+from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impressions import Treatment, check_gaps, keep_shown, merge_repeated
+from ipseval.data._interactions import Interactions, made
+from ipseval.data.reading._columns import (
+    Numbers,
+    Units,
+    encoded,
+    header_problem,
+    numbers,
+    rows_said,
+    times,
+    tried,
+    truths,
+)
+from ipseval.data.reading._names import USUAL, Chosen, choose, plain
+from ipseval.data.reading._source import Source
+from ipseval.errors import Problem, ProblemsError
+
+IDS = ("user", "item", "query")
+ROLES = ("user", "item", "query", "timestamp", "clicked", "shown", "position", "propensity", "value")
+CLICKS = ("query", "clicked", "shown", "position", "propensity")  # what only an exposure log has
+
+
+@dataclass(eq=False)
+class Draft:
+    """A log while it is read: its columns, the rows that stay, what was counted, and what is wrong."""
+
+    name: str
+    chosen: Chosen
+    ids: dict[str, Ids]
+    columns: dict[str, Numbers]
+    keep: BoolArray
+    problems: list[Problem]
+    counted: list[Count] = field(default_factory=list)
+    has_threshold: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        given: dict[str, str | None],
+        units: Units,
+        ignore: Sequence[str] = (),
+        *,
+        outcomes: bool = True,
+    ) -> Draft:
+        chosen = _chosen(source, given, ignore)
+        outcome = _outcome(source, chosen, ignore) if outcomes and given["value"] is None else None
+        if outcome is not None:
+            chosen = _chosen(source, given | {"clicked": outcome}, ignore)
+        problems = list(chosen.problems)
+        names = chosen.columns
+        table = source.load(list(dict.fromkeys(names.values())), [names[one] for one in IDS if one in names])
+        n_rows = len(table) if names else 0
+        ids: dict[str, Ids] = {}
+        columns: dict[str, Numbers] = {}
+        if names and not n_rows:
+            raise ProblemsError(source.name, [*problems, Problem("there are no rows", "Give at least one")])
+        for role, name in names.items():
+            column, words = table[name], f"column {name!r}"
+            if role in IDS:
+                found = tried(problems, encoded, column, words, from_text=source.layout is not None)
+                if found is not None:
+                    ids[role] = found
+                    problem = header_problem(found, words) if role != "query" else None
+                    problems += [problem] if problem else []
+            else:
+                read_as = _read_as(role, column, words, units)
+                columns[role] = read_as
+                problems += [read_as.problem] if read_as.problem else []
+        draft = cls(source.name, chosen, ids, columns, np.ones(n_rows, dtype=bool), problems)
+        when = columns["timestamp"].said if "timestamp" in columns else ""
+        words = re.sub(r"\btimestamp(?=,|$)", f"timestamp in {when}" if when else "timestamp", chosen.said)
+        words += f"; not read: {examples(chosen.left, 12)}" if chosen.left else ""
+        draft.counted.append(Count(f"rows read from {source.name}: {words}", n_rows))
+        return draft
+
+    def _leave_out(self, rows: BoolArray, what: str) -> None:
+        rows = rows & self.keep
+        self.counted += some(Count(f"{what}, left out", int(rows.sum()), self.keep.size))
+        self.keep &= ~rows
+
+    def leave_out_missing(self, missing: str) -> None:
+        """Leave out rows that lack something, or say that they do."""
+        for role, rows in self._lacking().items():
+            if not rows.any():
+                continue
+            if missing == "drop":
+                self._leave_out(rows, f"rows without {article(role)}")
+            else:
+                self.problems.append(
+                    Problem(
+                        f"{int(rows.sum()):,} of {rows.size:,} rows have no {role} ({rows_said(rows)})",
+                        "Pass {missing=drop} to leave them out",
+                    )
+                )
+
+    def leave_out_low(self, threshold: float | None) -> None:
+        """Leave out rows with a value below the threshold."""
+        if threshold is None:
+            return
+        self.has_threshold = True
+        if "value" not in self.columns:
+            what, way_out = "a threshold needs a column of values, and none was found", "Name it by {value}"
+            if "clicked" in self.chosen.columns:
+                clicked = self.chosen.columns["clicked"]
+                what = "a threshold is of values, and impressions hold clicks"
+                way_out = f"Leave {{threshold}} out, or pass {{ignore={clicked}}} to read interactions"
+            self.problems.append(Problem(what, way_out))
+            return
+        low = self.columns["value"].values < threshold
+        self._leave_out(low, f"rows with a value below {threshold:g}")
+        if not self.keep.any() and low.any():
+            self.problems.append(
+                Problem(f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}")
+            )
+
+    def fit_to(self, role: str, universe: Any | None, unknown: str) -> None:
+        """Bring the codes of users or items to a universe that was given."""
+        if role not in self.ids:
+            return
+        own = self.ids[role]
+        if universe is None:
+            lacking = [rows for rows in self._lacking().values() if rows.any()]
+            if not lacking:
+                return
+            used = own.ids
+            seen = np.zeros(used.size + 1, dtype=bool)
+            seen[own.codes[~np.logical_or.reduce(lacking)]] = True
+            if not seen[:-1].all():  # only in rows that lack something else
+                rank = np.append(np.cumsum(seen[:-1]) - 1, -1)
+                self.ids[role] = Ids(np.where(seen[own.codes], rank[own.codes], -1), used[seen[:-1]])
+            return
+        known = tried(self.problems, to_id_array, universe, f"{role}s")
+        if known is None:
+            return
+        place = tried(
+            self.problems, places, own.ids, known, f"column {self.chosen.columns[role]!r} and {role}s="
+        )
+        if place is None:
+            return
+        strange = (np.append(place, 0)[own.codes] < 0) & self.keep
+        if strange.any() and unknown == "drop":
+            self._leave_out(strange, f"rows with {article(role)} outside the universe")
+        elif strange.any():
+            self.problems.append(
+                Problem(
+                    f"{int(strange.sum()):,} of {strange.size:,} rows have {article(role)} outside the "
+                    f"given {known.size:,} ({rows_said(strange)}: {examples(own.ids[place < 0])}; the given "
+                    f"ones start with {examples(known)})",
+                    f"Add them to {{{role}s}}, or pass {{unknown=drop}} to leave the rows out",
+                )
+            )
+        self.ids[role] = Ids(np.append(place, -1)[own.codes], known)
+
+    def _lacking(self) -> dict[str, BoolArray]:
+        """Return for each column the rows without an entry."""
+        ids = {role: one.missing for role, one in self.ids.items()}
+        return ids | {role: one.missing for role, one in self.columns.items()}
+
+    def _ready(self) -> dict[str, AnyArray]:
+        """Return the columns of the rows that stay, or raise what is wrong."""
+        if not self.problems and not self.keep.any():
+            left_out = "; ".join(f"{one.count:,} {one.what}" for one in self.counted[1:])
+            self.problems.append(Problem(f"no row is left: {left_out}", "Leave out less"))
+        whole = bool(self.keep.all())
+        data: dict[str, AnyArray] = {}
+        for role, one in self.columns.items():
+            values = one.values if whole else one.values[self.keep]
+            if role == "timestamp" and one.problem is None and not (one.missing & self.keep).any():
+                found = tried(self.problems, to_numbers, values, f"column {self.chosen.columns[role]!r}")
+                values = values if found is None else found
+            data[role] = values
+        for role, ids in self.ids.items():
+            data |= {role: ids.codes if whole else ids.codes[self.keep], f"{role}_ids": ids.ids}
+        return data
+
+    def _sound(self, data: dict[str, AnyArray]) -> dict[str, AnyArray]:
+        """Return the rows without a gap, of columns without a fault: what else can be said of the log."""
+        faulty = {role for role, one in self.columns.items() if one.problem is not None}
+        complete = ~np.logical_or.reduce([self.keep * False, *self._lacking().values()])[self.keep]
+        sound = {role: one for role, one in data.items() if role not in faulty}
+        known = complete & (data.get("user", np.zeros(1)) >= 0) & (data.get("item", np.zeros(1)) >= 0)
+        return {role: one if role.endswith("_ids") else one[known] for role, one in sound.items()}
+
+    def interactions(self, duplicates: str) -> Interactions:
+        """Return the pairs, or raise everything that is wrong."""
+        data = self._ready()
+        again = None
+        if {"user", "item"} <= set(data):
+            again = _repeats(data["user"], data["item"], data["item_ids"].size)
+        if again is not None and duplicates == "raise":
+            self.problems.append(_repeated(again, data))
+        if self.problems:
+            raise ProblemsError(self.name, self.problems)
+        n_again = 0 if again is None else int(again.sum())
+        fate = "kept" if duplicates == "keep" else "left out"
+        self.counted += some(Count(f"rows that repeat an earlier pair, {fate}", n_again, self.keep.size))
+        n_dropped = n_again if duplicates == "drop" else 0
+        if again is not None and n_dropped:
+            data = {role: one if role.endswith("_ids") else one[~again] for role, one in data.items()}
+        values = data.get("value")
+        if not self.has_threshold and values is not None and values.min() < values.max():
+            extent = f"from {values.min():g} to {values.max():g}"
+            what = f"rows with a value {extent}; low ones count as well, as there is no threshold"
+            self.counted.append(Count(what, values.size))
+        return made(
+            **{
+                name: data.get(name)
+                for name in ("user", "item", "user_ids", "item_ids", "value", "timestamp")
+            },
+            n_duplicates_dropped=n_dropped,
+            repeats=duplicates == "keep",
+            counted=tuple(self.counted),
+        )
+
+    def exposures(self, duplicates: str, gaps: str, unshown_clicks: str) -> ExposureLog:
+        """Return the impressions, or raise everything that is wrong."""
+        data = self._ready()
+        treatment = Treatment()
+        if self.problems:
+            data = self._sound(data)
+        if all(role in data for role in ("user", "item", "clicked")) and data["user"].size:
+            data = keep_shown(data, unshown_clicks, treatment)
+            data = merge_repeated(data, duplicates, treatment)
+            check_gaps(data, gaps, treatment)
+            tried([], treatment.raise_all, data)
+        self.problems += [_as_problem(one, self.chosen.columns) for one in treatment.faults]
+        if self.problems:
+            raise ProblemsError(self.name, self.problems)
+        return ExposureLog(**data, counted=(*self.counted, *treatment.counted))
+
+
+def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str]) -> Chosen:
+    """Return the columns by their names, or by their places in a text file without a header."""
+    if source.layout is not None and not source.layout.header:
+        columns = list(source.columns)
+        by_place = {2: ("user", "item"), 4: ("user", "item", "value", "timestamp")}.get(
+            len(columns), ("user", "item")
+        )
+        usual = dict(zip(by_place, columns, strict=False))
+        if source.layout.trec == "qrels":
+            usual = {"user": columns[0], "item": columns[2], "value": columns[3]}
+        taken = {*filter(None, given.values()), *ignore}
+        given = {
+            role: name or (usual.get(role) if usual.get(role) not in taken else None)
+            for role, name in given.items()
+        }
+    unknown = [name for name in ignore if name not in source.columns]
+    chosen = choose([name for name in source.columns if name not in ignore], given, ROLES)
+    if unknown:
+        have = examples(source.columns, 12)
+        what = f"columns to ignore are not there: {examples(unknown)}; the columns are {have}"
+        chosen = Chosen(chosen.columns, (*chosen.problems, Problem(what, "Correct {ignore}")), chosen.left)
+    has_clicks = "clicked" in chosen.columns
+    without = ("value",) if has_clicks else CLICKS
+    kept = {role: name for role, name in chosen.columns.items() if role not in without}
+    asked = [role for role in without if given[role] is not None and role in chosen.columns]
+    problems = [_of_the_other_kind(role, chosen.columns) for role in asked]
+    left = tuple(one for one in source.columns if one not in kept.values())
+    return Chosen(kept, (*chosen.problems, *problems), left)
+
+
+def _outcome(source: Source, chosen: Chosen, ignore: Sequence[str]) -> str | None:
+    """Return a column of 0 and 1 that tells what happened by its name; without it, negatives would count."""
+    if "clicked" in chosen.columns or chosen.problems:
+        return None
+    for name in (*chosen.columns.values(), *chosen.left):
+        if plain(name) in USUAL["outcome"] and name not in ignore:
+            found = truths(source.load([name], [])[name], name, "clicked")
+            values = found.values[~found.missing]
+            if found.problem is None and values.any() and not values.all():
+                return str(name)
+    return None
+
+
+def _of_the_other_kind(role: str, columns: Mapping[str, str]) -> Problem:
+    if role == "value":
+        way_out = f"Leave {{value}} out, or pass {{ignore={columns['clicked']}}} to read interactions"
+        return Problem("impressions hold clicks, and no values", way_out)
+    what = f"the {role} is one of impressions, and no column of clicks was found"
+    return Problem(what, f"Name it by {{clicked}}, or leave {{{role}}} out")
+
+
+def _repeats(user: IntArray, item: IntArray, n_items: int) -> BoolArray | None:
+    """Return the rows that repeat an earlier pair; None where there is none."""
+    key = user * np.int64(n_items) + item
+    unknown = (user < 0) | (item < 0)
+    in_order = np.sort(key[~unknown] if unknown.any() else key)
+    if (in_order[1:] != in_order[:-1]).all():
+        return None
+    return np.asarray(pd.Series(key).duplicated()) & ~unknown
+
+
+def _repeated(again: BoolArray, data: dict[str, AnyArray]) -> Problem:
+    row = int(np.flatnonzero(again)[0])
+    pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
+    return Problem(
+        f"{int(again.sum()):,} of {again.size:,} rows repeat an earlier user–item pair (first: "
+        f"{examples(pair)})",
+        "Pass {duplicates=drop} to keep the first row of each pair, {duplicates=keep} where users take items "
+        "again",
+    )
+
+
+def _as_problem(fault: str, columns: Mapping[str, str]) -> Problem:
+    """Return a fault of an exposure log, whose options stand in the words of Python, as a problem."""
+    what, _, way_out = fault.rstrip(".").partition(". ")
+    way_out = re.sub(r"\b(\w+)='(\w+)'", r"{\1=\2}", way_out)
+    for role, word in {"propensity": "propensit", "position": "position", "query": "slate"}.items():
+        if word in what and role in columns:
+            return Problem(what, f"{way_out}; or do without the column by {{ignore={columns[role]}}}")
+    return Problem(what, way_out)
+
+
+def _read_as(role: str, column: Any, words: str, units: Units) -> Numbers:
+    if role == "timestamp":
+        return times(column, words, units)
+    return (truths if role in ("clicked", "shown") else numbers)(column, words, role)

@@ -1,0 +1,268 @@
+"""Lists: recommendation lists as they are, and what is to be done with what does not fit the split."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import article, check_choice, check_type, examples
+from ipseval._base.checks import counted as counts
+from ipseval._base.coded import Ids
+from ipseval._base.counts import Count, counts_frame
+from ipseval.data.reading._arrays import Entries, as_table, is_arrays, of_arrays
+from ipseval.data.reading._columns import encoded, header_problem, numbers, rows_said, tried
+from ipseval.data.reading._names import choose, said
+from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
+from ipseval.errors import InputError, Problem, ProblemsError
+
+Seen = Literal["raise", "drop", "keep"]
+UnknownItems = Literal["raise", "drop", "candidate"]
+RANK, SCORE = "rank", "score"
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Recommendation lists as they are, to be given to `evaluate` or `rank_positives` like a model.
+
+    What does not fit the split is settled there: nothing is left out without a count in `Evaluation.data`,
+    and what is to be refused is said of all lists at once.
+
+    Parameters
+    ----------
+    source : data frame, mapping, array, or pair of arrays
+        * a frame (or path, or record array) of entries: user, item and rank or score;
+        * {user: {item: score}} as ranx has it, {user: [item, …]} best first, or {user: [(item, score), …]};
+        * an array (n_users, k) of item ids, best first, or a pair (ids, scores) of such arrays, as
+          `recommend` of trained models returns; negative whole numbers are empty places.
+    user, item, rank, score : str, optional
+        Names of columns. Default: the usual names; with both, `rank` is read.
+    seen : {"raise", "drop", "keep"}
+        What to do with entries that are training items of their user, which are no candidates: an error, or
+        leave them out and let the others move up, or let them keep their places.
+    unknown : {"raise", "drop", "candidate"}
+        What to do with entries whose item is not in the split, or no candidate: an error, or leave them out,
+        or let them keep their places, as items that compete and that no test user chose. Users who are not
+        in the split have no test positives: an error, or their entries are left out and counted.
+    duplicates : {"raise", "drop"}
+        What to do with items that a list holds twice; "drop" keeps the best place.
+    missing : {"raise", "drop"}
+        What to do with entries without user, item, or rank or score.
+    gaps : {"renumber", "raise"}
+        What to do with ranks that are not 1, 2, 3, …: take them as an order and count the lists, or an error.
+    users : ids, optional
+        Of the rows of arrays. Default: those of the split, in its order.
+    items : ids, optional
+        That the numbers in arrays are places of, where a model was trained on a matrix.
+
+    Raises
+    ------
+    InputError
+        For a source without columns of users, items and ranks or scores. What is wrong with the entries is
+        said when they are ranked, together with what does not fit the split.
+
+    Examples
+    --------
+    >>> lists = Lists({"ann": ["x", "y"], "bob": ["y"]}, seen="drop")
+    >>> lists
+    Lists(3 entries of 2 users, by rank; seen='drop')
+    """
+
+    source: InitVar[Any]
+    user: str | None = None
+    item: str | None = None
+    rank: str | None = None
+    score: str | None = None
+    seen: Seen = "raise"
+    unknown: UnknownItems = "raise"
+    duplicates: Literal["raise", "drop"] = "raise"
+    missing: Literal["raise", "drop"] = "raise"
+    gaps: Literal["renumber", "raise"] = "renumber"
+    users: Any | None = None
+    items: Any | None = None
+    entries: Entries = field(init=False, repr=False)
+    problems: tuple[Problem, ...] = field(init=False, repr=False)
+    counted: tuple[Count, ...] = field(init=False, repr=False)
+
+    def __post_init__(self, source: Any) -> None:
+        check_choice("seen", self.seen, ("raise", "drop", "keep"))
+        check_choice("unknown", self.unknown, ("raise", "drop", "candidate"))
+        check_choice("duplicates", self.duplicates, ("raise", "drop"))
+        check_choice("missing", self.missing, ("raise", "drop"))
+        check_choice("gaps", self.gaps, ("renumber", "raise"))
+        for name in ("user", "item", RANK, SCORE):
+            check_type(name, getattr(self, name), (str, type(None)))
+        problems: list[Problem] = []
+        counted: list[Count] = []
+        if is_arrays(source):
+            entries = of_arrays(source, self.users, self.items, counted)
+        else:
+            entries = self._of_table(source, problems, counted)
+            if entries.by_rank:
+                self._check_ranks(entries, problems, counted)
+        if entries.user.size:
+            entries = self._without_repeats(entries, problems, counted)
+        for name, value in (("entries", entries), ("problems", tuple(problems)), ("counted", tuple(counted))):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        entries = self.entries
+        size = f"{counts(entries.user.size, 'entry')} of {counts(np.unique(entries.user).size, 'user')}"
+        options = {name: getattr(self, name) for name in ("seen", "unknown")}
+        chosen = "".join(f"; {name}={value!r}" for name, value in options.items() if value != "raise")
+        return f"Lists({size}, by {RANK if entries.by_rank else SCORE}{chosen})"
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read and left out so far: one row per thing counted; ranking adds to it."""
+        return counts_frame(one.about("lists") for one in self.counted)
+
+    def _of_table(self, source: Any, problems: list[Problem], counted: list[Count]) -> Entries:
+        opened = open_source(as_table(source), Reading(), "the lists")
+        names = self._columns(opened)
+        table = opened.load(list(names.values()), [names["user"], names["item"]])
+        if not len(table):
+            raise InputError(f"{opened.name}: there are no entries; at least one list is needed.")
+        by = RANK if RANK in names else SCORE
+        ids = {
+            role: _ids(table[names[role]], f"column {names[role]!r}", opened.layout is not None, problems)
+            for role in ("user", "item")
+        }
+        order = numbers(table[names[by]], f"column {names[by]!r}", by, infinite=by == SCORE)
+        problems += [order.problem] if order.problem else []
+        counted.append(Count(f"entries read from {opened.name}: {said(names)}", len(table)))
+        lacking = {role: one.missing for role, one in ids.items() if one is not None} | {by: order.missing}
+        keep = np.ones(len(table), dtype=bool)
+        for role, rows in lacking.items():
+            if rows.any() and self.missing == "drop":
+                counted.append(
+                    Count(f"entries without {article(role)}, left out", int((rows & keep).sum()), keep.size)
+                )
+                keep &= ~rows
+            elif rows.any():
+                problems.append(
+                    Problem(
+                        f"{int(rows.sum()):,} of {rows.size:,} entries have no {role} ({rows_said(rows)})",
+                        "Pass {missing=drop} to leave them out",
+                    )
+                )
+        user, item = (one or _nobody(keep.size) for one in ids.values())
+        values = order.values if by == RANK else -order.values
+        entries = Entries(user.codes, item.codes, values, user.ids, item.ids, by == RANK)
+        return entries if keep.all() else entries.select(keep)
+
+    def _without_repeats(self, entries: Entries, problems: list[Problem], counted: list[Count]) -> Entries:
+        """Return the entries with each item once in a list, at its best place, or say that some repeat."""
+        known = (entries.user >= 0) & (entries.item >= 0)
+        key = entries.user * np.int64(entries.item.max() + 2) + entries.item
+        in_order = np.sort(key[known])
+        if (in_order[1:] != in_order[:-1]).all():
+            return entries
+        best_first = np.lexsort((entries.order, key))
+        again = np.zeros(key.size, dtype=bool)
+        again[best_first[1:]] = key[best_first[1:]] == key[best_first[:-1]]
+        again &= known
+        if self.duplicates == "drop":
+            n_again = int(again.sum())
+            counted.append(Count("entries that repeat an item of their list, left out", n_again, key.size))
+            return entries.select(~again)
+        row = int(np.flatnonzero(again)[0])
+        problems.append(
+            Problem(
+                f"{int(again.sum()):,} of {key.size:,} entries repeat an item of their list (first: "
+                f"{examples(entries.pair(row))})",
+                "Pass {duplicates=drop} to keep the best place of each",
+            )
+        )
+        return entries
+
+    def _check_ranks(self, entries: Entries, problems: list[Problem], counted: list[Count]) -> None:
+        """Count the lists whose ranks are not 1, 2, 3, …, or say that there are such."""
+        rows = np.flatnonzero((entries.user >= 0) & ~np.isnan(entries.order.astype(np.float64)))
+        user, rank = entries.user[rows], entries.order[rows]
+        order = np.lexsort((rank, user))
+        user, rank = user[order], rank[order]
+        starts = np.flatnonzero(np.diff(user, prepend=-1))
+        place = np.arange(user.size) - np.repeat(starts, np.diff(starts, append=user.size))
+        wrong = np.unique(user[rank != place + 1])
+        if wrong.size and self.gaps == "renumber":
+            counted.append(
+                Count("lists whose ranks were not 1, 2, 3, …, renumbered", wrong.size, starts.size)
+            )
+        elif wrong.size:
+            ids = wrong if entries.user_ids is None else entries.user_ids[wrong]
+            problems.append(
+                Problem(
+                    f"the ranks of {counts(wrong.size, 'user')} are not 1, 2, 3, … without gap or "
+                    f"repetition (e.g. user {examples(ids)})",
+                    "Pass {gaps=renumber} to take them as an order",
+                )
+            )
+
+    def _columns(self, source: Source) -> dict[str, str]:
+        """Return the columns of user, item and rank or score, whichever is there."""
+        given = {name: getattr(self, name) for name in ("user", "item", RANK, SCORE)}
+        if source.layout is not None and source.layout.trec == "run":
+            usual = dict(zip(("user", "item", SCORE), (source.columns[at] for at in (0, 2, 4)), strict=True))
+            given = {name: one or usual.get(name) for name, one in given.items()}
+        by = (RANK,) if given[RANK] else (SCORE,) if given[SCORE] else (RANK, SCORE)
+        chosen = choose(source.columns, given, ("user", "item", *by))
+        problems = list(chosen.problems)
+        if not {RANK, SCORE} & set(chosen.columns) and (len(by) == 2 or not problems):
+            problems.append(
+                Problem(
+                    "no column has a usual name of ranks or scores; the columns are "
+                    f"{examples(source.columns, 12)}",
+                    "Name it by {rank} or {score}",
+                )
+            )
+        if problems:
+            raise ProblemsError(source.name, problems)
+        return {
+            name: one for name, one in chosen.columns.items() if name != SCORE or RANK not in chosen.columns
+        }
+
+
+def read_lists(
+    path: str | os.PathLike[str],
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+    encoding: str = ENCODING,
+    **options: Any,
+) -> Lists:
+    """Return the lists in a file of text or Parquet, or in a run file of TREC.
+
+    Parameters
+    ----------
+    path : path
+        Text with a header (CSV, TSV, packed or not), Parquet or a folder of it, with columns of users, items
+        and ranks or scores; or a run file (query, Q0, document, rank, score, tag), read by its scores as TREC
+        does.
+    separator, header, encoding
+        Of a text file; see `read`.
+    **options
+        As in `Lists`: user, item, rank, score, seen, unknown, duplicates, missing, gaps.
+
+    Raises
+    ------
+    InputError
+        As `Lists`.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"read_lists takes a path; got {type(path).__name__}. Pass it to Lists instead.")
+    return Lists(open_source(path, Reading(None, separator, header, encoding)), **options)
+
+
+def _ids(column: Any, words: str, from_text: bool, problems: list[Problem]) -> Ids | None:
+    found: Ids | None = tried(problems, encoded, column, words, from_text=from_text)
+    problem = found and header_problem(found, words)
+    problems += [problem] if problem else []
+    return found
+
+
+def _nobody(size: int) -> Ids:
+    return Ids(np.full(size, -1, dtype=np.int64), np.zeros(0, dtype=np.int64))

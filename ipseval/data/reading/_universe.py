@@ -1,0 +1,173 @@
+"""Ids of several sources as one universe, and attributes of users or items as a frame with their ids."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_choice, check_type, examples
+from ipseval._base.coded import Ids
+from ipseval._base.ids import as_ids, of_one_type
+from ipseval._base.types import AnyArray
+from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._interactions import Interactions
+from ipseval.data.reading._columns import encoded, header_problem, rows_said, tried
+from ipseval.data.reading._lists import Lists
+from ipseval.data.reading._names import choose
+from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
+from ipseval.errors import InputError, Problem, ProblemsError
+
+Of = Literal["user", "item"]
+READ = Reading()
+
+
+def read_ids(*sources: Any, of: Of = "item", column: str | None = None) -> AnyArray:
+    """Return the ids of users or items in several sources, each once, sorted: a universe for `read`.
+
+    Parameters
+    ----------
+    *sources : path, data frame, log, lists, or sequence of ids
+        Files and frames as `read` takes them, with a column of these ids; interactions, exposure logs and
+        `Lists` give the ids that they know.
+    of : {"user", "item"}
+    column : str, optional
+        Name of the column in files and frames. Default: the usual names.
+
+    Raises
+    ------
+    InputError
+        For a source without such a column or with missing ids, and for ids that are text in one source and
+        numbers in another.
+
+    Examples
+    --------
+    >>> log = Interactions.from_frame(pd.DataFrame({"user": ["ann"], "item": [7]}))
+    >>> read_ids(log, [3, 7], pd.DataFrame({"sku": [1]}))
+    array([1, 3, 7])
+    """
+    check_choice("of", of, ("user", "item"))
+    if not sources:
+        raise InputError("read_ids needs at least one source of ids.")
+    found = [_ids_of(source, of, column) for source in sources]
+    together = np.concatenate(of_one_type(found, f"the {of}s of the sources"))
+    return np.asarray(pd.factorize(together, sort=True)[1])
+
+
+def _ids_of(source: Any, of: Of, column: str | None) -> AnyArray:
+    if isinstance(source, (Interactions, ExposureLog)):
+        return source.user_ids if of == "user" else source.item_ids
+    if isinstance(source, Lists):
+        known = source.entries.user_ids if of == "user" else source.entries.item_ids
+        if known is None:
+            raise InputError(f"these lists have no ids of {of}s: their rows are those of a split.")
+        return known
+    is_table = isinstance(source, (str, os.PathLike, Mapping)) or hasattr(source, "columns")
+    if not is_table and not getattr(getattr(source, "dtype", None), "names", None):
+        return as_ids(source, f"ids of {of}s")
+    opened = open_source(source, READ)
+    ids, _ = _column(opened, of, column)
+    return ids.ids
+
+
+def _column(opened: Source, of: Of, column: str | None) -> tuple[Ids, str]:
+    """Return the ids of a source and the name of their column, or raise all that is wrong with them."""
+    chosen = choose(opened.columns, {of: column}, (of,), (of,))
+    if chosen.problems:
+        raise ProblemsError(opened.name, [_by_column(one, of) for one in chosen.problems])
+    name = chosen.columns[of]
+    problems: list[Problem] = []
+    table = opened.load([name], [name])[name]
+    ids = tried(problems, encoded, table, f"column {name!r}", from_text=opened.layout is not None)
+    if ids is not None:
+        header = header_problem(ids, f"column {name!r}")
+        problems += [header] if header else []
+        if ids.missing.any():
+            n_missing, size = int(ids.missing.sum()), ids.codes.size
+            problems.append(
+                Problem(
+                    f"{n_missing:,} of {size:,} rows have no {of} ({rows_said(ids.missing)})", "Remove them"
+                )
+            )
+    if problems:
+        raise ProblemsError(opened.name, problems)
+    return ids, name
+
+
+def _by_column(problem: Problem, of: Of) -> Problem:
+    """Return the problem with the option that these functions have."""
+    return Problem(problem.what, problem.way_out.replace(f"{{{of}", "{column"))
+
+
+def read_attributes(
+    source: Any,
+    *,
+    of: Of = "item",
+    column: str | None = None,
+    duplicates: Literal["raise", "drop"] = "raise",
+    connection: Any | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    encoding: str = ENCODING,
+) -> pd.DataFrame:
+    """Return the attributes of users or items: a frame with a column `user` or `item`, one row for each.
+
+    Its ids are read as `read` reads those of a log, so that they are equal where the files agree. It can be
+    passed on as the groups of `Evaluation.by`, and its ids as `users=` or `items=` of `read`.
+
+    Parameters
+    ----------
+    source : path, data frame, query, record array, or mapping of columns
+        As in `read`; all columns but the ids are attributes and stay as they are.
+    of : {"user", "item"}
+        Whose attributes they are.
+    column : str, optional
+        Name of the column of ids. Default: the usual names.
+    duplicates : {"raise", "drop"}
+        What to do with an id that occurs again: an error, or keep its first row.
+    connection, separator, header, encoding
+        As in `read`.
+
+    Raises
+    ------
+    InputError
+        For missing or repeated ids, and a source without attributes.
+
+    Examples
+    --------
+    >>> read_attributes(pd.DataFrame({"sku": [7, 3], "genre": ["noir", "drama"]}))
+       item  genre
+    0     7   noir
+    1     3  drama
+    """
+    check_choice("of", of, ("user", "item"))
+    check_choice("duplicates", duplicates, ("raise", "drop"))
+    check_type("column", column, (str, type(None)))
+    opened = open_source(source, Reading(connection, separator, header, encoding))
+    ids, name = _column(opened, of, column)
+    others = [one for one in opened.columns if one != name]
+    if not others or of in others:
+        what = f"column {of!r} is there beside" if others else "there is no attribute beside"
+        raise ProblemsError(
+            opened.name,
+            [Problem(f"{what} the ids in column {name!r}; the columns are {examples(opened.columns, 12)}")],
+        )
+    again = np.asarray(pd.Series(ids.codes).duplicated())
+    if again.any() and duplicates == "raise":
+        raise ProblemsError(
+            opened.name,
+            [
+                Problem(
+                    f"{int(again.sum()):,} of {again.size:,} rows repeat an id ({rows_said(again)}: "
+                    f"{examples(ids.ids[ids.codes[again]])})",
+                    "Pass {duplicates=drop} to keep the first row of each",
+                )
+            ],
+        )
+    attributes = opened.load(others, []).to_pandas()
+    frame = pd.concat([pd.DataFrame({of: ids.ids[ids.codes]}), attributes.reset_index(drop=True)], axis=1)
+    once: pd.DataFrame = frame[~again]
+    return once.reset_index(drop=True)

@@ -1,0 +1,351 @@
+"""Split: training, validation and test interactions over one universe of ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_choice, check_positive_int, check_type, counted
+from ipseval._base.counts import Count, counts_frame, some
+from ipseval._base.ids import of_one_type, refuse_header
+from ipseval._base.keys import among
+from ipseval._base.types import AnyArray, IntArray, readonly
+from ipseval.data._interactions import Duplicates, Interactions, check_interactions, encode
+from ipseval.data.splits._leakage import Leakage
+from ipseval.errors import InputError
+
+Overlap = Literal["raise", "drop"]
+Seen = Literal["exclude", "include"]
+SEEN = ("exclude", "include")
+NO_POSITIVE = "the test part is empty: there is no positive to rank."
+
+
+def check_split(split: Any) -> None:
+    """Raise `InputError` unless `split` is a Split."""
+    if not isinstance(split, Split):
+        log = "log.positives" if hasattr(split, "positives") else "log"
+        log = "ipseval.read(frame)" if hasattr(split, "columns") else log
+        raise InputError(
+            f"split must be a Split; got {type(split).__name__}. Make one with split_random({log}), or with "
+            "Split.from_frames(train, test) from parts of your own."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test interactions (and optional validation) over the same ids.
+
+    Attributes
+    ----------
+    train, test, validation : Interactions
+        Propensities read `train` only; `test` holds the positives that are ranked, distinct pairs. The parts
+        are disjoint sets of pairs, unless training items are included.
+    description : str
+        How the split was made, for the report.
+    n_overlap_dropped : int
+        Test pairs left out because they were also training or validation pairs (only with
+        `overlap="drop"`).
+    n_tied_users : int
+        Users with interactions of the same time on both sides of a cut by time, broken by row order.
+    n_purged : int
+        Rows of a gap in time between training and test, in no part.
+    seen : {"exclude", "include"}
+        "exclude": a user's training items are no candidates, and so no positives. "include": they compete,
+        and a test pair may be a training pair, as where users take the same items again.
+    n_repeats_merged : int
+        Test rows left out because their pair occurs in an earlier test row: positives are distinct pairs.
+    """
+
+    train: Interactions
+    test: Interactions
+    validation: Interactions | None = None
+    description: str = ""
+    n_overlap_dropped: int = 0
+    n_tied_users: int = 0
+    n_purged: int = 0
+    seen: Seen = "exclude"
+    n_repeats_merged: int = 0
+
+    def __post_init__(self) -> None:
+        parts = [self.train, self.test] + ([] if self.validation is None else [self.validation])
+        for part, name in zip(parts, ("train", "test", "validation"), strict=False):
+            check_interactions(part, name)
+        check_type("description", self.description, str)
+        check_positive_int("n_overlap_dropped", self.n_overlap_dropped, minimum=0)
+        check_positive_int("n_tied_users", self.n_tied_users, minimum=0)
+        check_positive_int("n_purged", self.n_purged, minimum=0)
+        check_positive_int("n_repeats_merged", self.n_repeats_merged, minimum=0)
+        check_choice("seen", self.seen, SEEN)
+        for part in parts[1:]:
+            same_users = np.array_equal(part.user_ids, self.train.user_ids)
+            if not (same_users and np.array_equal(part.item_ids, self.train.item_ids)):
+                raise InputError(
+                    "the parts of a split must share one universe of ids; "
+                    "build them with Split.from_frames or from one Interactions object."
+                )
+        if len(self.test) == 0:
+            raise InputError(NO_POSITIVE)
+        for part, name in zip(parts[1:], ("test", "validation"), strict=False):
+            if part.n_repeats:
+                raise InputError(
+                    f"the {name} part repeats {part.n_repeats} pairs; a pair is one positive, whatever its "
+                    f"number of rows. Pass {name}.distinct."
+                )
+        # A sort costs a tenth of np.unique on many distinct keys.
+        keys = np.sort(np.concatenate([part.distinct.pair_key for part in parts]))
+        n_overlap = int((keys[1:] == keys[:-1]).sum())
+        if n_overlap and self.seen == "exclude":
+            raise InputError(
+                f"{n_overlap} user–item pairs are in more than one part of the split; an item that was "
+                "trained on is never a candidate. Remove them, or, for test pairs, pass overlap='drop' to "
+                "Split.from_frames; where users take items again, pass seen='include'."
+            )
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.train):,} train, {len(self.test):,} test"
+        if self.validation is not None:
+            sizes += f", {len(self.validation):,} validation"
+        if self.seen == "include":
+            sizes += f" ({counted(self.n_repeated_positives, 'training pair')} among them)"
+        universe = f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}"
+        cold = [
+            counted(count, f"cold {what}")
+            for count, what in ((self.n_cold_users, "user"), (self.n_cold_items, "item"))
+            if count and len(self.train)  # without training all are
+        ]
+        future = [self.leakage.text] if self.leakage is not None and self.leakage.n_leaking else []
+        return f"Split({'; '.join([sizes, universe, *cold, *future, self.description])})"
+
+    @property
+    def user_ids(self) -> AnyArray:
+        """Ids of the rows of any score matrix, (n_users,)."""
+        return self.train.user_ids
+
+    @property
+    def item_ids(self) -> AnyArray:
+        """Ids of the columns of any score matrix, (n_items,)."""
+        return self.train.item_ids
+
+    @property
+    def n_users(self) -> int:
+        """Number of users in the universe."""
+        return self.train.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in the catalogue."""
+        return self.train.n_items
+
+    @cached_property
+    def cold_users(self) -> IntArray:
+        """Codes of the users with test positives and no training interaction, ascending."""
+        return readonly(np.flatnonzero((self.test.activity > 0) & (self.train.activity == 0)))
+
+    @cached_property
+    def cold_items(self) -> IntArray:
+        """Codes of the items with test positives and no training interaction, ascending."""
+        return readonly(np.flatnonzero((self.test.popularity > 0) & (self.train.popularity == 0)))
+
+    @property
+    def n_cold_users(self) -> int:
+        """Number of users with test positives and no training interaction."""
+        return int(self.cold_users.size)
+
+    @property
+    def n_cold_items(self) -> int:
+        """Number of items with test positives and no training interaction: a power law gives them P = 0."""
+        return int(self.cold_items.size)
+
+    @cached_property
+    def n_cold_positives(self) -> int:
+        """Number of test pairs whose user or item has no training interaction."""
+        cold_user = self.train.activity[self.test.user] == 0
+        return int((cold_user | (self.train.popularity[self.test.item] == 0)).sum())
+
+    @cached_property
+    def leakage(self) -> Leakage | None:
+        """How many test rows have later training rows; None without timestamps."""
+        return Leakage.of(self.train, self.test)
+
+    @cached_property
+    def excluded(self) -> Interactions:
+        """The pairs that do not compete: the distinct training pairs; none with `seen="include"`."""
+        train = self.train.distinct
+        return train if self.seen == "exclude" else train.select(np.zeros(len(train), dtype=bool))
+
+    @cached_property
+    def n_repeated_positives(self) -> int:
+        """Number of test pairs that are training pairs too; 0 with `seen="exclude"`."""
+        if self.seen == "exclude":
+            return 0
+        return int(among(self.test.pair_key, self.train.pair_key).sum())
+
+    @cached_property
+    def n_users_without_test(self) -> int:
+        """Number of users with interactions in some part but none in test: they are not evaluated."""
+        activity = self.train.activity + (0 if self.validation is None else self.validation.activity)
+        return int(((activity > 0) & (self.test.activity == 0)).sum())
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read, left out and held out: one row per thing counted."""
+        return counts_frame(self.counted)
+
+    @cached_property
+    def counted(self) -> tuple[Count, ...]:
+        """What was counted while the parts were read and made."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        given = {name: part for name, part in parts.items() if part is not None}
+        # Parts of one log carry the same counts, and not only equal ones.
+        together = all(part.counted is self.train.counted for part in given.values())
+        logs = {"log": self.train} if together else given
+        read = [count.about(name) for name, log in logs.items() for count in log.counted]
+        n_test = len(self.test)
+        what = {name: "interactions" if part.repeats else "pairs" for name, part in given.items()}
+        own = [Count(f"{name} {what[name]}", len(part)) for name, part in given.items()]
+        n_tested, trained = int((self.test.activity > 0).sum()), bool(len(self.train))
+        own += some(
+            Count(
+                "test pairs of another part, left out",
+                self.n_overlap_dropped,
+                n_test + self.n_overlap_dropped,
+            ),
+            Count(
+                "test rows that repeat a test pair, merged",
+                self.n_repeats_merged,
+                n_test + self.n_overlap_dropped + self.n_repeats_merged,
+            ),
+            Count("test pairs that are training pairs too", self.n_repeated_positives, n_test),
+            Count("users in test", n_tested, self.n_users),
+            Count("users in test without training pairs", self.n_cold_users * trained, n_tested),
+            Count(
+                "items in test without training pairs",
+                self.n_cold_items * trained,
+                int((self.test.popularity > 0).sum()),
+            ),
+            Count("test pairs of such users or items", self.n_cold_positives * trained, n_test),
+            Count("pairs in a gap before what is held out, left out", self.n_purged),
+            Count(
+                "test pairs with later training pairs", self.leakage.n_leaking if self.leakage else 0, n_test
+            ),
+        )
+        return (*read, *(one.about("split") for one in own))
+
+    def check_seen_excluded(self, what: str) -> None:
+        """Raise `InputError` when training items compete, which `what` is not defined for."""
+        if self.seen != "exclude":
+            raise InputError(f"{what} leaves training items out; pass a split made with seen='exclude'.")
+
+    @classmethod
+    def from_frames(
+        cls,
+        train: Any,
+        test: Any,
+        *,
+        validation: Any | None = None,
+        user: str = "user",
+        item: str = "item",
+        value: str | None = None,
+        timestamp: str | None = None,
+        users: Any | None = None,
+        items: Any | None = None,
+        duplicates: Duplicates = "raise",
+        overlap: Overlap = "raise",
+        seen: Seen = "exclude",
+    ) -> Split:
+        """Return a split made elsewhere, from one data frame or log per part.
+
+        Parameters
+        ----------
+        train, test, validation : data frames or Interactions
+            One row per pair, columns as in `Interactions.from_frame`; or logs, as `ipseval.read` returns
+            them. `train` None: there are no training items, so none is left out of the candidates. A
+            propensity that is fitted to n* needs these counts from elsewhere then: `fit(popularity=…)`.
+        users, items : array-like of ids, optional
+            The whole universe in order. Default: every id in the frames, sorted. Give the whole catalogue
+            when it is larger than what was ever interacted with: those items compete in the ranking too.
+        overlap : {"raise", "drop"}
+            A test pair that is also a training or validation pair is an error, or left out and counted.
+        duplicates : {"raise", "drop", "keep"}
+            As in `Interactions.from_frame`. "keep": training rows that repeat a pair all count in n*; those
+            of the other parts are merged, and counted in `n_repeats_merged`.
+        seen : {"exclude", "include"}
+            "include": training items compete, and pairs may be in several parts.
+
+        Raises
+        ------
+        InputError
+            As `Interactions.from_frame`; also for an empty test part and for overlapping parts.
+        """
+        check_choice("overlap", overlap, ("raise", "drop"))
+        check_choice("seen", seen, SEEN)
+        if test is None:
+            raise InputError("test is None; give the frame or log whose pairs are to be ranked.")
+        columns: dict[str, Any] = {"user": user, "item": item, "value": value, "timestamp": timestamp}
+        logs = [
+            part
+            if isinstance(part, Interactions)
+            else Interactions.from_frame(part, **columns, duplicates=duplicates)
+            for part in (test if train is None else train, test, validation)
+            if part is not None
+        ]
+        if train is None:
+            logs[0] = nothing(logs[0])
+        users = _union([log.user_ids for log in logs], user) if users is None else users
+        items = _union([log.item_ids for log in logs], item) if items is None else items
+        recoded = [_recode(log, users, items, user, item) for log in logs]
+        n_merged, n_dropped = recoded[1].n_repeats, 0
+        recoded[1:] = [log.distinct for log in recoded[1:]]
+        if overlap == "drop" and seen == "exclude":
+            others = np.concatenate([log.pair_key for log in (recoded[0], *recoded[2:])])
+            keep = ~among(recoded[1].pair_key, others)
+            n_dropped = int((~keep).sum())
+            recoded[1] = recoded[1].select(keep)
+        return cls(
+            recoded[0],
+            recoded[1],
+            validation=recoded[2] if validation is not None else None,
+            description="given as frames",
+            n_overlap_dropped=n_dropped,
+            seen=seen,
+            n_repeats_merged=n_merged,
+        )
+
+
+def made(train: Interactions, test: Interactions, **values: Any) -> Split:
+    """Return a split of parts that are known to be disjoint and of one universe; not empty is checked."""
+    if not len(test):
+        raise InputError(NO_POSITIVE)
+    split = object.__new__(Split)
+    plain = {one.name: one.default for one in fields(Split)}
+    for name, value in {**plain, "train": train, "test": test, **values}.items():
+        object.__setattr__(split, name, value)
+    return split
+
+
+def nothing(log: Interactions) -> Interactions:
+    """Return no interactions, over the ids of a log."""
+    return log.select(np.zeros(len(log), dtype=bool))._with(counted=())
+
+
+def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> Interactions:
+    """Return `log` over another universe: only its distinct ids are looked up, not its rows."""
+    user_codes, user_ids = encode(log.user_ids, users, f"column {user!r}")
+    item_codes, item_ids = encode(log.item_ids, items, f"column {item!r}")
+    return log._with(
+        user=user_codes[log.user],
+        item=item_codes[log.item],
+        user_ids=user_ids,
+        item_ids=item_ids,
+    )
+
+
+def _union(id_arrays: list[AnyArray], name: str) -> AnyArray:
+    together = np.concatenate(of_one_type(id_arrays, f"column {name!r} of the frames"))
+    codes, ids = pd.factorize(together, sort=True)
+    refuse_header(codes, np.asarray(ids), f"column {name!r} of the frames")
+    return np.asarray(ids)

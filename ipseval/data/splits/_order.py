@@ -1,0 +1,154 @@
+"""The order of each user's interactions, in linear time and with a stated rule for ties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.errors import InputError
+
+_RADIX_BITS = 16
+_WORD = 64
+
+
+def position_within_user(log: Interactions, key: AnyArray) -> IntArray:
+    """Return the 0-based position of each row among its user's rows in the order of `key`, (n,).
+
+    Rows of one user with the same key keep their row order: the earlier row comes first.
+    """
+    return positions(log, order_within_user(log, key))
+
+
+def order_within_user(log: Interactions, key: AnyArray) -> IntArray:
+    """Return row numbers sorted by user, then `key`, then row number, (n,)."""
+    by_key = np.argsort(key, kind="stable")
+    return np.asarray(by_key[stable_order(log.user[by_key])], dtype=np.int64)
+
+
+def positions(log: Interactions, order: IntArray) -> IntArray:
+    """Return the 0-based position within its user of each row, given rows sorted by user, (n,)."""
+    start = np.cumsum(log.activity) - log.activity
+    position = np.empty(len(log), dtype=np.int64)
+    position[order] = np.arange(len(log)) - np.repeat(start, log.activity)
+    return position
+
+
+def stable_order(codes: IntArray) -> IntArray:
+    """Return the stable ascending order of non-negative codes, (n,), in linear time.
+
+    NumPy sorts 16-bit integers by radix; wider codes are sorted 16 bits at a time, the lowest first.
+    """
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    highest = int(codes.max(initial=0))
+    shift = _RADIX_BITS
+    while highest >> shift:
+        order = order[np.argsort((codes >> shift).astype(np.uint16)[order], kind="stable")]
+        shift += _RADIX_BITS
+    return np.asarray(order, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class UserCuts:
+    """Cuts through the interactions of each user in the order of a key, found by one sort of numbers.
+
+    A row is one number: its user in the highest bits, below it as much of the key as there is room for. Its
+    neighbours after the sort are those of the order by user and key, and a row is before a cut when its
+    number is below the one that stands there. Only rows that share this number are put in order one by one.
+
+    Attributes
+    ----------
+    log : Interactions
+    key : (n,) uint64 array
+        In the order of the caller's key, from 0.
+    code : (n,) uint64 array
+        User and key in one number.
+    in_order : (n,) uint64 array
+        `code`, sorted.
+    latest_first : bool
+        Whether the order begins with the largest key; rows of one user and key begin with the last row then.
+    """
+
+    log: Interactions
+    key: AnyArray
+    code: AnyArray
+    in_order: AnyArray
+    latest_first: bool
+
+    @classmethod
+    def of(cls, log: Interactions, key: AnyArray, *, latest_first: bool = False) -> UserCuts:
+        """Return the cuts for a key that holds no NaN."""
+        ordered = _as_unsigned(key)
+        low, high = ordered.min(), ordered.max()
+        ordered = high - ordered if latest_first else ordered - low
+        user_bits = log.n_users.bit_length()  # one more user has room, which limits the last one
+        key_bits = min(int(high - low).bit_length(), _WORD - user_bits)
+        shift = int(high - low).bit_length() - key_bits
+        code = (log.user.view(np.uint64) << np.uint64(key_bits)) | (ordered >> np.uint64(shift))
+        return cls(log, ordered, code, np.sort(code), latest_first)
+
+    def before(self, n: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return the first n[u] rows of each user as a mask (n_rows,), and users with a tie at the cut.
+
+        `n`, (n_users,), is at most the activity. A tie: rows on both sides of the cut have one key.
+        """
+        activity = self.log.activity
+        start = np.cumsum(activity) - activity
+        inner = np.flatnonzero((n > 0) & (n < activity))
+        all_rows = n >= activity
+        limit = np.zeros(n.size, dtype=np.uint64)  # nothing is below
+        limit[all_rows] = np.iinfo(np.uint64).max  # no code is as large: a user more has room
+        limit[inner] = self.in_order[start[inner] + n[inner]]
+        chosen = self.code < limit[self.log.user]
+        tied = np.zeros(n.size, dtype=bool)
+        alike = inner[self.in_order[start[inner] + n[inner] - 1] == limit[inner]]
+        if alike.size:
+            missing = np.zeros(n.size, dtype=np.int64)
+            missing[alike] = start[alike] + n[alike] - np.searchsorted(self.in_order, limit[alike])
+            rows = np.flatnonzero((self.code == limit[self.log.user]) & (missing > 0)[self.log.user])
+            more, tied[alike] = self._first(rows, missing[alike])
+            chosen[more] = True
+        return chosen, tied
+
+    def _first(self, rows: IntArray, n: IntArray) -> tuple[IntArray, BoolArray]:
+        """Return the first n of each user's rows, 0 < n < their number, and where a tie is at that cut."""
+        user, key = self.log.user[rows], self.key[rows]
+        order = np.lexsort((-rows if self.latest_first else rows, key, user))
+        start = np.flatnonzero(np.diff(user[order], prepend=-1))
+        place = np.arange(rows.size) - np.repeat(start, np.diff(np.append(start, rows.size)))
+        sorted_key = key[order]
+        tied = sorted_key[start + n - 1] == sorted_key[start + n]
+        return rows[order[place < np.repeat(n, np.diff(np.append(start, rows.size)))]], tied
+
+
+def _as_unsigned(key: AnyArray) -> AnyArray:
+    """Return numbers in the order of int64 or float64 ones as uint64; equal ones stay equal."""
+    top = np.uint64(1 << (_WORD - 1))
+    if key.dtype.kind == "f":
+        bits = (key.astype(np.float64) + 0.0).view(np.int64)  # + 0.0: both zeros are one number
+        return np.where(bits < 0, ~bits.view(np.uint64), bits.view(np.uint64) | top)
+    return key.astype(np.int64).view(np.uint64) ^ top
+
+
+def share_of(counts: IntArray, fraction: float) -> IntArray:
+    """Return ⌊counts·fraction + ½⌋.
+
+    Examples
+    --------
+    >>> share_of(np.array([1, 90]), 0.35)  # 31.5, of which binary floating point makes 31.499…
+    array([ 0, 32])
+    """
+    return np.asarray(np.floor(np.round(counts * fraction, 6) + 0.5), dtype=np.int64)
+
+
+def timestamps(log: Interactions, purpose: str) -> AnyArray:
+    """Return the timestamps of a log, or raise `InputError` when it has none."""
+    check_interactions(log, "log")
+    if log.timestamp is None:
+        raise InputError(
+            f"{purpose} needs the time of each interaction, and this log has none; "
+            "read it with Interactions.from_frame(..., timestamp='<column>')."
+        )
+    return log.timestamp

@@ -1,0 +1,38 @@
+"""The answer and what it can be asked: `evaluate`, `Evaluation`, and doors that take one, ranks or a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipseval._base.lazy import lazy
+from ipseval.evaluation._evaluate import FRAME_COLUMNS, Evaluation, evaluate, evaluate_ranks
+
+if TYPE_CHECKING:
+    from ipseval.evaluation._leaderboard import report_of
+    from ipseval.evaluation._ratings import evaluate_ratings
+    from ipseval.evaluation._windows import WindowEvaluation, evaluate_windows
+    from ipseval.evaluation.partitions._duckdb import evaluate_duckdb
+
+__all__ = [
+    "FRAME_COLUMNS",
+    "Evaluation",
+    "WindowEvaluation",
+    "evaluate",
+    "evaluate_duckdb",
+    "evaluate_ranks",
+    "evaluate_ratings",
+    "evaluate_windows",
+    "report_of",
+]
+# What evaluate() itself does not need is loaded when it is asked for.
+__getattr__ = lazy(
+    __name__,
+    {
+        "WindowEvaluation": "_windows",
+        "evaluate_duckdb": "partitions._duckdb",
+        "evaluate_ratings": "_ratings",
+        "evaluate_windows": "_windows",
+        "report_of": "_leaderboard",
+        **dict.fromkeys(("beyond", "segments", "slates"), ""),
+    },
+)

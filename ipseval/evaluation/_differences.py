@@ -1,0 +1,251 @@
+"""The difference of two evaluations: what changed, by how much, and whether chance explains it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.types import AnyArray
+from ipseval.errors import InputError
+from ipseval.estimators import Estimate, UserSums
+from ipseval.inference import compare
+from ipseval.inference._comparisons import adjust
+from ipseval.inference._frame import Key
+from ipseval.inference._intervals import normal_interval
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Cell, Heading, Part, Remark, Table
+from ipseval.report._words import LEVEL, listed, shown_p
+
+COLUMNS = (
+    *("model", "metric", "estimator", "old", "new", "difference", "std_error", "ci_low", "ci_high"),
+    *("p_value", "p_adjusted", "paired", "note"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One of two evaluations that are compared.
+
+    Attributes
+    ----------
+    estimates : mapping
+    user_ids : array
+    data_hash : str
+        "" where the ranked positives are not there.
+    record : mapping
+        What is known of its making.
+    """
+
+    estimates: Mapping[Key, Estimate]
+    user_ids: AnyArray
+    data_hash: str
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EvaluationDiff(Reported):
+    """What changed between two evaluations.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        model, metric, estimator; old and new estimate, difference = new − old with std_error, ci_low, ci_high
+        and p_value; p_adjusted by Holm over all rows; paired (True: from the differences of users; False:
+        from the two standard errors as if independent, as the users are others); note (why not to rely on
+        it). NaN where an estimate is undefined.
+    changed : DataFrame
+        what, old, new: versions, options and hashes that are not the same.
+    only_new, only_old : tuple of str
+        Recommenders that only one of the two has.
+    same_data : bool
+        Whether both are of the same held-out positives.
+    confidence_level : float
+    """
+
+    frame: pd.DataFrame
+    changed: pd.DataFrame
+    only_new: tuple[str, ...]
+    only_old: tuple[str, ...]
+    same_data: bool
+    confidence_level: float
+
+    @classmethod
+    def of(
+        cls, new: Side, old: Side, models: Mapping[str, str] | None, confidence_level: float
+    ) -> EvaluationDiff:
+        """Return the differences of what both have; `models`: name in new -> name in old.
+
+        Raises
+        ------
+        InputError
+            When they have no recommender, or no metric and estimator, in common.
+        """
+        mine, theirs = _models(new.estimates), _models(old.estimates)
+        pairs = {name: name for name in mine if name in theirs} if models is None else dict(models)
+        unknown = [one for one in pairs if one not in mine] + [
+            one for one in pairs.values() if one not in theirs
+        ]
+        if not pairs or unknown:
+            raise InputError(
+                f"no recommender {', '.join(map(repr, unknown)) or 'in common'}; the new evaluation has "
+                f"{', '.join(mine)}, the old one {', '.join(theirs)}. Pass models={{new name: old name}}."
+            )
+        # Moments of users that were merged on a cluster cannot be paired with those of another evaluation.
+        whole = (*new.estimates.values(), *old.estimates.values())
+        kept = all(isinstance(one.sums, UserSums) for one in whole)
+        paired = kept and np.array_equal(new.user_ids, old.user_ids)
+        rows = []
+        other_weights = new.record.get("propensity") != old.record.get("propensity")
+        for key in new.estimates:
+            was = (pairs.get(key[0], ""), *key[1:])
+            if key[0] in pairs and was in old.estimates:
+                tested = _tested(new.estimates[key], old.estimates[was], key, paired, confidence_level)
+                if other_weights and not key[2].startswith(
+                    "aoa"
+                ):  # another quantity: there is nothing to test
+                    tested = (*tested[:6], float("nan"), *tested[7:])
+                rows.append((*key, *tested))
+        if not rows:
+            raise InputError("the two evaluations have no metric and estimator in common.")
+        frame = pd.DataFrame(rows, columns=[name for name in COLUMNS if name != "p_adjusted"])
+        frame.insert(COLUMNS.index("p_adjusted"), "p_adjusted", adjust(frame, "holm", []))
+        return cls(
+            frame,
+            _changed(new.record, old.record),
+            tuple(one for one in mine if one not in pairs),
+            tuple(one for one in theirs if one not in pairs.values()),
+            bool(new.data_hash) and new.data_hash == old.data_hash,
+            confidence_level,
+        )
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: what rose and fell beyond chance, each difference, and what else changed."""
+        parts: list[Part] = [
+            _table(str(metric), part, digits) for metric, part in self.frame.groupby("metric", sort=False)
+        ]
+        if len(self.changed):
+            parts += [Heading("What else changed"), Table.of(self.changed, "Versions, options and data")]
+        return Tables(
+            (f"{len(self.frame):,} estimates in both, new minus old, {self.confidence_level:.0%} intervals",),
+            tuple(parts),
+            title="Difference of two evaluations" if page else "",
+            warnings=tuple(self._warnings()),
+            verdict=(Remark("Verdict", self._verdict()),),
+        )
+
+    def _verdict(self) -> tuple[str, ...]:
+        frame = self.frame
+        if (frame["difference"] == 0).all():
+            return ("Nothing changed: every estimate is the same.",)
+        weights = self.changed[self.changed["what"] == "propensity"]
+        lines = []
+        if len(weights):
+            old, new = weights["old"].iloc[0], weights["new"].iloc[0]
+            lines.append(
+                f"The propensity changed from {old} to {new}, so weighted estimates are of another quantity, "
+                "and their differences are not tested."
+            )
+            frame = frame[frame["estimator"].str.startswith("aoa")]
+            if not len(frame):
+                return tuple(lines)
+        noted = frame["note"] != ""
+        clear = frame[(frame["p_adjusted"] < LEVEL) & ~noted]
+        n_before = len(lines)
+        for word, rows in (
+            ("higher", clear[clear["difference"] > 0]),
+            ("lower", clear[clear["difference"] < 0]),
+        ):
+            if len(rows):
+                count = (
+                    f"{len(rows):,} of {len(frame):,} estimates {'is' if len(rows) == 1 else 'are'} {word}"
+                )
+                lines.append(f"{count} beyond chance: {listed(_named(rows))}.")
+        if len(lines) == n_before:
+            lines += [f"No {'reliable ' if noted.any() else ''}estimate changed beyond chance."]
+        if noted.any():
+            lines.append("Nothing is concluded from those that are unreliable.")
+        return (" ".join(lines), f"Holm's correction is over all {len(frame):,} differences, p < {LEVEL:g}.")
+
+    def _warnings(self) -> list[str]:
+        lines = []
+        if not self.same_data:
+            lines.append("The held-out positives are not the same, so differences are of data as well.")
+        if not self.frame["paired"].all():
+            lines.append("The users are not the same, so standard errors are those of independent samples.")
+        noted = self.frame[self.frame["note"] != ""]
+        if len(noted):
+            why = noted["note"].iloc[0]
+            lines.append(f"Unreliable: {listed(_named(noted))}. {why[:1].upper()}{why[1:]}.")
+        for which, names in (("new", self.only_new), ("old", self.only_old)):
+            if names:
+                lines.append(f"Only in the {which} evaluation: {listed(names)}.")
+        return lines
+
+
+def _models(estimates: Iterable[Key]) -> list[str]:
+    return list(dict.fromkeys(key[0] for key in estimates))
+
+
+def _tested(
+    new: Estimate, old: Estimate, key: Key, paired: bool, level: float
+) -> tuple[float, float, float, float, float, float, float, bool, str]:
+    note = "; ".join(dict.fromkeys(filter(None, (new.trust, old.trust))))
+    if paired:
+        two = {("new", *key[1:]): new, ("old", *key[1:]): old}
+        (row,) = compare(two, reference="old", correction=None, confidence_level=level).to_dict("records")
+        found = (row["difference"], row["std_error"], row["ci_low"], row["ci_high"], row["p_value"])
+    else:
+        gap, error = new.value - old.value, float(np.hypot(new.standard_error, old.standard_error))
+        low, high = normal_interval(gap, error, confidence_level=level)
+        p_value = math.erfc(abs(gap) / error / math.sqrt(2)) if error > 0 else float("nan")
+        found = (gap, error, float(low), float(high), p_value)
+    return (old.value, new.value, *found, paired, note)
+
+
+def _changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
+    names = [one for one in dict.fromkeys([*old, *new]) if old.get(one) != new.get(one)]
+    rows = [(one, str(old.get(one)), str(new.get(one))) for one in names]
+    return pd.DataFrame(rows, columns=["what", "old", "new"])
+
+
+def _named(rows: pd.DataFrame) -> list[str]:
+    keys = zip(rows["model"], rows["metric"], rows["estimator"], strict=True)
+    return [f"{model} ({metric} by {estimator})" for model, metric, estimator in keys]
+
+
+def _table(metric: str, rows: pd.DataFrame, digits: int) -> Table:
+    """Return the table of one metric: old, new and difference by each estimator."""
+    header, columns = ["recommender"], []
+    models = list(dict.fromkeys(rows["model"]))
+    for estimator, part in rows.groupby("estimator", sort=False):
+        header += [f"{estimator}: old", "new", "difference"]
+        by_model = {row["model"]: _cells(row, digits) for row in part.to_dict("records")}
+        columns.append([by_model.get(model, (Cell(""), Cell(""), Cell(""))) for model in models])
+    body = tuple(
+        (Cell(model), *(cell for column in columns for cell in column[place]))
+        for place, model in enumerate(models)
+    )
+    return Table(tuple(header), body, metric, zero=True, metric=metric)
+
+
+def _cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
+    error = row["std_error"]
+    places = max(0, digits - 1 - int(np.floor(np.log10(error)))) if error > 0 else 4
+
+    def shown(value: float, sign: str = "") -> str:
+        return "undefined" if np.isnan(value) else f"{value:{sign}.{places}f}".replace("-", "−")
+
+    gap, low, high, p_value = (row[name] for name in ("difference", "ci_low", "ci_high", "p_adjusted"))
+    text = "0" if gap == 0 else shown(gap, "+")
+    words = (
+        "" if gap == 0 or np.isnan(p_value) else f"[{shown(low, '+')}, {shown(high, '+')}] {shown_p(p_value)}"
+    )
+    strong = p_value < LEVEL and not row["note"]
+    difference = Cell(text, words, strong=strong, flag=row["note"], at=(low, gap, high))
+    return Cell(shown(row["old"])), Cell(shown(row["new"])), difference

@@ -1,0 +1,210 @@
+"""Everything that an evaluation holds, from its tidy frames: orders, claims, notes, definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_positive_int, examples
+from ipseval.report import Tables
+from ipseval.report._tables import Cell, Code, Notes, Part, Table
+from ipseval.report._words import LEVEL, decimals
+
+GLOSSARY = (
+    "Propensity P: the chance that a relevant item is observed; relative: known up to a common factor.",
+    "A weight w is 1/P. The effective sample size (Σw)²/Σw² says how many equal weights are as exact.",
+    "S: a user's held-out positives; s: the number of all relevant items of the user.",
+    "r_i: rank of item i; c: what a positive contributes to the metric; n: number of candidates.",
+)
+OF_GAMMA = (
+    "γ: a power law takes the propensity to grow as popularity^((γ + 1)/2). At γ = −1 all weights are equal; "
+    "the larger γ, the less popular items count. A verdict tries γ from −1 to 3 in steps of 0.1, and in "
+    "steps of 1 for metrics that are no weighted mean. Two changes within one step are not seen."
+)
+
+
+def explained_tables(
+    frame: pd.DataFrame,
+    diagnostics: pd.DataFrame,
+    differences: pd.DataFrame | None,
+    *,
+    flags: Mapping[tuple[str, str], str],
+    summary: Iterable[str],
+    verdict: Iterable[str] = (),
+    digits: int = 2,
+    cards: Mapping[str, str] | None = None,
+) -> Tables:
+    """Return the tables of an evaluation with all that can be said of them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `Evaluation.frame`.
+    diagnostics : DataFrame
+        `Evaluation.diagnostics`: estimator, flag, cautions, remark.
+    differences : DataFrame or None
+        `Evaluation.compare()`; None for a single recommender.
+    flags : mapping
+        (metric, estimator) -> why not to trust its estimates, or "".
+    summary : lines
+        What was evaluated.
+    verdict : lines
+        The verdict of each metric.
+    digits : int
+        Significant digits of standard errors.
+    cards : mapping
+        Metric -> its definition.
+    """
+    check_positive_int("digits", digits)
+    apart = _told_apart(differences)
+    parts: list[Part] = []
+    for metric, part in frame.groupby("metric", sort=False):
+        own = {label: flags.get((str(metric), label), "") for label in diagnostics["estimator"]}
+        parts.append(_leaderboard(str(metric), part, own, apart, digits))
+    reading = ["± is one standard error over users."]
+    legend = []
+    if differences is not None:
+        reading.append(
+            "> in an order: the paired test tells every recommender before it from every one after it "
+            f"(Holm, p < {LEVEL:g}). Commas join those that are not all told apart."
+        )
+        legend.append(
+            "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's "
+            f"correction over the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
+        )
+    claims = _claims(frame, diagnostics)
+    reading += [*GLOSSARY, OF_GAMMA] if diagnostics["weighted"].any() else GLOSSARY[2:]
+    return Tables(
+        summary=tuple(summary),
+        warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),
+        parts=(
+            *parts,
+            Notes(tuple(verdict)),
+            Notes((*claims, *reading)),
+            *(Code(name, text.removeprefix(f"{name}\n")) for name, text in (cards or {}).items()),
+        ),
+        legend=tuple(legend),
+    )
+
+
+def flag_warnings(flags: Mapping[tuple[str, str], str], estimators: Iterable[str]) -> list[str]:
+    """Return one sentence for every flag, with the metrics it is of where those are not all."""
+    lines = []
+    for label in estimators:
+        own = {metric: flag for (metric, one), flag in flags.items() if one == label}
+        for text in dict.fromkeys(filter(None, own.values())):
+            named = [metric for metric, flag in own.items() if flag == text]
+            of = "" if len(named) == len(own) else f" of {', '.join(named)}"
+            lines.append(f"Unreliable: {label}{of}. {text[:1].upper()}{text[1:]}.")
+    return lines
+
+
+def _told_apart(differences: pd.DataFrame | None) -> dict[tuple[str, str], set[frozenset[str]]]:
+    """Return (metric, estimator) -> pairs of recommenders that the adjusted test tells apart."""
+    found: dict[tuple[str, str], set[frozenset[str]]] = {}
+    if differences is not None:
+        clear = differences[differences["p_adjusted"] < LEVEL]
+        columns = (clear[name] for name in ("metric", "estimator", "model", "reference"))
+        for metric, estimator, model, reference in zip(*columns, strict=True):
+            found.setdefault((metric, estimator), set()).add(frozenset((model, reference)))
+    return found
+
+
+def _leaderboard(
+    metric: str,
+    frame: pd.DataFrame,
+    flags: Mapping[str, str],
+    apart: Mapping[tuple[str, str], set[frozenset[str]]],
+    digits: int,
+) -> Table:
+    """Return the table of one metric: a row per recommender, a column per estimator."""
+    models = list(dict.fromkeys(frame["model"]))
+    shown: list[str] = []
+    columns: dict[str, dict[str, Cell]] = {}
+    orders: dict[str, list[str]] = {}
+    for estimator, part in frame.groupby("estimator", sort=False):
+        label = str(estimator)
+        pairs = apart.get((metric, label), set())
+        values = dict(zip(part["model"], part["estimate"], strict=True))
+        ranked = sorted((m for m in values if not np.isnan(values[m])), key=lambda m: -values[m])
+        trusted = not flags[label] and len(models) > 1
+        columns[label] = _column(part, flags[label], ranked[0] if trusted and ranked else None, pairs, digits)
+        if trusted and ranked:
+            orders.setdefault(supported_order(ranked, pairs), []).append(label)
+            shown = shown or ranked
+    unreliable = [label for label in columns if flags[label]]
+    below = [f"unreliable, see the warning above: {', '.join(unreliable)}"] if unreliable else []
+    for order, labels in orders.items():
+        everyone = len(labels) == len(columns) > 1
+        below.append(f"order by {'every estimator' if everyone else ', '.join(labels)}: {order}")
+    # Rows stand in the order of the first column that can be trusted.
+    shown += [model for model in models if model not in shown]
+    rows = tuple((Cell(model), *(columns[label][model] for label in columns)) for model in shown)
+    return Table(("recommender", *columns), rows, metric, below=tuple(below))
+
+
+def supported_order(ranked: list[str], pairs: set[frozenset[str]]) -> str:
+    """Return the order in words, with ">" only where all before it are told from all after it.
+
+    Examples
+    --------
+    >>> supported_order(["a", "b", "c"], {frozenset("ac"), frozenset("bc")})
+    'a, b > c'
+    """
+    text = ranked[0]
+    for place in range(1, len(ranked)):
+        cut = all(frozenset((a, b)) in pairs for a in ranked[:place] for b in ranked[place:])
+        text += (" > " if cut else ", ") + ranked[place]
+    return text
+
+
+def _column(
+    part: pd.DataFrame, flag: str, best: str | None, pairs: set[frozenset[str]], digits: int
+) -> dict[str, Cell]:
+    """Return recommender -> cell; only a trusted column has a best, and marks."""
+    common = decimals(part["std_error"], digits)
+    cells = {}
+    for row in part.to_dict("records"):
+        model, value, error = row["model"], row["estimate"], row["std_error"]
+        if np.isnan(value):
+            hidden = row["note"].find("suppressed") >= 0
+            cells[model] = Cell("suppressed" if hidden else "undefined", flag=flag)
+            continue
+        shown = max(common, decimals([error], digits, default=0))
+        cells[model] = Cell(
+            f"{value:.{shown}f}",
+            "" if np.isnan(error) else f"± {error:.{shown}f}",
+            strong=model == best,
+            mark="†" if frozenset((model, best)) in pairs else "",
+            flag=flag,
+            hint=f"interval {row['ci_low']:.{shown}f} to {row['ci_high']:.{shown}f}",
+        )
+    return cells
+
+
+def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
+    """Return what is claimed of each estimator, and every note once, with the estimators it is of."""
+    lines: list[str] = []
+    said: dict[str, list[str]] = {}
+    models = list(frame["model"].unique())
+    for row in diagnostics.to_dict("records"):
+        label = row["estimator"]
+        part = frame[frame["estimator"] == label]
+        by_claim = part.groupby("claim", sort=False)["metric"].unique()
+        for claim, metrics in by_claim.items():
+            on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
+            lines.append(f"{label}{on}: {claim}.")
+        if row["remark"] and not row["flag"]:
+            lines.append(f"  {row['remark']}.")
+        for text in dict.fromkeys(text for note in part["note"].unique() for text in note.split("; ")):
+            if text and text != row["flag"]:
+                said.setdefault(text, []).append(label)
+    everywhere = list(diagnostics["estimator"])
+    for text, labels in said.items():
+        who = "all" if labels == everywhere and len(labels) > 1 else ", ".join(labels)
+        told = [text in note.split("; ") for note in frame["note"]]
+        named = list(frame["model"][told].unique())
+        lines.append(f"{who}{'' if named == models else f' of {examples(named)}'}: {text}.")
+    return lines

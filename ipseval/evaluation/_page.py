@@ -1,0 +1,238 @@
+"""The sections of an evaluation's page: differences, γ, popularity, weights, data, definitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ipseval.evaluation._page_data import Drawn, Swept
+from ipseval.evaluation._verdict import Verdict
+from ipseval.report._curves import curves
+from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Table
+from ipseval.report._words import LEVEL, number, shown_p
+
+GAMMA = (
+    "γ says how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), n* the training interactions of "
+    "an item. At −1 all weights are equal. The larger γ is, the less popular items count."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PageData:
+    """What the page of an evaluation shows beyond its tables.
+
+    Attributes
+    ----------
+    differences, diagnostics, data : DataFrame
+        Of the evaluation; differences None: a single recommender.
+    verdicts : sequence of Verdict
+    flags : mapping
+        (metric, estimator) -> why not to rely on its estimates, or "".
+    models : sequence of str
+    drawn : Drawn
+    cards : mapping
+        Metric -> its definition.
+    provenance : mapping
+    """
+
+    differences: pd.DataFrame | None
+    diagnostics: pd.DataFrame
+    data: pd.DataFrame
+    verdicts: Sequence[Verdict]
+    flags: Mapping[tuple[str, str], str]
+    models: Sequence[str]
+    drawn: Drawn
+    cards: Mapping[str, str]
+    provenance: Mapping[str, object]
+
+
+def page_parts(page: PageData) -> list[Part]:
+    """Return the sections below the tables."""
+    return [
+        *_differences(page),
+        *_sensitivity(page),
+        *_popularity(page),
+        *_weights(page.diagnostics),
+        *_data(page.data),
+        Heading("Definitions and claims"),
+        *(Code(name, text) for name, text in page.cards.items()),
+        Heading("Provenance"),
+        _pairs(page.provenance),
+    ]
+
+
+def _differences(page: PageData) -> list[Part]:
+    """Return a table per metric: every recommender minus the highest, by every estimator, with a picture."""
+    if page.differences is None:
+        return []
+    parts: list[Part] = [
+        Heading("Differences"),
+        "Paired differences on the same users, with intervals. A difference whose interval holds 0 may be "
+        f"chance. Holm's correction is over the pairs of a column; p < {LEVEL:g} tells two apart.",
+    ]
+    for verdict in page.verdicts:
+        standing = verdict.standing
+        behind = [model for model in standing.ranked if model != standing.best]
+        rows = page.differences[page.differences["metric"] == verdict.metric]
+        estimators = list(dict.fromkeys(rows["estimator"]))
+        columns, header = [], ["recommender"]
+        for label in estimators:
+            flag = page.flags.get((verdict.metric, label), "")
+            header.append(f"{label}, unreliable" if flag else label)
+            found = _against(rows[rows["estimator"] == label], standing.best)
+            columns.append({model: _difference(found.get(model), flag) for model in behind})
+        body = tuple((Cell(model), *(column[model] for column in columns)) for model in behind)
+        if body:
+            title = f"{verdict.metric}, minus {standing.best}"
+            words = frozenset(range(len(header)))
+            parts.append(Table(tuple(header), body, title, words=words, zero=True, metric=verdict.metric))
+    return parts
+
+
+def _against(rows: pd.DataFrame, best: str) -> dict[str, tuple[float, float, float, float]]:
+    """Return recommender -> its difference to the highest one, the interval's ends, the adjusted p-value."""
+    found = {}
+    names = ("model", "reference", "difference", "ci_low", "ci_high", "p_adjusted")
+    for model, other, gap, low, high, p_value in zip(*(rows[name] for name in names), strict=True):
+        if other == best:
+            found[model] = (gap, low, high, p_value)
+        elif model == best:
+            found[other] = (-gap, -high, -low, p_value)
+    return found
+
+
+def _difference(found: tuple[float, float, float, float] | None, flag: str) -> Cell:
+    if found is None or math.isnan(found[0]):
+        return Cell("undefined", flag=flag)
+    gap, low, high, p_value = found
+    if math.isnan(low):
+        return Cell(_signed(gap, 4), "not tested", flag=flag)
+    places = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 4
+    bounds = f"[{_signed(low, places)}, {_signed(high, places)}]"
+    return Cell(
+        _signed(gap, places),
+        f"{bounds} {shown_p(p_value)}",
+        strong=p_value < LEVEL and not flag,
+        flag=flag,
+        at=(low, gap, high),
+    )
+
+
+def _signed(value: float, places: int) -> str:
+    return f"{value:+.{places}f}".replace("-", "−")
+
+
+def _sensitivity(page: PageData) -> list[Part]:
+    """Return how the estimates change with γ, and where the highest recommender is passed."""
+    parts: list[Part] = []
+    for one in page.drawn.sweeps:
+        n_others = len(page.models) - len(one.values)
+        others = f" The {n_others} lower ones are not drawn." if n_others else ""
+        here = f"this evaluation, γ = {number(one.at)}"
+        parts.append(
+            curves(
+                one.gamma.tolist(),
+                {model: values.tolist() for model, values in one.values.items()},
+                alt=f"{one.metric} by {one.estimator} over γ, a line per recommender; the table below says "
+                "where they change places",
+                x_name="γ",
+                x_label="γ (−1: equal weights)",
+                marks={one.at: here},
+                caption=f"{one.metric} by {one.estimator}. Dotted: {here}.{others}",
+                metric=one.metric,
+            )
+        )
+        parts += _swaps(one)
+    if not parts:
+        return []
+    return [Heading("Sensitivity to the propensity"), GAMMA, *parts]
+
+
+def _swaps(swept: Swept) -> list[Part]:
+    """Return the γ at which a recommender changes places with the highest one, and which never do."""
+    best = next(iter(swept.values))
+    rows = tuple(
+        (Cell(other), Cell(", ".join(map(number, points))), Cell(statement))
+        for other, points, statement in swept.swaps
+        if points
+    )
+    never = [other for other, points, _ in swept.swaps if not points]
+    span = f"for γ from {number(swept.gamma[0])} to {number(swept.gamma[-1])}"
+    below = (f"No change of places with {best} {span}: {', '.join(never)}.",) if never else ()
+    if not rows:
+        return [Notes(below)] if below else []
+    header = ("recommender", "at γ", "what holds")
+    title = f"{swept.metric}: where the order with {best} changes"
+    words = frozenset({0, 1, 2})
+    return [Table(header, rows, title, words=words, below=below, metric=swept.metric)]
+
+
+def _popularity(page: PageData) -> list[Part]:
+    """Return the share of the weight beside the share of the positives, from rare items to popular ones."""
+    found = pd.DataFrame(dict(page.drawn.popularity))
+    if found.empty:
+        return []
+    words = {"n*": "training interactions", "P": "propensity"}[str(found["by"].iloc[0])]
+    by_estimator = {str(label): part for label, part in found.groupby("estimator", sort=False)}
+    first = next(iter(by_estimator.values()))
+    shares = [part["weight_share"].tolist() for part in by_estimator.values()]
+    rows = tuple(
+        (
+            Cell(row["group"]),
+            Cell(f"{row['n_items']:,}"),
+            Cell(f"{row['n_positives']:,}"),
+            *(_share(value) for value in (row["share"], *(share[place] for share in shares))),
+        )
+        for place, row in enumerate(first.to_dict("records"))
+    )
+    header = (words, "items", "positives", "share of positives", *(f"weight, {one}" for one in by_estimator))
+    return [
+        Heading("Popularity"),
+        "Which items carry the estimates. The plain average counts every positive once. Weighting moves "
+        "weight to items that are shown less.",
+        Table(header, rows, f"Test positives by {words} of their item"),
+    ]
+
+
+def _share(value: float) -> Cell:
+    return Cell(f"{value:.1%}", hint=f"{value:.3%}", at=(value,))
+
+
+def _weights(diagnostics: pd.DataFrame) -> list[Part]:
+    rows = []
+    for row in diagnostics.to_dict("records"):
+        size = Cell(
+            f"{row['ess_own']:,.0f}", f"of {row['n_positives']:,}", flag=row["flag"], at=(row["ess_own"],)
+        )
+        shares = (Cell(f"{row['share_own']:.2%}"), Cell(_known(row["rare_share"])))
+        rows.append((Cell(row["estimator"]), size, *shares, Cell(row["flag"] or row["cautions"])))
+    header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
+    return [
+        Heading("Weights"),
+        "A weighted estimate is as exact as one from fewer positives: the effective sample size, (Σw)²/Σw². "
+        "Rare items have at most 2 training interactions.",
+        Table(header, tuple(rows), "Weights of each estimator", words=frozenset({0, 4})),
+    ]
+
+
+def _known(share: float) -> str:
+    return "not known" if math.isnan(share) else f"{share:.1%}"
+
+
+def _data(data: pd.DataFrame) -> list[Part]:
+    if data.empty:
+        return []
+    rows = tuple(
+        (Cell(str(subject)), Cell(str(what)), Cell(f"{count:,}"), Cell("" if pd.isna(of) else f"{of:,}"))
+        for subject, what, count, of in data[["subject", "what", "count", "of"]].itertuples(index=False)
+    )
+    table = Table(("subject", "what", "count", "of"), rows, "What was counted", words=frozenset({0, 1}))
+    return [Heading("Data"), "What was read, left out and added.", table]
+
+
+def _pairs(named: Mapping[str, object]) -> Table:
+    rows = tuple((Cell(name), Cell(str(value))) for name, value in named.items())
+    return Table(("key", "value"), rows, "Versions, options and data", words=frozenset({0, 1}), folded=True)

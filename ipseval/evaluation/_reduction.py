@@ -1,0 +1,210 @@
+"""Users reduced to what an evaluation reads of them: sums of every estimate, sums of weights, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import TypeAlias
+
+import numpy as np
+
+from ipseval._base.counts import RESULT, Count, added
+from ipseval._base.types import AnyArray, IntArray
+from ipseval.estimators import Sample, UserSums
+from ipseval.estimators._estimate import independent_sums
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._moments import MergedSums, Moments
+from ipseval.evaluation._request import Request
+from ipseval.evaluation.segments import Groups
+from ipseval.evaluation.segments._sums import SegmentSums
+from ipseval.inference._drift import drifts
+from ipseval.inference._weights import AllWeights
+from ipseval.propensity import FitError
+from ipseval.ranking import RankedPositives
+from ipseval.ranking._missing_lists import settle_lists
+
+Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
+Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What an evaluation reads of some users; reductions of other users merge.
+
+    Attributes
+    ----------
+    models : tuple of str
+    sums : dict
+        (metric, estimator) -> the sums of each model over users, or their moments.
+    extent : Extent
+    weights : AllWeights
+        They are the same for all models, which share the positives.
+    list_counts, given_counts : dict
+        Model -> `RankedPositives.list_counts` of the positives that entered, and of all test positives.
+    candidates : str
+        Which items compete, in words.
+    samples : dict
+        Model -> its ranked positives with their propensities; empty after merging.
+    user_ids : (n_users,) array
+        Ids behind the codes of the sums; not used with moments.
+    counted : tuple of Count
+        What was read of lists, left out and kept, of each model; and positives that are no candidates.
+    segments : tuple of SegmentSums
+        The same sums in groups of users or items, one for each grouping.
+    """
+
+    models: tuple[str, ...]
+    sums: dict[Cell, Sums]
+    extent: Extent
+    weights: AllWeights
+    list_counts: dict[str, IntArray]
+    given_counts: dict[str, IntArray]
+    user_ids: AnyArray
+    candidates: str
+    samples: dict[str, Sample] = field(default_factory=dict)
+    counted: tuple[Count, ...] = ()
+    segments: tuple[SegmentSums, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Reduction({', '.join(self.models)}; {self.extent!r})"
+
+    @classmethod
+    def of(
+        cls,
+        ranks: Mapping[str, RankedPositives],
+        request: Request,
+        n_threads: int | None = 1,
+    ) -> Reduction:
+        """Return what a request reads of the users whose positives are ranked."""
+        depth = request.depth
+        ranks = settle_lists(ranks, request.missing, depth)
+        samples = {
+            name: replace(request.sample(ranked), rewarded=ranked.candidate_sums)
+            for name, ranked in ranks.items()
+        }
+        first = next(iter(samples.values()))
+        weightings = {one.weighted for one in request.estimators}
+        with ThreadPoolExecutor(1) as beside:
+            weights = beside.submit(
+                AllWeights.of, first, request.estimators, request.metrics, propensity=request.propensity
+            )
+            if n_threads == 1:
+                weights.result()
+            for sample in samples.values():
+                sample.prepare(request.metrics, weightings, n_threads)
+            sums: dict[Cell, Sums] = {
+                (metric.label, one.label): tuple(
+                    independent_sums(sample, metric, one) for sample in samples.values()
+                )
+                for metric in request.metrics
+                for one in request.estimators
+            }
+            if request.propensity is not None and request.propensity.error is not None:
+                sums = _drifting(sums, samples, request, request.propensity.error)
+            return cls(
+                tuple(ranks),
+                sums,
+                Extent.of(first),
+                weights.result(),
+                {name: one.ranked.list_counts(depth) for name, one in samples.items()},
+                {name: one.list_counts(depth) for name, one in ranks.items()},
+                first.ranked.unit_ids,
+                first.ranked.candidates,
+                samples,
+                _counted(ranks),
+            )
+
+    def by(self, groupings: Sequence[Groups], request: Request) -> Reduction:
+        """Return the reduction with its sums in groups too, while it has the positives."""
+        cells = {key: one for key, one in self.sums.items() if not isinstance(one, Moments)}
+        asked = request.metrics, request.estimators
+        made = (SegmentSums.of(one, self.samples, cells, *asked) for one in groupings)
+        return replace(self, segments=tuple(made))
+
+    def as_part(self, *, per_user: bool) -> Reduction:
+        """Return what a worker sends: moments, or the sums of each user; never the positives."""
+        sums: dict[Cell, Sums] = {
+            key: one if per_user or isinstance(one, Moments) else Moments.of(one)
+            for key, one in self.sums.items()
+        }
+        return replace(self, sums=sums, samples={}, segments=tuple(one.alone() for one in self.segments))
+
+    def merge(self, other: Reduction) -> Reduction:
+        """Return the reduction of the users of both, who are different."""
+        shift = self.user_ids.size
+
+        def both(one: Sums, two: Sums) -> Sums:
+            if isinstance(one, Moments):
+                assert isinstance(two, Moments)
+                return one.merge(two)
+            assert isinstance(two, tuple)
+            return tuple(mine.followed_by(theirs, shift) for mine, theirs in zip(one, two, strict=True))
+
+        return Reduction(
+            self.models,
+            {key: both(one, other.sums[key]) for key, one in self.sums.items()},
+            self.extent.merge(other.extent),
+            self.weights.merge(other.weights),
+            {name: counts + other.list_counts[name] for name, counts in self.list_counts.items()},
+            {name: counts + other.given_counts[name] for name, counts in self.given_counts.items()},
+            np.concatenate([ids for ids in (self.user_ids, other.user_ids) if ids.size] or [self.user_ids]),
+            self.candidates,
+            counted=added(self.counted, other.counted),
+            segments=tuple(one.merge(two) for one, two in zip(self.segments, other.segments, strict=True)),
+        )
+
+    def ordered(self, user_ids: AnyArray) -> Reduction:
+        """Return the reduction with its users in the order of `user_ids`."""
+        place = {user: code for code, user in enumerate(user_ids.tolist())}
+        codes = np.array([place[user] for user in self.user_ids.tolist()], dtype=np.int64)
+        sums = {
+            key: cell if isinstance(cell, Moments) else tuple(one.recoded(codes) for one in cell)
+            for key, cell in self.sums.items()
+        }
+        return replace(self, sums=sums, user_ids=user_ids)
+
+    def members(self, cell: Cell) -> list[UserSums] | list[MergedSums]:
+        """Return the sums of each model for a metric and estimator."""
+        sums = self.sums[cell]
+        return sums.members() if isinstance(sums, Moments) else list(sums)
+
+
+def _drifting(
+    sums: dict[Cell, Sums], samples: Mapping[str, Sample], request: Request, error: FitError
+) -> dict[Cell, Sums]:
+    """Return the sums with what each user moves them by through weights that were fitted to it."""
+    found = drifts(samples, request.metrics, request.estimators, error)
+    return {
+        cell: one
+        if isinstance(one, Moments)
+        else tuple(
+            replace(mine, drift=found.get((model, *cell))) for model, mine in zip(samples, one, strict=True)
+        )
+        for cell, one in sums.items()
+    }
+
+
+def _counted(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:
+    """Return what was counted while each model was ranked, and the positives that are no candidates."""
+    found = [count.about(name) for name, ranked in ranks.items() for count in ranked.counted]
+    first = next(iter(ranks.values()))
+    n_out = first.n_not_candidates
+    if n_out:
+        found.append(
+            Count("test positives that are no candidates, left out", n_out, len(first) + n_out, RESULT)
+        )
+    return tuple(found)
+
+
+def merge_two(one: Reduction | None, other: Reduction | None) -> Reduction | None:
+    """Return the reduction of the users of both; None stands for no users."""
+    return one.merge(other) if one and other else one or other
+
+
+def merge_all(parts: list[Reduction | None]) -> Reduction | None:
+    """Return all parts merged, in pairs in their order: the same bits in every run."""
+    while len(parts) > 1:
+        parts = [merge_two(one, other) for one, other in zip_longest(parts[::2], parts[1::2])]
+    return parts[0] if parts else None

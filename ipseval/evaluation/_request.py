@@ -1,0 +1,175 @@
+"""What was asked of an evaluation, checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ipseval._base.checks import as_list, check_choice, check_fraction, distinct_labels, warn_user
+from ipseval._base.types import IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
+from ipseval.errors import DataWarning, InputError, PropensityError
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._claims import NRelevant
+from ipseval.estimators._extent import Extent
+from ipseval.estimators._labels import default_estimators, resolve_estimator
+from ipseval.estimators._sample import NRelevantLike, check_drawn, weighted_sample
+from ipseval.inference._bootstrap import INTERVAL_METHODS
+from ipseval.metrics import Metric
+from ipseval.metrics.sampled._metric import requested_metrics
+from ipseval.propensity import Propensity, parse_propensity
+from ipseval.ranking import RankedPositives, SampledCandidates
+
+DEFAULT_METRICS = ("ndcg@10", "recall@10")
+TIES = ("default", "mean", "min", "max", "expected")
+MISSING = ("zero", "drop", "raise")
+ON_LOW_ESS = ("warn", "raise", "nan", "ignore")
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is asked of an evaluation: labels are resolved and every option is checked once, when it is made.
+
+    Attributes
+    ----------
+    metrics, estimators : tuple of objects
+        Given as labels or objects; estimators None: the defaults.
+    propensity : Propensity or None
+    missing, ties, confidence_level, n_relevant, on_low_ess, interval, rng
+        As in `evaluate`.
+    has_rewards : bool
+        Whether all ranks come with the sums of a reward model over all candidates.
+    """
+
+    metrics: Sequence[Metric]
+    estimators: Sequence[Estimator]
+    propensity: Propensity | None
+    missing: Missing
+    ties: TieChoice
+    confidence_level: float
+    n_relevant: NRelevantLike
+    on_low_ess: OnLowEss = "warn"
+    interval: IntervalMethod = "normal"
+    rng: RngLike = None
+    has_rewards: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        metrics: Iterable[str | Metric],
+        estimators: Iterable[str | Estimator] | None,
+        propensity: Propensity | None,
+        **options: Any,
+    ) -> Request:
+        """Return the request that labels, objects and options make."""
+        chosen = requested_estimators(estimators, propensity)
+        return cls(tuple(requested_metrics(metrics)), tuple(chosen), propensity, **options)
+
+    def __post_init__(self) -> None:
+        check_fraction("confidence_level", self.confidence_level)
+        check_choice("on_low_ess", self.on_low_ess, ON_LOW_ESS)
+        check_choice("missing", self.missing, MISSING)
+        check_choice("ties", self.ties, TIES)
+        check_choice("interval", self.interval, INTERVAL_METHODS)
+        if isinstance(self.n_relevant, str):
+            check_choice("n_relevant", self.n_relevant, ("estimated",))
+        lacking = [one.label for one in self.estimators if one.needs_rewards and not self.has_rewards]
+        if lacking:
+            raise InputError(
+                f"{', '.join(lacking)} need impressions. Use ipseval.policies.evaluate_rewards(models, "
+                "split, Rewards(log)), log an ExposureLog."
+            )
+        for one in self.estimators:
+            for each in self.metrics:
+                one.check(each, is_probability=self.is_probability, n_relevant=self.n_relevant_kind)
+
+    @property
+    def depth(self) -> int:
+        """The largest cutoff of the metrics, at least 1."""
+        return max(one.cutoff or 1 for one in self.metrics)
+
+    @property
+    def n_relevant_kind(self) -> NRelevant:
+        """What is known of s_u."""
+        if self.n_relevant is None:
+            return "absent"
+        return "estimated" if isinstance(self.n_relevant, str) else "known"
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether P is on the scale of probabilities."""
+        return self.propensity is not None and self.propensity.is_probability
+
+    def sample(self, ranked: RankedPositives) -> Sample:
+        """Return the positives of one recommender that have a propensity, with it; there may be none."""
+        return weighted_sample(ranked, self.propensity, self.n_relevant, self.ties, allow_empty=True)
+
+
+def requested_estimators(
+    estimators: Iterable[str | Estimator] | None, propensity: Propensity | None
+) -> list[Estimator]:
+    """Return the estimators that labels or objects name; those that need a propensity must have one."""
+    if estimators is None:
+        estimators = default_estimators(weighted=propensity is not None)
+    given = [resolve_estimator(one) for one in as_list(estimators, "estimators")]
+    chosen = distinct_labels(given, "estimators")
+    weighted = [one.label for one in chosen if one.weighted]
+    if weighted and propensity is None:
+        raise PropensityError(
+            f"{', '.join(weighted)} {'needs' if len(weighted) == 1 else 'need'} a propensity; pass "
+            "propensity=PowerLawPropensity(gamma=…) or another model, or ask for aoa only."
+        )
+    return chosen
+
+
+def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Propensity | None:
+    """Return the propensity that is given, or that `fit` makes of a model, or of the model a label names."""
+    if isinstance(propensity, str):
+        propensity = parse_propensity(propensity)
+    if propensity is None or isinstance(propensity, Propensity):
+        return propensity
+    if not hasattr(propensity, "fit"):
+        raise PropensityError(
+            f"propensity must be a Propensity or a model with fit(train); got {type(propensity).__name__}. "
+            "Values that are known go into KnownPropensity(item=…) or KnownPropensity(pair=…)."
+        )
+    return fit(propensity)
+
+
+def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) -> None:
+    """Warn of estimators that need more positives per user to correct anything."""
+    for one in estimators:
+        of = {"unit": extent.unit} if extent.n_clusters else {}  # of users a member need not be told
+        text = one.caution(extent.counts, **of)
+        if text:
+            warn_user(text, DataWarning)
+
+
+def check_candidates(candidates: Any, metrics: Sequence[Metric]) -> None:
+    """Raise `InputError` for metrics that drawn candidates do not allow, and for a number of them."""
+    if isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool):
+        raise InputError(
+            f"candidates={candidates} could be drawn in several ways: pass ipseval.SampledCandidates("
+            f"{candidates}, rng=0), or 'all'."
+        )
+    if isinstance(candidates, SampledCandidates):
+        check_drawn(candidates.per, metrics)
+
+
+def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:
+    """Warn of metrics that take sampled ranks for ranks among all candidates."""
+    if ranked.sampling is None:
+        return
+    # A metric that is linear in the rank is unbiased on a uniform sample.
+    uniform = ranked.sampling.uniform
+    plain = [one.label for one in metrics if not (one.corrects_sampling or (uniform and one.linear_in_rank))]
+    if plain:
+        n, m = int(np.median(ranked.sampling.n_candidates)), ranked.sampling.n_sampled
+        warn_user(
+            f"{', '.join(plain)}: computed on {m:,} sampled candidates of {n - 1:,}. Values are not "
+            "comparable with those of the full ranking, and recommenders may change places. Rank all "
+            "candidates, or correct with ipseval.metric(label, sampled='bv').",
+            DataWarning,
+        )

@@ -1,0 +1,255 @@
+"""evaluate_windows(): recommenders trained and evaluated in every window; mean and trend over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from ipseval._base.checks import check_choice, check_models, counted
+from ipseval._base.types import FloatArray
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import SlidingSplits
+from ipseval.errors import InputError
+from ipseval.estimators import Estimate
+from ipseval.evaluation._evaluate import Evaluation, evaluate
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Notes, Table
+from ipseval.data.splits._time import said
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+KEY = ["model", "metric", "estimator"]
+CELLS = ("estimate", "std_error", "ci_low", "ci_high", "n_users", "n_positives", "note")
+COUNTS = ("window", "start", "end", "n_train", "n_test", "n_cold_users", "n_cold_items")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WindowEvaluation(Reported):
+    """The evaluation of recommenders in every window; the result of `evaluate_windows`.
+
+    Attributes
+    ----------
+    evaluations : tuple of Evaluation
+        One per window.
+    windows : DataFrame
+        One row per window: window, start, end, n_train, n_test, n_cold_users, n_cold_items.
+    n_skipped : int
+        Windows without training or test rows.
+    confidence_level : float
+    """
+
+    evaluations: tuple[Evaluation, ...]
+    windows: pd.DataFrame
+    n_skipped: int = 0
+    confidence_level: float = 0.95
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per window, model, metric and estimator: estimate, its error over the window's users."""
+        parts = []
+        for one, window in zip(self.evaluations, self.windows.to_dict("records"), strict=True):
+            part = one.frame[[*KEY, *CELLS]].assign(**{str(name): value for name, value in window.items()})
+            parts.append(part[[*COUNTS, *KEY, *CELLS]])
+        return pd.concat(parts, ignore_index=True)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row per model, metric and estimator: mean and trend over the windows, with errors over users.
+
+        mean, std_error, ci_low, ci_high : plain mean over the windows where the estimate is defined;
+        trend, trend_error, trend_low, trend_high, trend_p : least-squares slope per window;
+        std_windows : standard deviation between windows; design_effect : the variance of the mean over that
+        of windows with different users: above 1, users who come back are alike; n_windows, n_users (distinct)
+        and n_returning, those in several windows.
+        """
+        keys = list(self.evaluations[0].estimates)
+        return pd.DataFrame([dict(zip(KEY, key, strict=True)) | self._summary(key) for key in keys])
+
+    def compare(self, reference: str) -> pd.DataFrame:
+        """Return mean difference and trend of every recommender against one, over the same users and windows.
+
+        Columns as `summary`, of the differences, and p_value of the mean (normal, not adjusted).
+        """
+        models = list(dict.fromkeys(key[0] for key in self.evaluations[0].estimates))
+        check_choice("reference", reference, models)
+        rows = []
+        for key in self.evaluations[0].estimates:
+            if key[0] != reference:
+                found = self._summary(key, (reference, *key[1:]))
+                z = abs(found["mean"]) / found["std_error"] if found["std_error"] else np.inf
+                p_value = float(2 * ndtr(-z)) if np.isfinite(found["mean"]) else np.nan
+                where = dict(zip(KEY, key, strict=True)) | {"reference": reference}
+                rows.append(where | found | {"p_value": p_value})
+        return pd.DataFrame(rows)
+
+    def _summary(self, key: tuple[str, ...], minus: tuple[str, ...] | None = None) -> dict[str, float]:
+        """Return mean and trend of an estimate, or of the difference of two.
+
+        Both are Σ_w a_w θ_w. The influence of user u is Σ_w a_w ψ_wu/n_w, over all windows it is in: a user
+        is one cluster. The variance is U/(U − 1) Σ_u of its square, U the users of any window.
+        """
+        n_users = max(len(one.user_ids) for one in self.evaluations)
+        values, parts, entered = [], [], []
+        for one in self.evaluations:
+            first = one.estimates[key]  # type: ignore[index]
+            second = None if minus is None else one.estimates[minus]  # type: ignore[index]
+            value = first.value - (0.0 if second is None else second.value)
+            if not np.isfinite(value):
+                continue
+            part = _influence(first, n_users) - (0.0 if second is None else _influence(second, n_users))
+            values.append(value)
+            parts.append(part)
+            entered.append(_entered(first, n_users))
+        times = np.array([w for w, one in enumerate(self.evaluations) if _defined(one, key, minus)])
+        places = self.windows["window"].to_numpy()[times] if times.size else np.zeros(0)
+        return _over_windows(
+            np.array(values), np.array(parts), np.array(entered), places, self.confidence_level
+        )
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: mean and trend, then every window."""
+        frame = self.summary
+        shown = frame[KEY].copy()
+        for name, low, high in (("mean", "ci_low", "ci_high"), ("trend", "trend_low", "trend_high")):
+            shown[name], shown[f"{name}_low"], shown[f"{name}_high"] = frame[name], frame[low], frame[high]
+        shown = shown.assign(std_windows=frame["std_windows"], design_effect=frame["design_effect"])
+        first, last = (said(self.windows["start"].iloc[row]) for row in (0, -1))
+        left_out = counted(self.n_skipped, "window")
+        skipped = f"; {left_out} without training or test rows" if self.n_skipped else ""
+        row = frame.iloc[0]
+        summary = (
+            f"{counted(len(self.evaluations), 'window')}, tests from {first} to {last}{skipped}.",
+            f"{int(row['n_users']):,} users, {int(row['n_returning']):,} of them in several windows.",
+        )
+        lines = (
+            "mean: plain mean over windows. trend: slope per window. Intervals are over users; a user of "
+            "several windows is one cluster.",
+            "std_windows: spread between windows. The intervals are for these windows: what other windows "
+            "would have given is not in them.",
+        )
+        formats = dict.fromkeys(map(str, shown), f".{digits + 2}f") | {"design_effect": ".2f"}
+        parts = (Table.of(shown, formats=formats, n_keys=3), Notes(lines))
+        return Tables(summary, parts, title="Evaluation over windows")
+
+    def plot(
+        self, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
+    ) -> Axes:
+        """Return axes with the estimates of one metric and estimator (default: the first) over time."""
+        from ipseval.report.plots import plot_windows
+
+        first = self.evaluations[0]
+        chosen = first.metrics[0] if metric is None else metric
+        check_choice("metric", chosen, first.metrics)
+        label = first.estimators[0] if estimator is None else estimator
+        check_choice("estimator", label, first.estimators)
+        frame = self.frame
+        return plot_windows(frame[(frame["metric"] == chosen) & (frame["estimator"] == label)], ax=ax)
+
+
+def evaluate_windows(
+    models: Mapping[str, Callable[[Interactions], Any]],
+    windows: SlidingSplits,
+    **options: Any,
+) -> WindowEvaluation:
+    """Return the evaluation of recommenders that are trained anew in every window of `split_sliding`.
+
+    Parameters
+    ----------
+    models : mapping
+        Name → fit function: takes the training `Interactions` of a window, returns a scorer.
+    windows : SlidingSplits
+        What `split_sliding` returns.
+    **options
+        Of `evaluate`: propensity (a model or its label: it is fitted to the training part of each window),
+        metrics, estimators, …
+
+    Raises
+    ------
+    InputError
+        For what is no mapping of functions, or no windows. An error of a fit function passes through.
+
+    Examples
+    --------
+    >>> from ipseval.ranking.baselines import popularity
+    >>> from ipseval.data.splits import split_sliding
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"user": np.repeat(range(40), 5), "item": np.tile(range(5), 40)})
+    >>> log = Interactions.from_frame(frame.assign(time=rng.permutation(200)), timestamp="time")
+    >>> found = evaluate_windows({"popular": popularity}, split_sliding(log, start=100, test=50))
+    >>> len(found.evaluations), found.summary["n_windows"].tolist()
+    (2, [2, 2])
+    """
+    check_models(models, "models", "fit function")
+    wrong = [name for name, fit in models.items() if not callable(fit)]
+    if wrong:
+        raise InputError(f"models must be fit functions; {', '.join(map(repr, wrong))} cannot be called.")
+    if not isinstance(windows, SlidingSplits):
+        raise InputError(f"windows must be made by split_sliding(log, …); got {type(windows).__name__}.")
+    found = []
+    for split in windows:
+        trained = {name: fit(split.train) for name, fit in models.items()}
+        found.append(evaluate(trained, split, **options))
+    frame = windows.frame
+    used = frame[frame["used"]].reset_index(drop=True)
+    return WindowEvaluation(
+        tuple(found), used[list(COUNTS)], int((~frame["used"]).sum()), found[0].confidence_level
+    )
+
+
+def _influence(estimate: Estimate, n_users: int) -> FloatArray:
+    """Return ψ_u/n of each user of the log; 0 for users that did not enter."""
+    part = np.zeros(n_users)
+    users, effects = estimate.user_sums.effects()
+    part[users] = effects
+    return part
+
+
+def _entered(estimate: Estimate, n_users: int) -> FloatArray:
+    entered = np.zeros(n_users)
+    entered[estimate.user_sums.users] = 1.0
+    return entered
+
+
+def _defined(one: Evaluation, key: tuple[str, ...], minus: tuple[str, ...] | None) -> bool:
+    keys = [key] if minus is None else [key, minus]
+    return all(np.isfinite(one.estimates[name].value) for name in keys)  # type: ignore[index]
+
+
+def _over_windows(
+    values: FloatArray, parts: FloatArray, entered: FloatArray, places: Iterable[float], level: float
+) -> dict[str, float]:
+    """Return mean and slope over windows with errors over users, each user one cluster."""
+    places, n = np.asarray(places, dtype=np.float64), values.size
+    found: dict[str, float] = {"n_windows": n}
+    reach = float(ndtri((1 + level) / 2))
+    weights = {"mean": np.full(n, 1 / max(n, 1)), "trend": np.zeros(n)}
+    if n > 1:
+        centred = places - places.mean()
+        weights["trend"] = centred / (centred**2).sum()
+    users = int((entered.sum(axis=0) > 0).sum()) if n else 0
+    for name, weight in weights.items():
+        known = n >= (1 if name == "mean" else 2) and users > 1
+        value = float(weight @ values) if known else np.nan
+        error = np.nan
+        if known:
+            error = float(np.sqrt(users / (users - 1) * (np.einsum("w,wu->u", weight, parts) ** 2).sum()))
+        prefix = "" if name == "mean" else "trend_"
+        found |= {name: value, f"{prefix or 'std_'}error": error}
+        low, high = (value - reach * error, value + reach * error)
+        found |= {f"{prefix or 'ci_'}low": low, f"{prefix or 'ci_'}high": high}
+    found["trend_p"] = np.nan
+    if found["trend_error"] > 0:
+        found["trend_p"] = float(2 * ndtr(-abs(found["trend"]) / found["trend_error"]))
+    found["std_windows"] = float(values.std(ddof=1)) if n > 1 else np.nan
+    alone = (parts**2).sum() / max(n, 1) ** 2 if n else np.nan
+    together = (parts.sum(axis=0) ** 2).sum() / max(n, 1) ** 2 if n else np.nan
+    found["design_effect"] = float(together / alone) if n and alone > 0 else np.nan
+    found |= {"n_users": users, "n_returning": int((entered.sum(axis=0) > 1).sum()) if n else 0}
+    return found

@@ -1,0 +1,12 @@
+"""Beyond accuracy: coverage, exposure, popularity, novelty, diversity and calibration of the same lists."""
+
+from __future__ import annotations
+
+from ipseval._base.border import guard
+from ipseval.evaluation.beyond._labels import Measure, measure
+from ipseval.evaluation.beyond._measures import MEASURES
+from ipseval.evaluation.beyond._result import BeyondAccuracy, beyond_accuracy
+
+__all__ = ["MEASURES", "BeyondAccuracy", "Measure", "beyond_accuracy", "measure"]
+
+guard(__name__)

@@ -1,0 +1,235 @@
+"""Evaluation of Parquet files that do not fit in memory: DuckDB deals out users, a part is held at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from glob import glob
+from os import PathLike, fspath
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_positive_int, check_type
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval._base.types import AnyArray, IntArray, Missing, OnLowEss, TieChoice
+from ipseval.errors import InputError
+from ipseval.estimators import Estimator
+from ipseval.evaluation._evaluate import Evaluation
+from ipseval.evaluation._request import DEFAULT_METRICS
+from ipseval.evaluation.partitions._groups import UserRows
+from ipseval.evaluation.partitions._ids import popularity_of, universe
+from ipseval.evaluation.partitions._partition import Seen, reduce_partition
+from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
+from ipseval.evaluation.partitions._progress import bar
+from ipseval.metrics import Metric
+
+ROWS = 8_000_000  # of all files in a part, about: 1 GB with what is made of them
+
+Files = str | PathLike[str] | Iterable[str | PathLike[str]]
+
+
+def evaluate_duckdb(
+    models: dict[str, Any],
+    train: Files,
+    test: Files,
+    *,
+    users: Any | None = None,
+    items: Any | None = None,
+    propensity: Any | None = None,
+    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
+    estimators: Iterable[str | Estimator] | None = None,
+    missing: Missing = "zero",
+    ties: TieChoice = "default",
+    confidence_level: float = 0.95,
+    n_relevant: int | Literal["estimated"] | None = None,
+    on_low_ess: OnLowEss = "warn",
+    n_partitions: int | None = None,
+    per_user: bool = False,
+    seen: Seen = "exclude",
+    by: Any | None = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
+    memory_limit: str = "3GB",
+    temporary: str | PathLike[str] | None = None,
+) -> Evaluation:
+    """Return the estimates of `evaluate` for Parquet files of any size, on this machine.
+
+    DuckDB writes the rows to temporary files by user, and one part of the users is held at a time. What is
+    not described here is as in `evaluate_dask`.
+
+    Parameters
+    ----------
+    models : dict
+        Name -> Parquet file, folder, pattern or list of files, of top-K lists (user, item, rank or score; or
+        user, items with an array of items, best first); or a tuple of factors as in `evaluate_dask`.
+    train, test : files with columns user, item
+    n_partitions : int, optional
+        How many parts; default: one for each 8 million rows of all files, which takes about 1 GB.
+    compute : ComputeOptions
+        Threads of DuckDB, and whether a bar is shown.
+    memory_limit : str
+        Of DuckDB alone, such as "3GB"; what does not fit is written to `temporary`.
+    temporary : folder, optional
+        Takes about as much as the files; default: the system's folder for temporary files. It is left empty.
+
+    Raises
+    ------
+    InputError
+        Without DuckDB, for files that are missing or cannot be read; and as `evaluate`, from any part.
+    """
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise InputError("Parquet files of any size need DuckDB; pip install 'ipseval[duckdb]'.") from None
+    n_threads = check_compute(compute).threads
+    check_type("memory_limit", memory_limit, str)
+    with TemporaryDirectory(dir=temporary, prefix="ipseval-") as folder, duckdb.connect() as connection:
+        _settings(connection, threads=n_threads, memory_limit=memory_limit, temp_directory=folder)
+        tables = {name: _Table(connection, name, files) for name, files in (("train", train), ("test", test))}
+        ids, popularity = _catalogue(connection, tables, items)
+        plan = make_plan(
+            ids,
+            popularity,
+            users=users,
+            propensity=propensity,
+            metrics=metrics,
+            estimators=estimators,
+            per_user=per_user,
+            seen=seen,
+            missing=missing,
+            ties=ties,
+            confidence_level=confidence_level,
+            n_relevant=n_relevant,
+            on_low_ess=on_low_ess,
+            by=by,
+            count=lambda: _user_rows(connection, tables),
+        )
+        lists, factors = split_models(models, plan.users, len(ids))
+        listed = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
+        n_parts = _dealt([*tables.values(), *listed.values()], n_partitions, Path(folder))
+        parts = []
+        for number in bar(range(n_parts), compute.progress):
+            given = {name: listed[name].part(number) if name in listed else factors[name] for name in models}
+            trained, tested = (tables[name].part(number) for name in ("train", "test"))
+            parts.append(reduce_partition(trained, tested, given, plan))
+    return finish(parts, {**lists, **factors}, plan)
+
+
+class _Table:
+    """Parquet files of one frame, and what DuckDB makes of them."""
+
+    def __init__(self, connection: Any, name: str, files: Files, *, lists: bool = False) -> None:
+        import duckdb
+
+        self._connection, self.name = connection, name
+        self.source = _reading(_found(name, files))
+        try:
+            described = connection.execute(f"DESCRIBE SELECT * FROM {self.source}").fetchall()  # nosec B608
+            self.n_rows = int(connection.execute(f"SELECT count(*) FROM {self.source}").fetchone()[0])  # nosec B608
+        except duckdb.Error as error:
+            raise InputError(f"{name}: the Parquet files cannot be read ({error}).") from None
+        types = {column: str(kind) for column, kind, *_ in described}
+        order = next((one for one in ("items", "rank", "score") if lists and one in types), None)
+        self._is_arrays = order == "items"
+        item = [] if self._is_arrays else ["item"]
+        self.columns = ["user", *item, *([order] if order else [])]
+        lacking = [one for one in self.columns if one not in types]
+        if lacking or (lists and order is None):
+            wanted = "user, item and rank or score, or user, items" if lists else "user, item"
+            raise InputError(f"{name}: the files need columns {wanted}; they have {', '.join(types)}.")
+        self.user = "whole numbers" if "INT" in types["user"] else types["user"]
+
+    def deal(self, folder: Path, n_parts: int) -> None:
+        """Write the rows by the hash of the user to one folder for each part; one part stays where it is."""
+        self._folder, self._n_parts = folder, n_parts
+        if n_parts == 1:
+            return
+        user = "CAST(user AS HUGEINT)" if self.user == "whole numbers" else "user"
+        self._connection.execute(
+            f"COPY (SELECT {', '.join(self.columns)}, hash({user}) % {n_parts} AS part FROM {self.source}) "  # nosec B608
+            f"TO {_quoted(fspath(folder))} (FORMAT parquet, PARTITION_BY (part), COMPRESSION uncompressed)"
+        )
+
+    def part(self, number: int) -> pd.DataFrame:
+        """Return the rows of the users of one part."""
+        columns = self.columns
+        if self._is_arrays:
+            columns = ["user", "unnest(items) AS item", "generate_subscripts(items, 1) AS rank"]
+        source, limit = self.source, ""
+        if self._n_parts > 1:
+            files = sorted(glob(f"{self._folder}/part={number}/*.parquet"))
+            source, limit = (_reading(files), "") if files else (source, " LIMIT 0")
+        query = f"SELECT {', '.join(columns)} FROM {source}{limit}"  # nosec B608
+        frame: pd.DataFrame = self._connection.execute(query).df()
+        return frame
+
+
+def _settings(connection: Any, **values: Any) -> None:
+    import duckdb
+
+    values |= {"preserve_insertion_order": False, "enable_progress_bar": False}
+    for name, value in values.items():
+        try:
+            connection.execute(f"SET {name} = {_quoted(str(value))}")
+        except duckdb.Error as error:
+            raise InputError(f"{name} cannot be {value!r}: {error}") from None
+
+
+def _dealt(tables: list[_Table], n_partitions: int | None, folder: Path) -> int:
+    """Deal out the rows of all tables to parts of the users; return the number of parts."""
+    kinds = {one.name: one.user for one in tables}
+    if len(set(kinds.values())) > 1:
+        raise InputError(f"the user ids have different types in different files: {kinds}; convert them.")
+    n_parts = -(-sum(one.n_rows for one in tables) // ROWS) if n_partitions is None else n_partitions
+    check_positive_int("n_partitions", n_parts)
+    for number, one in enumerate(tables):
+        one.deal(folder / f"{number}", n_parts)
+    return n_parts
+
+
+def _catalogue(connection: Any, tables: dict[str, _Table], items: Any | None) -> tuple[AnyArray, IntArray]:
+    """Return the ids of all items and the number of training interactions of each."""
+    query = f"SELECT item, count(*) AS n FROM {tables['train'].source} GROUP BY item"  # nosec B608
+    counted = connection.execute(query).df().dropna()
+    if items is None:
+        tested = connection.execute(f"SELECT DISTINCT item FROM {tables['test'].source}").df().dropna()  # nosec B608
+        ids = universe(pd.unique(pd.concat([counted["item"], tested["item"]])))
+    else:
+        ids = np.asarray(items)
+    return ids, popularity_of(ids, counted["item"].to_numpy(), counted["n"].to_numpy())
+
+
+def _user_rows(connection: Any, tables: dict[str, _Table]) -> UserRows:
+    query = f"SELECT user, count(*) AS n FROM {tables['train'].source} GROUP BY user"  # nosec B608
+    counted = connection.execute(query).df()
+    tested = connection.execute(f"SELECT DISTINCT user FROM {tables['test'].source}").df()  # nosec B608
+    return UserRows(counted["user"].to_numpy(), counted["n"].to_numpy(), tested["user"].to_numpy())
+
+
+def _found(name: str, files: Files) -> list[str]:
+    """Return the paths of Parquet files: of a file, a folder, a pattern, or a list of them."""
+    given = [files] if isinstance(files, (str, PathLike)) else list(files)
+    found: list[str] = []
+    for one in given:
+        path = fspath(one)
+        some = [path] if Path(path).is_file() else sorted(glob(path))
+        if Path(path).is_dir():
+            some = sorted(glob(f"{path}/**/*.parquet", recursive=True))
+        if not some:
+            raise InputError(f"{name}: there is no Parquet file {path}.")
+        found += some
+    if not found:
+        raise InputError(f"{name}: no Parquet file is given.")
+    return found
+
+
+def _reading(files: list[str]) -> str:
+    """Return what SQL calls the rows of these files."""
+    return f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false)"
+
+
+def _quoted(text: str) -> str:
+    """Return text as SQL quotes it: paths, which are all that a caller writes into a query."""
+    return "'" + text.replace("'", "''") + "'"

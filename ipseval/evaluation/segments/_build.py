@@ -1,0 +1,148 @@
+"""From the sums of groups to segments: values, covariances, shares, and which of them are unreliable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from ipseval._base.checks import counted
+from ipseval._base.types import BoolArray, FloatArray, IntArray
+from ipseval.estimators._moments import WIDTH, Moments
+from ipseval.evaluation.segments._family import tails_of
+from ipseval.evaluation.segments._segments import SegmentCell, Segments
+from ipseval.evaluation.segments._sums import CellSums, SegmentSums
+from ipseval.inference._flags import joined, too_wide
+from ipseval.inference._weights import WeightSums, weight_flag
+from ipseval.metrics import Metric
+
+FEW_USERS, TOO_FEW_USERS = 30.0, 5.0  # effective users below which a group is flagged, and suppressed
+
+
+def build_segments(
+    sums: SegmentSums,
+    models: Sequence[str],
+    metrics: Sequence[Metric],
+    whole: Mapping[tuple[str, str, str], float],
+    *,
+    on_low_ess: str,
+    confidence_level: float,
+) -> Segments:
+    """Return the segments that sums make; `whole`: (model, metric, estimator) -> estimate over all users."""
+    by_label = {one.label: one for one in metrics}
+    by_user = sums.groups.axis == "user"
+    cells = {}
+    for key, cell in sums.cells.items():
+        overall = np.array([whole[model, *key] for model in models])
+        weights = sums.weights.get(key[1])
+        cells[key] = _cell(
+            cell, weights, by_label[key[0]], overall, sums.n_positives, by_user, sums.evaluated, on_low_ess
+        )
+    return Segments(
+        sums.groups.name,
+        sums.groups.axis,
+        sums.groups.labels,
+        sums.sizes,
+        tuple(models),
+        cells,
+        sums.groups.note,
+        confidence_level,
+    )
+
+
+def _cell(
+    cell: CellSums,
+    weights: tuple[WeightSums | None, ...] | None,
+    metric: Metric,
+    whole: FloatArray,
+    n_positives: IntArray,
+    by_user: bool,
+    evaluated: str,
+    on_low_ess: str,
+) -> SegmentCell:
+    n_models, n_groups = whole.size, n_positives.size
+    order = np.arange(n_models * n_groups).reshape(n_groups, n_models).T.ravel() if by_user else slice(None)
+    members = [one for block in cell.blocks for one in block.members()]
+    value = np.array([one.value() for one in members])[order].reshape(n_models, n_groups)
+    covariance = block_diag(*(one.covariance() for one in cell.blocks))[order][:, order]
+    total, square, worth, volume, n_users = (
+        one[order].reshape(n_models, n_groups) for one in _totals(cell.blocks, cell.volume)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effective = np.where(square > 0, total**2 / square, 0.0)
+        share, part = np.full(value.shape, np.nan), np.full(value.shape, np.nan)
+        if cell.additive:
+            everyone = total.sum(axis=1, keepdims=True)
+            share, part = total / everyone, worth / everyone * volume
+            if metric.root:
+                part[:] = np.nan
+    powers = cell.powers[order].reshape(n_models, n_groups, -1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tails = tails_of(powers, total, worth / total, n_users)
+    flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)
+    left_out = [_left_out(int(n), evaluated) for n in cell.n_undefined]
+    notes = tuple("; ".join(filter(None, [cell.note, one])) for one in left_out)
+    return SegmentCell(
+        value,
+        share,
+        part,
+        effective,
+        tails,
+        covariance,
+        cell.n_users,
+        n_positives,
+        whole,
+        flags,
+        notes,
+        suppressed,
+    )
+
+
+def _totals(blocks: Sequence[Moments], of_queries: float | None) -> list[FloatArray]:
+    """Return ΣD, ΣD², ΣN of each member, the mean volume over the users of all blocks, and the users."""
+    found = []
+    users = sum(one.n for one in blocks)
+    apart = len(blocks) > 1
+    shared = sum(one.mean[2::WIDTH] * one.n for one in blocks) / max(users, 1) if apart else None
+    for one in blocks:
+        worth, total = one.n * one.mean[0::WIDTH], one.n * one.mean[1::WIDTH]
+        square = np.diag(one.scatter)[1::WIDTH] + one.n * one.mean[1::WIDTH] ** 2
+        volume = one.mean[2::WIDTH] if shared is None else np.asarray(shared)
+        if of_queries is not None:
+            volume = np.full(total.size, of_queries)
+        found.append((total, square, worth, volume, np.full(total.size, float(one.n))))
+    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
+
+def _trust(
+    value: FloatArray,
+    covariance: FloatArray,
+    effective: FloatArray,
+    weights: tuple[WeightSums | None, ...] | None,
+    n_positives: IntArray,
+    metric: Metric,
+    on_low_ess: str,
+) -> tuple[tuple[str, ...], BoolArray]:
+    """Return the flag of each group, and which values are not shown."""
+    n_groups = value.shape[1]
+    suppressed = np.zeros(value.shape, dtype=bool)
+    flags = [""] * n_groups
+    if on_low_ess == "ignore":
+        return tuple(flags), suppressed
+    error = np.sqrt(np.diag(covariance)).reshape(value.shape)
+    for group in range(n_groups):
+        least = float(effective[:, group].min())
+        sums = None if weights is None else weights[group]
+        few = f"{least:.3g} effective users, fewer than {FEW_USERS:g}" if 0 < least < FEW_USERS else ""
+        wide = joined(*(too_wide(metric, float(one)) for one in error[:, group]))
+        flags[group] = joined(few, weight_flag(sums, int(n_positives[group])) if sums else "", wide)
+        hidden = bool(wide) or least < TOO_FEW_USERS or (on_low_ess == "nan" and bool(flags[group]))
+        suppressed[:, group] = hidden and least > 0
+    return tuple(flags), suppressed
+
+
+def _left_out(n_undefined: int, evaluated: str) -> str:
+    if not n_undefined:
+        return ""
+    return f"{counted(n_undefined, evaluated)} left out: the metric is undefined for them"

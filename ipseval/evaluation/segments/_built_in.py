@@ -1,0 +1,159 @@
+"""Groups by the counts of training: popularity of items, activity of users, cold and warm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_positive_int, counted
+from ipseval._base.registry import lookup
+from ipseval._base.types import AnyArray, IntArray
+from ipseval.errors import InputError
+from ipseval.evaluation.segments._groups import (
+    Axis,
+    Grouping,
+    Groups,
+    TrainingCounts,
+    columns_named,
+    groupings_of,
+    series_axis,
+)
+
+Rule = Callable[[TrainingCounts, int], Groups]
+
+
+def resolve(
+    by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+) -> tuple[Groups, ...]:
+    """Return the groups that a label, frame, Series, grouping, list or mapping of these names, by the ids."""
+    made = _resolved(by, user_ids, item_ids, counts)
+    names = [one.name for one in made]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(
+            f"by= names {', '.join(repeated)} twice; give names with a mapping {{name: groups}}."
+        )
+    if not made:
+        raise InputError("by= is empty; name at least one grouping.")
+    return tuple(made)
+
+
+def of_items_alone(by: Any) -> bool:
+    """Return whether `by` names groups of items only, which can be made without knowing the users."""
+    if isinstance(by, str):
+        known = BUILT_IN.get(by.partition(":")[0].strip().lower())
+        return known is not None and known[0] == "item"
+    if isinstance(by, (Groups, Grouping)):
+        return by.axis == "item"
+    if isinstance(by, pd.Series):
+        return by.index.name == "item"
+    if columns_named(by):
+        return "user" not in columns_named(by)
+    several = by.values() if isinstance(by, Mapping) else by if isinstance(by, (list, tuple)) else [None]
+    return all(of_items_alone(one) for one in several)
+
+
+def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> list[Groups]:
+    if isinstance(by, str):
+        return [_built_in(by, users, items, counts)]
+    if isinstance(by, Groups):
+        size = (users if by.axis == "user" else items).size
+        if by.codes.size != size:
+            raise InputError(f"{by.name} groups {by.codes.size:,} {by.axis}s; there are {size:,} here.")
+        return [by]
+    if isinstance(by, Grouping):
+        return [by.resolve(users if by.axis == "user" else items)]
+    if isinstance(by, Mapping) and by and any(by.keys() <= set(ids.tolist()) for ids in (users, items)):
+        by = pd.Series(by, name="group")  # a group for each id
+    if isinstance(by, pd.Series):
+        axis = series_axis(by, users, items)
+        return _resolved(Grouping(axis, by, str(by.name or f"{axis} group")), users, items, counts)
+    if columns_named(by):
+        return [one for each in groupings_of(by) for one in _resolved(each, users, items, counts)]
+    if isinstance(by, Mapping):
+        found = []
+        for name, one in by.items():
+            groups = _resolved(one, users, items, counts)
+            if len(groups) != 1:
+                raise InputError(f"{name!r} holds {len(groups)} groupings; name one attribute.")
+            only = groups[0]
+            found.append(Groups(only.axis, str(name), only.labels, only.codes, only.note))
+        return found
+    if isinstance(by, (list, tuple)):
+        if any(isinstance(each, (list, tuple)) for each in by):  # it may hold itself
+            raise InputError("by holds a list inside a list; name every grouping once, in one list.")
+        return [one for each in by for one in _resolved(each, users, items, counts)]
+    raise InputError(
+        f"by= must be a label ({', '.join(BUILT_IN)}), a frame with a column user or item, a Series by id; "
+        f"got {type(by).__name__}. Groups are also what user_groups and item_groups return."
+    )
+
+
+def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str, what: str) -> Groups:
+    """Return groups of about equally many, from the lowest count up; equal counts stay together."""
+    level, inverse, size = np.unique(counts, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(size) - size / 2) / max(counts.size, 1)
+    group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
+    used, of_level = np.unique(group, return_inverse=True)
+    labels = []
+    for number in range(used.size):
+        low, high = level[of_level == number][[0, -1]]
+        span = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+        labels.append(f"{number + 1} ({what} {span})")
+    note = f"{counted(used.size, 'group')} of about equally many {axis}s by {what}"
+    return Groups(axis, name, tuple(labels), of_level[inverse], note)
+
+
+def cold_groups(counts: IntArray, below: int, axis: Axis, name: str) -> Groups:
+    """Return two groups: those with fewer than `below` training interactions, and the others."""
+    cold = "none" if below == 1 else f"fewer than {below:,}"
+    labels = (f"cold ({cold})", f"warm ({below:,} or more)")
+    note = f"cold: {cold} training interaction{'' if below == 1 else 's'}"
+    return Groups(axis, name, labels, (counts >= below).astype(np.int64), note)
+
+
+def _popularity(counts: TrainingCounts, n: int) -> Groups:
+    return quantile_groups(counts.popularity, n, "item", "popularity", "n*")
+
+
+def _activity(counts: TrainingCounts, n: int) -> Groups:
+    return quantile_groups(counts.activity, n, "user", "activity", "interactions")
+
+
+def _cold_users(counts: TrainingCounts, below: int) -> Groups:
+    return cold_groups(counts.activity, below, "user", "cold-users")
+
+
+def _cold_items(counts: TrainingCounts, below: int) -> Groups:
+    return cold_groups(counts.popularity, below, "item", "cold-items")
+
+
+# Label -> what is grouped, the rule, and the number that a label without one stands for.
+BUILT_IN: dict[str, tuple[Axis, Rule, int]] = {
+    "popularity": ("item", _popularity, 10),
+    "activity": ("user", _activity, 4),
+    "cold-users": ("user", _cold_users, 1),
+    "cold-items": ("item", _cold_items, 1),
+}
+
+
+def _built_in(label: str, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> Groups:
+    name, _, number = label.partition(":")
+    axis, rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
+    if number and not (number.isascii() and number.strip().isdigit()):
+        raise InputError(f"grouping {label!r}: what follows the colon must be a whole number >= 1.")
+    if counts is None:
+        raise InputError(
+            f"groups by {name} need the training counts, which ranks alone do not have. Evaluate with "
+            "ipseval.evaluate, or pass counts=ipseval.evaluation.segments.TrainingCounts.of(train)."
+        )
+    size = (users if axis == "user" else items).size
+    if counts.along(axis).size != size:
+        raise InputError(
+            f"groups by {name} need the training counts of the {size:,} {axis}s that are evaluated, in their "
+            f"order; got {counts.along(axis).size:,}."
+        )
+    return rule(counts, check_positive_int(name, int(number or default)))

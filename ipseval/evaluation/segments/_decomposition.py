@@ -1,0 +1,321 @@
+"""Decomposition: in which groups weighted and plain values differ, and where one recommender's lead lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.codec import Stored
+from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
+from ipseval.errors import InputError
+from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._base import lacks
+from ipseval.evaluation.segments._groups import Groups
+from ipseval.metrics import Metric
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Cell, Notes, Table
+
+MOST = 0.5  # of a lead or shift: the groups that are named make up at least this share of it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition(Stored, Reported):
+    """Why a weighted estimate differs from the plain one, group by group, exactly.
+
+    With s_g the share of the weight and v_g the value of group g, plain and weighted (w), R = Σ s_g v_g:
+
+        R^w − R = Σ_g (s^w_g − s_g)(v_g − R)  +  Σ_g s^w_g (v^w_g − v_g).
+
+    The first sum is weight that moves between groups, the second what weights do inside them. As shares are
+    the same for all recommenders, R_A − R_B = Σ_g s_g (v_g,A − v_g,B) says in which groups A leads.
+
+    Attributes
+    ----------
+    by : str
+        Name of the grouping.
+    labels : tuple of str
+        Names of the groups.
+    models : tuple of str
+    metric, plain, weighted : str
+        Labels of the metric and the two estimators.
+    n_positives : (n_groups,) int array
+    share, share_weighted : (n_groups,) float arrays
+    value, value_weighted : (n_models, n_groups) float arrays
+        NaN in a group without positives.
+
+    References
+    ----------
+    Kitagawa, Components of a difference between two rates, JASA 50, 1955, doi
+    10.1080/01621459.1955.10501299.
+    """
+
+    by: str
+    labels: tuple[str, ...]
+    models: tuple[str, ...]
+    metric: str
+    plain: str
+    weighted: str
+    n_positives: IntArray
+    share: FloatArray
+    share_weighted: FloatArray
+    value: FloatArray
+    value_weighted: FloatArray
+    note: str = ""  # how the groups were made
+
+    def __post_init__(self) -> None:
+        freeze(self, "n_positives", "share", "share_weighted", "value", "value_weighted")
+
+    @classmethod
+    def of(
+        cls,
+        groups: Groups,
+        samples: Mapping[str, Sample],
+        metric: Metric,
+        plain: Estimator,
+        weighted: Estimator,
+    ) -> Decomposition:
+        """Return the decomposition over the positives of some recommenders.
+
+        Raises
+        ------
+        InputError
+            For a metric whose positives do not add up to its value under both estimators.
+        """
+        first = next(iter(samples.values())).ranked
+        code = groups.codes[first.unit(first.user) if groups.axis == "user" else first.item]
+        n_groups = len(groups.labels)
+        share, value = _shares_and_values(plain, code, n_groups, samples, metric)
+        share_weighted, value_weighted = _shares_and_values(weighted, code, n_groups, samples, metric)
+        return cls(
+            groups.name,
+            groups.labels,
+            tuple(samples),
+            metric.label,
+            plain.label,
+            weighted.label,
+            np.bincount(code, minlength=n_groups),
+            share,
+            share_weighted,
+            value,
+            value_weighted,
+            groups.note,
+        )
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per recommender and group.
+
+        by, model, group, n_positives; share and value, plain and weighted; moved = (s^w − s)(v − R) and
+        within = s^w (v^w − v), which sum over groups to the difference; difference = moved + within.
+        """
+        rows = []
+        for number, model in enumerate(self.models):
+            moved, within = self._moved(number), self._within(number)
+            for group, label in enumerate(self.labels):
+                rows.append(
+                    {
+                        "by": self.by,
+                        "model": model,
+                        "group": label,
+                        "n_positives": int(self.n_positives[group]),
+                        "share": self.share[group],
+                        "share_weighted": self.share_weighted[group],
+                        "value": self.value[number, group],
+                        "value_weighted": self.value_weighted[number, group],
+                        "moved": moved[group],
+                        "within": within[group],
+                        "difference": moved[group] + within[group],
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    @property
+    def leads(self) -> pd.DataFrame:
+        """One row per estimator, pair of recommenders and group: what the group adds to the lead.
+
+        by, estimator, model, reference, group, lead = s_g (v_g,model − v_g,reference), and total, their sum.
+        """
+        rows = []
+        for one, other in combinations(range(len(self.models)), 2):
+            for estimator, total, parts in self._lead(one, other):
+                rows += [
+                    {
+                        "by": self.by,
+                        "estimator": estimator,
+                        "model": self.models[one],
+                        "reference": self.models[other],
+                        "group": label,
+                        "lead": parts[group],
+                        "total": total,
+                    }
+                    for group, label in enumerate(self.labels)
+                ]
+        columns = ["by", "estimator", "model", "reference", "group", "lead", "total"]
+        return pd.DataFrame(rows, columns=columns)
+
+    @property
+    def totals(self) -> pd.DataFrame:
+        """One row per recommender: plain, weighted, difference, and its two terms moved and within."""
+        rows = [
+            (
+                model,
+                _total(self.share, self.value[number]),
+                _total(self.share_weighted, self.value_weighted[number]),
+                float(self._moved(number).sum()),
+                float(self._within(number).sum()),
+            )
+            for number, model in enumerate(self.models)
+        ]
+        frame = pd.DataFrame(rows, columns=["model", "plain", "weighted", "moved", "within"])
+        frame.insert(3, "difference", frame["weighted"] - frame["plain"])
+        return frame
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: shares and values by group, and in words where the difference comes from."""
+        shown = digits + 2
+        header = (
+            self.by,
+            f"positives ({self.plain})",
+            f"weight ({self.weighted})",
+            *(f"{model}, {kind}" for model in self.models for kind in ("plain", "weighted")),
+        )
+        rows = [
+            (
+                Cell(label),
+                Cell(f"{self.share[group]:.1%}"),
+                Cell(f"{self.share_weighted[group]:.1%}"),
+                *(
+                    Cell("none" if np.isnan(one) else f"{one:.{shown}f}")
+                    for number in range(len(self.models))
+                    for one in (self.value[number, group], self.value_weighted[number, group])
+                ),
+            )
+            for group, label in enumerate(self.labels)
+        ]
+        totals = self.totals
+        ends = [
+            Cell(f"{row[kind]:.{shown}f}") for _, row in totals.iterrows() for kind in ("plain", "weighted")
+        ]
+        rows.append((Cell("all"), Cell("100.0%"), Cell("100.0%"), *ends))
+        table = Table(header, tuple(rows), f"{self.metric}, by {self.by}")
+        return Tables(
+            summary=(f"Where {self.weighted} and {self.plain} differ, by {self.by}",),
+            parts=(table, Notes(tuple(self.statements(digits=shown)))),
+        )
+
+    def statements(self, *, digits: int = 4) -> list[str]:
+        """Return in words where weight moves, what that changes, and in which groups leads lie."""
+        lines = self._weight_moves()
+        for row in self.totals.to_dict("records"):
+            lines.append(
+                f"{row['model']}: {row['plain']:.{digits}f} plain, {row['weighted']:.{digits}f} weighted. "
+                f"Of the {row['difference']:+.{digits}f}, {row['moved']:+.{digits}f} is weight that moves "
+                f"between groups, {row['within']:+.{digits}f} is inside them."
+            )
+        for one, other in combinations(range(len(self.models)), 2):
+            lines += [self._said(one, other, *each, digits=digits) for each in self._lead(one, other)]
+        return lines
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Return axes with both shares of each group, and the value of each recommender in it."""
+        from ipseval.report.plots._segments import plot_decomposition
+
+        return plot_decomposition(self, ax=ax)
+
+    def _moved(self, model: int) -> FloatArray:
+        """Return (s^w − s)(v − R) of each group; without plain weight v is taken as R, and nothing moves."""
+        value = np.nan_to_num(self.value[model] - _total(self.share, self.value[model]))
+        return np.asarray((self.share_weighted - self.share) * value)
+
+    def _within(self, model: int) -> FloatArray:
+        """Return s^w (v^w − v) of each group; a group without plain weight is compared with R."""
+        own = np.where(np.isnan(self.value[model]), _total(self.share, self.value[model]), self.value[model])
+        return np.asarray(self.share_weighted * np.nan_to_num(self.value_weighted[model] - own))
+
+    def _lead(self, one: int, other: int) -> list[tuple[str, float, FloatArray]]:
+        """Return estimator, the difference of two recommenders, and what each group adds to it."""
+        made = []
+        for estimator, share, value in (
+            (self.plain, self.share, self.value),
+            (self.weighted, self.share_weighted, self.value_weighted),
+        ):
+            parts = share * np.nan_to_num(value[one] - value[other])
+            made.append((estimator, float(parts.sum()), np.asarray(parts)))
+        return made
+
+    def _weight_moves(self) -> list[str]:
+        step = self.share_weighted - self.share
+        down, up = int(np.argmin(step)), int(np.argmax(step))
+        if step[up] <= 0:
+            return []
+        return [
+            f"{kind}: {self.labels[group]}, {self.share[group]:.1%} of the positives and "
+            f"{self.share_weighted[group]:.1%} of the weight."
+            for kind, group in (("Loses most weight", down), ("Gains most weight", up))
+        ]
+
+    def _said(
+        self, one: int, other: int, estimator: str, total: float, parts: FloatArray, *, digits: int
+    ) -> str:
+        """Return who leads by how much, and the groups that make up most of it."""
+        ahead, behind = (one, other) if total >= 0 else (other, one)
+        names = f"{self.models[ahead]} and {self.models[behind]}"
+        if f"{abs(total):.{digits}f}" == f"{0:.{digits}f}":
+            return f"{estimator}: {names} have the same value."
+        signed = parts * np.sign(total)
+        said = f"{estimator}: {self.models[ahead]} leads {self.models[behind]} by {abs(total):.{digits}f}."
+        if (signed < 0).any():
+            gain, loss = signed > 0, signed < 0
+            return (
+                f"{said} It gains {signed[gain].sum():.{digits}f} in {self._named(gain)} and loses "
+                f"{-signed[loss].sum():.{digits}f} in {self._named(loss)}."
+            )
+        order = np.argsort(-signed, kind="stable")
+        n_named = int(np.searchsorted(np.cumsum(signed[order]), MOST * abs(total))) + 1
+        named = np.isin(np.arange(signed.size), order[:n_named])
+        return f"{said} {signed[named].sum() / abs(total):.0%} of the lead is in {self._named(named)}."
+
+    def _named(self, groups: BoolArray) -> str:
+        """Return the names of some groups; of several in a row the first and the last."""
+        places = np.flatnonzero(groups)
+        runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+        names = [
+            self.labels[run[0]] if run.size == 1 else f"{self.labels[run[0]]} to {self.labels[run[-1]]}"
+            for run in runs
+        ]
+        return ", ".join(names)
+
+
+def _total(share: FloatArray, value: FloatArray) -> float:
+    return float((share * np.nan_to_num(value)).sum())
+
+
+def _shares_and_values(
+    estimator: Estimator, code: IntArray, n_groups: int, samples: Mapping[str, Sample], metric: Metric
+) -> tuple[FloatArray, FloatArray]:
+    """Return the share of each group in the weight, and its value for each recommender."""
+    share, values = np.zeros(n_groups), []
+    for sample in samples.values():
+        parts = estimator.parts(sample, metric)
+        if parts is None and lacks(estimator, "parts"):
+            raise InputError(f"{lacks(estimator, 'parts')}, so its estimate cannot be decomposed.")
+        if parts is None:
+            raise InputError(
+                f"{metric.label} by {estimator.label} is no sum over positives, so that no group has a part "
+                "of it. Use recall@k, ndcg@k, dcg@k, precision@k or atop, by a self-normalised estimator."
+            )
+        defined = ~np.isnan(parts.value)
+        rows, weight = code[defined], parts.weight[defined]
+        scale = 1.0 if parts.volume is None else float(parts.volume.mean())
+        low = np.bincount(rows, weight, minlength=n_groups)
+        top = np.bincount(rows, weight * parts.value[defined], minlength=n_groups)
+        share = low / low.sum()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values.append(np.where(low > 0, scale * top / low, np.nan))
+    return share, np.array(values)

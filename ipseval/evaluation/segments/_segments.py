@@ -1,0 +1,353 @@
+"""Segments: the estimates of an evaluation in groups of users or items, their differences and gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_choice
+from ipseval._base.codec import Stored
+from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
+from ipseval.errors import InputError
+from ipseval.estimators._labels import default_estimators
+from ipseval.evaluation.segments._family import (
+    ALIKE,
+    family_level,
+    gap_error,
+    gap_of,
+    reach,
+    satterthwaite,
+    t_test,
+)
+from ipseval.evaluation.segments._groups import Axis
+from ipseval.evaluation.segments._tables import segment_tables
+from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._write import csv_text, deliver
+
+Cell = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentCell:
+    """One metric and estimator in every group, for every recommender.
+
+    Attributes
+    ----------
+    value, share, part, effective : (n_models, n_groups) float arrays
+        The estimate in the group; the group's share of the weight; what it adds to the whole; the effective
+        number of users, (ΣD)²/ΣD². NaN where undefined.
+    tails : (3, n_models, n_groups) float array
+        What skewed and uneven users add to intervals.
+    covariance : (n_models · n_groups, same) float array
+        Of the estimates, groups of the first model first.
+    n_users, n_positives : (n_groups,) int arrays
+    whole : (n_models,) float array
+        The estimates over all users.
+    flags, notes : tuple of str
+        Of each group: why its estimates are not to be trusted, and what else is to be known.
+    suppressed : (n_models, n_groups) bool array
+        Values that are not shown, for the reason in `flags`.
+    """
+
+    value: FloatArray
+    share: FloatArray
+    part: FloatArray
+    effective: FloatArray
+    tails: FloatArray
+    covariance: FloatArray
+    n_users: IntArray
+    n_positives: IntArray
+    whole: FloatArray
+    flags: tuple[str, ...]
+    notes: tuple[str, ...]
+    suppressed: BoolArray
+
+    def __post_init__(self) -> None:
+        for name in ("value", "share", "part", "effective", "tails", "covariance", "whole", "suppressed"):
+            freeze(self, name)
+
+    def rows(self, model: int) -> slice:
+        """Return the rows of one recommender in the covariance."""
+        n_groups = self.value.shape[1]
+        return slice(model * n_groups, (model + 1) * n_groups)
+
+    def within(self, model: int) -> FloatArray:
+        """Return the covariance of one recommender's groups, NaN and suppressed ones with variance 0."""
+        return _blanked(self.covariance[self.rows(model), self.rows(model)], self.suppressed[model])
+
+    def shown(self, model: int) -> FloatArray:
+        """Return the values that may be shown."""
+        return np.where(self.suppressed[model], np.nan, self.value[model])
+
+    def half_width(self, model: int, level: float) -> FloatArray:
+        """Return the half-width of the interval of each group of a recommender at this level."""
+        error = np.sqrt(np.diag(self.within(model)))
+        return reach(error, self.effective[model], level, self.tails[:, model])
+
+    def lead(self, one: int, other: int) -> tuple[FloatArray, FloatArray]:
+        """Return the paired difference of two recommenders in each group, and its covariance."""
+        a, b = self.rows(one), self.rows(other)
+        joint = self.covariance
+        covariance = joint[a, a] + joint[b, b] - joint[a, b] - joint[b, a]
+        # Equal recommenders: what rounding leaves of variances that cancel is none.
+        own = np.diag(joint[a, a]) + np.diag(joint[b, b])
+        nothing = np.diag(covariance) <= ALIKE * own
+        hidden = self.suppressed[one] | self.suppressed[other]
+        gap = np.where(hidden, np.nan, gap_of(self.value[one], self.value[other]))
+        return gap, _blanked(covariance, hidden | nothing)
+
+
+def _blanked(covariance: FloatArray, hidden: BoolArray) -> FloatArray:
+    made = np.where(np.isnan(covariance), 0.0, covariance)
+    made[hidden, :] = made[:, hidden] = 0.0
+    return made
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Segments(Stored, Reported):
+    """The estimates of an evaluation in groups of users or items; `frame` is the tidy table.
+
+    Intervals hold for all groups of a recommender, metric and estimator at once.
+
+    Attributes
+    ----------
+    name, axis : str
+        Of the grouping; "user" or "item".
+    labels : tuple of str
+        Names of the groups.
+    sizes : (n_groups,) int array
+        Users or items in each group.
+    models : tuple of str
+    cells : dict
+        (metric, estimator) -> `SegmentCell`.
+    note : str
+        How the groups were made.
+    confidence_level : float
+        Of the intervals.
+    """
+
+    name: str
+    axis: Axis
+    labels: tuple[str, ...]
+    sizes: IntArray
+    models: tuple[str, ...]
+    cells: dict[Cell, SegmentCell]
+    note: str = ""
+    confidence_level: float = 0.95
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per metric, estimator, recommender and group.
+
+        by, group, model, metric, estimator; estimate, std_error, ci_low, ci_high (for all groups at once);
+        n_members (users or items of the group), n_users, n_positives, n_effective (effective number of
+        users); share (of the weight), part (what the group adds to the whole: parts sum to it); note.
+        """
+        rows = []
+        for (metric, estimator), cell in self.cells.items():
+            for number, model in enumerate(self.models):
+                covariance, value = cell.within(number), cell.shown(number)
+                error = np.sqrt(np.diag(covariance))
+                half = cell.half_width(number, self._level(covariance))
+                for place, label in enumerate(self.labels):
+                    hidden = bool(cell.suppressed[number, place])
+                    rows.append(
+                        {
+                            "by": self.name,
+                            "group": label,
+                            "model": model,
+                            "metric": metric,
+                            "estimator": estimator,
+                            "estimate": value[place],
+                            "std_error": _known(error[place], value[place]),
+                            "ci_low": value[place] - half[place],
+                            "ci_high": value[place] + half[place],
+                            "n_members": int(self.sizes[place]),
+                            "n_users": int(cell.n_users[place]),
+                            "n_positives": int(cell.n_positives[place]),
+                            "n_effective": cell.effective[number, place],
+                            "share": cell.share[number, place],
+                            "part": cell.part[number, place],
+                            "note": _said(cell, place, hidden, np.isnan(half[place])),
+                        }
+                    )
+        return pd.DataFrame(rows)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Labels of the metrics."""
+        return list(dict.fromkeys(key[0] for key in self.cells))
+
+    @property
+    def estimators(self) -> list[str]:
+        """Labels of the estimators."""
+        return list(dict.fromkeys(key[1] for key in self.cells))
+
+    def differences(self, reference: str | None = None, *, correction: Correction = "holm") -> pd.DataFrame:
+        """Return paired differences of recommenders within each group, on the users of the group.
+
+        by, group, metric, estimator, model, reference; difference, std_error, ci_low, ci_high (for all groups
+        at once), p_value, p_adjusted over the groups and pairs of a metric and estimator; n_users, note.
+
+        Raises
+        ------
+        InputError
+            With fewer than two recommenders, or a reference that is none of them.
+        """
+        rows = []
+        for (metric, estimator), cell in self.cells.items():
+            for one, other in self._pairs(reference):
+                gap, covariance = cell.lead(one, other)
+                error = np.sqrt(np.diag(covariance))
+                effective = np.minimum(cell.effective[one], cell.effective[other])
+                half = reach(error, effective, self._level(covariance))
+                p_value = t_test(gap, error, effective - 1)
+                hidden = cell.suppressed[one] | cell.suppressed[other]
+                for place, label in enumerate(self.labels):
+                    rows.append(
+                        {
+                            "by": self.name,
+                            "group": label,
+                            "metric": metric,
+                            "estimator": estimator,
+                            "model": self.models[one],
+                            "reference": self.models[other],
+                            "difference": gap[place],
+                            "std_error": _known(error[place], gap[place]),
+                            "ci_low": gap[place] - half[place],
+                            "ci_high": gap[place] + half[place],
+                            "p_value": p_value[place],
+                            "n_users": int(cell.n_users[place]),
+                            "note": _said(cell, place, bool(hidden[place]), np.isnan(half[place])),
+                        }
+                    )
+        return _adjusted(pd.DataFrame(rows), correction, ["metric", "estimator"])
+
+    def gaps(self, reference: str | None = None, *, correction: Correction = "holm") -> pd.DataFrame:
+        """Return differences between groups, for each recommender: of all pairs, or to one group.
+
+        by, metric, estimator, model, group, reference; difference, std_error, ci_low, ci_high (each alone),
+        p_value, p_adjusted over the pairs of a recommender, metric and estimator; note. Degrees of freedom
+        after Welch and Satterthwaite; groups of items share users, whose covariance enters.
+
+        Raises
+        ------
+        InputError
+            With a single group, or a reference that is none of them.
+        """
+        if reference is not None:
+            check_choice("reference", reference, self.labels)
+        rows = []
+        for (metric, estimator), cell in self.cells.items():
+            for number, model in enumerate(self.models):
+                value, covariance = cell.shown(number), cell.within(number)
+                for a, b in self._group_pairs(reference):
+                    one, two = covariance[a, a], covariance[b, b]
+                    error = gap_error(one, two, covariance[a, b]) if one and two else 0.0
+                    freedom = satterthwaite(one, two, *(cell.effective[number, [a, b]] - 1))
+                    gap = float(gap_of(value[a], value[b]))
+                    half = float(reach(np.array(error), freedom + 1, 1 - self.confidence_level))
+                    notes = [_said(cell, one, bool(cell.suppressed[number, one]), False) for one in (a, b)]
+                    rows.append(
+                        {
+                            "by": self.name,
+                            "metric": metric,
+                            "estimator": estimator,
+                            "model": model,
+                            "group": self.labels[a],
+                            "reference": self.labels[b],
+                            "difference": gap,
+                            "std_error": _known(error, gap),
+                            "ci_low": gap - half,
+                            "ci_high": gap + half,
+                            "p_value": float(t_test(np.array(gap), np.array(error), np.array(freedom))),
+                            "note": "; ".join(dict.fromkeys(filter(None, notes))),
+                        }
+                    )
+        return _adjusted(pd.DataFrame(rows), correction, ["metric", "estimator", "model"])
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: a table per metric, who leads where, whether groups differ.
+
+        By the weighted estimator that a verdict rests on, else the last; `page`: by every one.
+        """
+        chosen = self.estimators[-1:]
+        if preferred := [one for one in default_estimators(weighted=True)[1:] if one in self.estimators]:
+            chosen = preferred
+        if not page and len(chosen) < len(self.estimators):
+            left_out = [one for one in self.estimators if one not in chosen]
+            some = {key: cell for key, cell in self.cells.items() if key[1] in chosen}
+            return replace(self, cells=some)._tables(digits, left_out)
+        return self._tables(digits)
+
+    def _tables(self, digits: int, left_out: Sequence[str] = ()) -> Tables:
+        differences = self.differences() if len(self.models) > 1 else None
+        gaps = self.gaps() if len(self.labels) > 1 else None
+        whole = {
+            (metric, estimator, model): float(cell.whole[number])
+            for (metric, estimator), cell in self.cells.items()
+            for number, model in enumerate(self.models)
+        }
+        return segment_tables(self, self.frame, whole, differences, gaps, digits=digits, left_out=left_out)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the frame as CSV."""
+        return deliver(csv_text(self.frame), path)
+
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with the estimates of each group and their simultaneous intervals."""
+        from ipseval.report.plots._segments import plot_segments
+
+        chosen = {"metric": metric or self.metrics[0], "estimator": estimator or self.estimators[-1]}
+        return plot_segments(self, **chosen, ax=ax)
+
+    def _level(self, covariance: FloatArray) -> float:
+        return family_level(covariance, 1 - self.confidence_level)
+
+    def _pairs(self, reference: str | None) -> list[tuple[int, int]]:
+        if len(self.models) < 2:
+            raise InputError(f"differences need at least two recommenders; got {len(self.models)}.")
+        if reference is None:
+            return list(combinations(range(len(self.models)), 2))
+        check_choice("reference", reference, self.models)
+        base = self.models.index(reference)
+        return [(number, base) for number in range(len(self.models)) if number != base]
+
+    def _group_pairs(self, reference: str | None) -> Sequence[tuple[int, int]]:
+        n_groups = len(self.labels)
+        if n_groups < 2:
+            raise InputError(f"{self.name} has one group; a gap needs two.")
+        if reference is None:
+            return list(combinations(range(n_groups), 2))
+        base = self.labels.index(reference)
+        return [(number, base) for number in range(n_groups) if number != base]
+
+
+def _known(error: float, value: float) -> float:
+    return float("nan") if np.isnan(value) else float(error)
+
+
+def _said(cell: SegmentCell, place: int, hidden: bool, no_interval: bool) -> str:
+    """Return what a row must say of its group."""
+    flag = cell.flags[place]
+    parts = [f"suppressed: {flag}" if hidden and flag else flag, cell.notes[place]]
+    if not cell.n_users[place]:
+        parts.append("undefined: no user has weight in the group")
+    elif no_interval and not hidden:
+        parts.append("no interval: the values of its users do not vary")
+    return "; ".join(filter(None, parts))
+
+
+def _adjusted(frame: pd.DataFrame, correction: Correction, family: list[str]) -> pd.DataFrame:
+    if correction is not None:
+        check_choice("correction", correction, CORRECTIONS)
+    frame.insert(list(frame).index("p_value") + 1, "p_adjusted", adjust(frame, correction, family))
+    return frame

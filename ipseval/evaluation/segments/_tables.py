@@ -1,0 +1,174 @@
+"""The report of segments: one table per metric and estimator, and in words who leads where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_positive_int, counted
+from ipseval._base.types import IntArray
+from ipseval.report import Tables
+from ipseval.report._tables import Cell, Notes, Part, Table
+from ipseval.report._words import LEVEL
+
+
+class Grouped(Protocol):
+    """What the report reads of segments beside their frames."""
+
+    @property
+    def name(self) -> str: ...  # an attribute
+    @property
+    def axis(self) -> str: ...
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    @property
+    def sizes(self) -> IntArray: ...
+    @property
+    def models(self) -> tuple[str, ...]: ...
+    @property
+    def note(self) -> str: ...
+    @property
+    def confidence_level(self) -> float: ...
+
+
+def segment_tables(
+    segments: Grouped,
+    frame: pd.DataFrame,
+    whole: Mapping[tuple[str, str, str], float],
+    differences: pd.DataFrame | None,
+    gaps: pd.DataFrame | None,
+    *,
+    digits: int,
+    left_out: Sequence[str] = (),
+) -> Tables:
+    """Return the tables of segments: recommenders by their whole estimate, the first against the others."""
+    check_positive_int("digits", digits)
+    parts: list[Part] = []
+    for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
+        values = {model: whole[str(metric), str(estimator), model] for model in segments.models}
+        models = sorted(
+            segments.models, key=lambda one: np.nan_to_num(values[one], nan=-np.inf), reverse=True
+        )
+        below = []
+        if differences is not None:
+            below += _leads(_of(differences, metric, estimator), models)
+        if gaps is not None:
+            below += _groups_differ(_of(gaps, metric, estimator), models)
+        found = {model: values[model] for model in models}
+        table = _table(segments, f"{metric} by {estimator}", rows, found, below, digits)
+        parts.append(replace(table, metric=str(metric)))
+    notes = [f"{frame['by'].iloc[0]}: {segments.note}."] if segments.note else []
+    notes.append(
+        f"± is one standard error; the {segments.confidence_level:.0%} intervals of `frame` hold for all "
+        "groups at once."
+    )
+    notes += _said(frame)
+    if left_out:
+        notes.append(f"By {' and '.join(left_out)}: .frame, .differences(), .to_html().")
+    size = f"{counted(len(segments.labels), 'group')} of {segments.axis}s"
+    return Tables(summary=(f"By {segments.name}: {size}",), parts=(*parts, Notes(tuple(notes))))
+
+
+def _of(frame: pd.DataFrame, metric: object, estimator: object) -> pd.DataFrame:
+    return frame[(frame["metric"] == metric) & (frame["estimator"] == estimator)]
+
+
+def _table(
+    segments: Grouped,
+    title: str,
+    rows: pd.DataFrame,
+    whole: Mapping[str, float],
+    below: list[str],
+    digits: int,
+) -> Table:
+    errors = [error for error in rows["std_error"] if error > 0]
+    shown = max(0, digits - 1 - int(np.floor(np.log10(np.median(errors))))) if errors else 4
+    lines = []
+    for label, part in rows.groupby("group", sort=False):
+        of_model = {row["model"]: _cell(dict(row), shown) for row in part.to_dict("records")}
+        values = [of_model[model] for model in whole]
+        first = part.iloc[0]
+        share = "" if np.isnan(first["share"]) else f"{first['share']:.1%}"
+        lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
+    end = (Cell("100.0%" if lines[0][-2].text else ""), Cell(""))
+    everyone = [Cell(f"{value:.{shown}f}" if value == value else "undefined") for value in whole.values()]
+    lines.append((Cell("all"), *everyone, *end))
+    header = (segments.name, *whole, "share of weight", "positives")
+    return Table(header, tuple(lines), title, below=tuple(below))
+
+
+def _cell(row: Mapping[Any, Any], shown: int) -> Cell:
+    value, error, note = float(row["estimate"]), float(row["std_error"]), str(row["note"])
+    if np.isnan(value):
+        return Cell("suppressed" if note.startswith("suppressed") else "undefined", hint=note)
+    low, high = row["ci_low"], row["ci_high"]
+    spread = "" if np.isnan(error) or error == 0 else f"± {error:.{shown}f}"
+    hint = f"interval {low:.{shown}f} to {high:.{shown}f}"
+    return Cell(f"{value:.{shown}f}", spread, hint=hint, at=(low, value, high))
+
+
+def _leads(differences: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return in which groups the first is told from each of the others (Holm over groups and pairs)."""
+    first, found = models[0], dict[str, list[str]]()
+    for other in models[1:]:
+        pair = differences[
+            differences["model"].isin((first, other)) & differences["reference"].isin((first, other))
+        ]
+        sign = np.where(pair["model"] == first, 1, -1)
+        clear = (pair["p_adjusted"] < LEVEL).to_numpy()
+        gap = sign * pair["difference"].to_numpy()
+        said = [
+            f"{word} {_in_groups(pair['group'][clear & (direction * gap > 0)], len(pair))}"
+            for word, direction in (("ahead of {}", 1), ("behind {}", -1))
+            if (clear & (direction * gap > 0)).any()
+        ]
+        found.setdefault(", ".join(said) or "told from {} in no group", []).append(other)
+    return [f"{first}: {text.replace('{}', _listed(names))}." for text, names in found.items()]
+
+
+def _in_groups(groups: pd.Series, n_groups: int) -> str:
+    return "in every group" if len(groups) == n_groups else f"in {', '.join(groups)}"
+
+
+def _groups_differ(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return which recommenders have a pair of groups that differ (Holm over the pairs), and which none."""
+    least = gaps.groupby("model")["p_adjusted"].min()
+    differ = [model for model in models if least[model] < LEVEL]
+    alike = [model for model in models if least[model] >= LEVEL]  # neither where nothing varies: NaN
+    said = (("Groups differ (p < .05)", differ), ("Groups not told apart", alike))
+    return [f"{text}: {_listed(names)}." for text, names in said if names]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# What a note says of one group with its own figure, in the words that serve for all groups.
+FIGURE = re.compile(r"^(suppressed: )?[\d.,]+ effective users, fewer than (\d+)")
+SHOWN = ("undefined: no user has weight in the group", "no interval: the values of its users do not vary")
+
+
+def _without_figure(found: re.Match[str]) -> str:
+    return f"{found[1] or ''}fewer than {found[2]} effective users"
+
+
+def _said(frame: pd.DataFrame) -> list[str]:
+    """Return every note once, with the groups it is of; what cells show as such, without them."""
+    found: dict[str, list[str]] = {}
+    for group, note in zip(frame["group"], frame["note"], strict=True):
+        for text in filter(None, note.split("; ")):
+            groups = found.setdefault(FIGURE.sub(_without_figure, text), [])
+            if group not in groups:
+                groups.append(group)
+    everyone = list(dict.fromkeys(frame["group"]))
+    return [
+        f"{text[0].upper()}{text[1:]}."
+        if text in SHOWN or groups == everyone
+        else f"{', '.join(groups)}: {text}."
+        for text, groups in found.items()
+    ]

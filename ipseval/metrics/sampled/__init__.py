@@ -1,0 +1,24 @@
+"""Sampled ranking: what it does to a metric, and how much of it can be undone."""
+
+from __future__ import annotations
+
+from ipseval._base.border import guard
+from ipseval.metrics.sampled._correct import SampledEstimate, correct_sampled
+from ipseval.metrics.sampled._curves import rank_curves
+from ipseval.metrics.sampled._expected import equivalent_cutoff, expected_sampled, std_sampled
+from ipseval.metrics.sampled._metric import SampledMetric, metric
+from ipseval.metrics.sampled._tables import CorrectionTable
+
+__all__ = [
+    "CorrectionTable",
+    "SampledEstimate",
+    "SampledMetric",
+    "correct_sampled",
+    "equivalent_cutoff",
+    "expected_sampled",
+    "metric",
+    "rank_curves",
+    "std_sampled",
+]
+
+guard(__name__)

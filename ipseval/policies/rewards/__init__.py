@@ -1,0 +1,22 @@
+"""Reward models: how likely a shown and examined item is to be taken, learnt from an exposure log."""
+
+from __future__ import annotations
+
+from ipseval._base.border import guard
+from ipseval.policies.rewards._base import Reward, RewardModel, ShownData
+from ipseval.policies.rewards._boosting import BoostingReward
+from ipseval.policies.rewards._linear import FactorReward, ItemReward
+from ipseval.policies.rewards._rewards import FittedRewards, Rewards
+
+__all__ = [
+    "BoostingReward",
+    "FactorReward",
+    "FittedRewards",
+    "ItemReward",
+    "Reward",
+    "RewardModel",
+    "Rewards",
+    "ShownData",
+]
+
+guard(__name__)

@@ -1,0 +1,141 @@
+"""Reward models in closed form: the item's mean, and a user × item factor model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ipseval._base.checks import check_positive_int, check_real
+from ipseval._base.types import FloatArray, IntArray, freeze
+from ipseval.errors import InputError
+from ipseval.policies.rewards._base import ShownData
+
+PAIRS = 4096  # whose factors are gathered at once
+
+
+@dataclass(frozen=True)
+class ItemReward:
+    """The click rate of the item where it was examined, shrunk to that of all items.
+
+    m̂_i = (Σ y + K m̄)/(Σ θ + K) over the shown pairs of the item, m̄ = Σ y/Σ θ over all.
+
+    Parameters
+    ----------
+    shrinkage : float >= 0
+        K, in examinations.
+    """
+
+    shrinkage: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
+
+    def fit(self, data: ShownData) -> LinearReward:
+        """Return the reward of each item."""
+        mean = item_means(data, self.shrinkage)
+        none = np.zeros((0, 0))
+        return LinearReward(mean, np.zeros((data.train.n_users, 0)), none.reshape(mean.size, 0))
+
+
+@dataclass(frozen=True)
+class FactorReward:
+    """A linear model of the item's click rate and of user factors × item factors.
+
+    m̂_ui = β₀ + β₁ m̂_i + Σ_k β_k p_uk q_ik + β_{d+1} Σ_k p_uk q_ik m̂_i, with m̂_i as in `ItemReward` and p, q
+    the truncated SVD of the training interactions. β solves the ridge regression of y/θ on these terms with
+    weights θ. Values may lie a little outside [0, 1], so that sums over all items have a closed form.
+
+    Parameters
+    ----------
+    n_factors : int
+        d, at most one below the number of users and of items.
+    ridge : float >= 0
+        Penalty on the standardised terms, in observations.
+    shrinkage : float >= 0
+        Of m̂_i.
+    """
+
+    n_factors: int = 8
+    ridge: float = 10.0
+    shrinkage: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_positive_int("n_factors", self.n_factors)
+        check_real("ridge", self.ridge, low=0.0, low_open=False)
+        check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
+
+    def fit(self, data: ShownData) -> LinearReward:
+        """Return the reward."""
+        mean = item_means(data, self.shrinkage)
+        user, item = data.factors(self.n_factors)
+        d, own = user.shape[1], mean[data.item]
+        terms = np.empty((len(data), d + 2 if d else 1))
+        terms[:, 0] = own
+        if d:
+            np.multiply(user.take(data.user, axis=0), item.take(data.item, axis=0), out=terms[:, 1 : d + 1])
+            terms[:, d + 1] = terms[:, 1 : d + 1].sum(axis=1) * own
+        weight = data.examined
+        centre = weight @ terms / weight.sum()
+        root = np.sqrt(weight)
+        terms -= centre
+        terms *= root[:, None]
+        gram = terms.T @ terms
+        spread = np.sqrt(np.diag(gram) / weight.sum())
+        spread = np.where(spread > 0, spread, 1)
+        target = data.clicked / weight
+        level = weight @ target / weight.sum()
+        gram = gram / (spread[:, None] * spread) + self.ridge * np.eye(spread.size)
+        beta = np.linalg.lstsq(gram, terms.T @ (root * (target - level)) / spread, rcond=None)[0] / spread
+        by_item = level - centre @ beta + beta[0] * mean
+        slopes = beta[1 : d + 1] + (beta[d + 1] * mean[:, None] if d else 0.0)
+        return LinearReward(by_item, user, item * slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearReward:
+    """m̂_ui = b_i + Σ_k p_uk v_ik: predictions and their sums over all items in closed form."""
+
+    item: FloatArray  # (n_items,) b
+    user_factors: FloatArray  # (n_users, d) p
+    item_factors: FloatArray  # (n_items, d) v
+
+    def __post_init__(self) -> None:
+        freeze(self, "item", "user_factors", "item_factors")
+
+    def predict(self, user: IntArray, item: IntArray) -> FloatArray:
+        """Return m̂ of each pair, (n,)."""
+        value = self.item.take(item)
+        for first in range(0, user.size, PAIRS):  # rows of factors lie side by side, pieces stay in the cache
+            part = slice(first, first + PAIRS)
+            p, v = self.user_factors.take(user[part], axis=0), self.item_factors.take(item[part], axis=0)
+            value[part] += np.einsum("nk,nk->n", p, v)
+        return value
+
+    def total(self, user: IntArray) -> FloatArray:
+        """Return Σ_i m̂(u, i) of each user, (n,)."""
+        value = np.full(user.size, self.item.sum())
+        for u, v in zip(self.user_factors.T, self.item_factors.T, strict=True):
+            value += u[user] * v.sum()
+        return value
+
+    def sums(self, user: IntArray, item: IntArray) -> FloatArray:
+        """Return Σ m̂ over the pairs of each user, (n_users,): Σ_i b_i + Σ_k p_uk Σ_i v_ik."""
+        shape = self.user_factors.shape[0], self.item.size
+        pairs = csr_array((np.ones(item.size), (user, item)), shape=shape)
+        within = np.einsum("nk,nk->n", self.user_factors, pairs @ self.item_factors)
+        return np.asarray(pairs @ self.item + within)
+
+
+def item_means(data: ShownData, shrinkage: float) -> FloatArray:
+    """Return the shrunk click rate of each item, (n_items,)."""
+    n_items = data.train.n_items
+    clicks = np.bincount(data.item, data.clicked, minlength=n_items)
+    examined = np.bincount(data.item, data.examined, minlength=n_items)
+    if not examined.sum():
+        raise InputError("a reward model needs shown pairs; there are none.")
+    overall = clicks.sum() / examined.sum()
+    weight = examined + shrinkage
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(weight > 0, (clicks + shrinkage * overall) / weight, overall))

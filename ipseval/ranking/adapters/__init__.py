@@ -1,0 +1,15 @@
+"""Adapters: trained models of other libraries as scorers, discovered by type.
+
+`evaluate` and `rank_positives` call `adapt` by themselves. A library is imported only by the file that bears
+its name, and only when one of its models is given.
+"""
+
+from __future__ import annotations
+
+from ipseval._base.border import guard
+from ipseval.ranking.adapters._adapt import ADAPTERS, adapt, to_csr, with_ids
+from ipseval.ranking.adapters._base import ModelScores
+
+__all__ = ["ADAPTERS", "ModelScores", "adapt", "to_csr", "with_ids"]
+
+guard(__name__)

@@ -1,0 +1,163 @@
+"""A trained model of another library as a scorer, by the type of the model."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from ipseval._base.checks import check_choice, kind_of, refuse_masked
+from ipseval._base.registry import Registry
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
+from ipseval.errors import InputError
+from ipseval.ranking.adapters._base import ModelScores, Unknown, align, root_modules
+from ipseval.ranking.adapters._frames import list_frame
+
+Describe: TypeAlias = Callable[[Any, Split], ModelScores | None]
+
+# Top-level module of the model's class -> file here; the first match along the bases of the class wins,
+# so that a RecBole model is not taken for a plain torch module.
+
+
+def _describe(name: str, given: Any) -> Describe:
+    """Return the function of an adapter that is registered by the top-level module of its models."""
+    if not callable(given):
+        raise InputError(f"an adapter is a function describe(model, split); got {kind_of(given)}.")
+    if not name.isidentifier():
+        raise InputError(f"an adapter has the name of a top-level module, such as 'sklearn'; got {name!r}.")
+    found: Describe = given
+    return found
+
+
+_BUILT_IN: dict[str, Describe | str] = {
+    "implicit": "_implicit",
+    "cornac": "_cornac",
+    "lenskit": "_lenskit",
+    "rectools": "_rectools",
+    "recbole": "_recbole",
+    "surprise": "_surprise",
+    "lightfm": "_lightfm",
+    "pyspark": "_spark",
+    "torch": "_torch",
+}
+ADAPTERS: Registry[Describe | str] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _describe)
+
+
+@dataclass(frozen=True, eq=False)
+class WithIds:
+    """A model together with the ids of its rows; made by `with_ids`."""
+
+    model: Any
+    users: Any | None
+    items: Any | None
+
+    def __repr__(self) -> str:
+        named = [name for name in ("users", "items") if getattr(self, name) is not None]
+        return f"WithIds({type(self.model).__name__}; ids of {' and '.join(named) or 'nothing'})"
+
+
+def with_ids(model: Any, *, users: Any | None = None, items: Any | None = None) -> WithIds:
+    """Return `model` with the ids of its rows, for models that carry none (implicit, LightFM, torch, arrays).
+
+    Parameters
+    ----------
+    model : any scorer
+        A library's model, an (n, m) array, a pair of factors or a function of row numbers.
+    users, items : arrays of ids, optional
+        Id of each user row and item row of the model. None: in the order of the split.
+    """
+    return WithIds(model, users, items)
+
+
+def to_csr(log: Interactions, *, values: bool = False) -> Any:
+    """Return the users × items matrix of a log in CSR format, rows and columns in the order of its ids.
+
+    Entries are 1, or the values of the log with `values=True`: what implicit and LightFM train on. Where
+    pairs repeat, their rows add up.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> log = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [7, 3]}))
+    >>> to_csr(log).toarray()
+    array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
+    if values and log.value is None:
+        raise InputError("values=True needs a log with values; this one has none.")
+    entries = log.value if values else np.ones(len(log))
+    shape = (log.n_users, log.n_items)
+    return sp.csr_matrix((np.asarray(entries, dtype=np.float32), (log.user, log.item)), shape=shape)
+
+
+def adapt(model: Any, split: Split, *, name: str = "the model", unknown: Unknown = "raise") -> Any:
+    """Return a trained model of a known library as a scorer for `split`; anything else as it is.
+
+    Ids are matched where the library keeps them. An item or user without training interactions that the model
+    does not know is ranked last or left with all items tied, with a `DataWarning` that counts them.
+
+    Parameters
+    ----------
+    model : trained model
+        Of implicit, cornac, LensKit (pipeline), RecTools, RecBole, Surprise, LightFM, Spark ALS or torch.
+        RecTools, RecBole and LightFM keep ids in a data set of their own: pass the pair (model, dataset).
+        Frames of top-K lists with columns user_id, item_id or a nested column recommendations are understood.
+    unknown : {"raise", "last"}
+        What to do when the model knows ids that the split does not have, or does not know ids of
+        `split.train`: an error, or go on as for ids without training interactions.
+
+    Raises
+    ------
+    InputError
+        When the ids or sizes do not match; the text shows ids of both.
+    """
+    check_choice("unknown", unknown, ("raise", "last"))
+    frame = list_frame(model)
+    if frame is not None:
+        return frame
+    scores = describe(model, split)
+    return model if scores is None else align(scores, split, name=name, unknown=unknown)
+
+
+def describe(model: Any, split: Split) -> ModelScores | None:
+    """Return the scores of a model in its own id space; None for what is not a library's model."""
+    if isinstance(model, WithIds):
+        inner = describe(model.model, split) or _plain(model.model)
+        return inner.with_ids(model.users, model.items)
+    leader = model[0] if isinstance(model, tuple) and model else model
+    for root in root_modules(leader):
+        if ADAPTERS.offers(root):
+            return _adapter(root)(model, split)
+    return None
+
+
+def _adapter(root: str) -> Describe:
+    """Return the function of an adapter; a file here is imported when it is needed."""
+    found = ADAPTERS.find(root)
+    if isinstance(found, str):
+        own: Describe = importlib.import_module(f"ipseval.ranking.adapters.{found}").describe
+        return own
+    return found
+
+
+def _plain(model: Any) -> ModelScores:
+    """Return an array, factors or function as scores in their own id space."""
+    for part in model if isinstance(model, tuple) else (model,):
+        refuse_masked(part, "the model")
+    if isinstance(model, np.ndarray) and model.ndim == 2:
+        return ModelScores(
+            "array", rows=lambda users: model[users], n_users=model.shape[0], n_items=model.shape[1]
+        )
+    if isinstance(model, tuple) and len(model) in (2, 3):
+        bias = np.asarray(model[2]) if len(model) == 3 and model[2] is not None else None
+        return ModelScores("factors", factors=(np.asarray(model[0]), np.asarray(model[1]), bias))
+    if callable(model):
+        return ModelScores("function", rows=model)
+    raise InputError(
+        f"with_ids takes a library's model, an array, factors or a function; got {type(model).__name__}."
+    )

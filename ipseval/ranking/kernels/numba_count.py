@@ -1,0 +1,265 @@
+"""How many scores of a row are beyond thresholds, by Numba: those that reach the lowest are gathered first.
+
+Held-out positives rank high under most models, so that few items reach the lowest threshold of a user. One
+comparison for each score finds them, and all others are made with these few alone. What gathers them is an
+instruction that compilers do not find by themselves. AVX-512 has one; AVX2 has one that permutes eight
+numbers, in an order that a table holds. On other processors, and with a Numba that does not let us insert
+instructions, every score is compared with every threshold: `count_all` is one of two functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ipseval._base.types import AnyArray, IntArray
+from ipseval.ranking.kernels.numba_compile import borrowing
+
+_found = False
+with suppress(ImportError):  # the inside of Numba, which promises nothing
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.core.registry import cpu_target
+    from numba.extending import intrinsic
+
+    _inside: Any = cgutils
+    _found = True
+
+SEVERAL = 3  # thresholds of a row from which on it pays to gather
+GROUP = 16  # gathered scores that are compared with a threshold at once
+
+_i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
+
+
+def _register_bytes() -> int:
+    """Return the size of the vector registers whose numbers can be gathered, 0 for none."""
+    try:
+        features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+    except Exception:  # another inside of Numba
+        return 0
+    return 64 if "+avx512f" in features else 32 if "+avx2" in features else 0
+
+
+REGISTER = _register_bytes() if _found else 0
+
+
+def _inserted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what compiled functions call, whose instructions `function` inserts."""
+    made: Callable[..., Any] = intrinsic(function) if REGISTER else function
+    return made
+
+
+def _integer(bits: int) -> Any:
+    return ir.IntType(bits)
+
+
+def _vector_at(context: Any, builder: Any, array: Any, value: Any, place: Any, lanes: int) -> Any:
+    """Return a pointer to `lanes` numbers of an array as one vector."""
+    kind = ir.VectorType(context.get_value_type(array.dtype), lanes)
+    data = context.make_array(array)(context, builder, value).data
+    return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
+
+
+def _compared(builder: Any, operator: str, at: Any, bound: Any, lanes: int) -> tuple[Any, Any]:
+    """Return the numbers at a pointer, and a bit for each that says how it compares with a bound."""
+    numbers = builder.load(at)
+    numbers.align = 4
+    undefined = ir.Constant(numbers.type, ir.Undefined)
+    first = builder.insert_element(undefined, bound, ir.Constant(_integer(32), 0))
+    zeros = ir.Constant(ir.VectorType(_integer(32), lanes), [0] * lanes)
+    everywhere = builder.shuffle_vector(first, undefined, zeros)
+    return numbers, builder.fcmp_ordered(operator, numbers, everywhere)
+
+
+def _number(builder: Any, bits: Any, lanes: int) -> Any:
+    """Return how many bits are set."""
+    return builder.zext(builder.ctpop(builder.bitcast(bits, _integer(lanes))), _integer(64))
+
+
+def _width(scores: Any) -> int:
+    """Return how many scores of an array are gathered at once."""
+    return REGISTER * 8 // int(scores.dtype.bitwidth)
+
+
+def _pack(builder: Any, numbers: Any, bits: Any, lanes: int) -> Any:
+    """Return the vector that begins with the numbers whose bit is set."""
+    kind = numbers.type
+    if REGISTER == 64:
+        name = f"llvm.x86.avx512.mask.compress.v{lanes}f{512 // lanes}"
+        mask = bits.type
+        pack = _inside.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, kind, mask]), name)
+        return builder.call(pack, [numbers, ir.Constant(kind, None), bits])
+    size = 8 // lanes  # a number in double precision moves as two of eight
+    eight, order = ir.VectorType(ir.FloatType(), 8), ir.VectorType(_integer(32), 8)
+    rows = [
+        [size * i + half for i in range(lanes) if chosen >> i & 1 for half in range(size)]
+        for chosen in range(2**lanes)
+    ]
+    content = [ir.Constant(order, row + [0] * (8 - len(row))) for row in rows]
+    table = _inside.global_constant(
+        builder.module, f"ipseval_orders_of_{lanes}", ir.Constant(ir.ArrayType(order, 2**lanes), content)
+    )
+    chosen = builder.zext(builder.bitcast(bits, _integer(lanes)), _integer(64))
+    permute = _inside.get_or_insert_function(
+        builder.module, ir.FunctionType(eight, [eight, order]), "llvm.x86.avx2.permps"
+    )
+    wanted = builder.load(builder.gep(table, [ir.Constant(_integer(64), 0), chosen]))
+    return builder.bitcast(builder.call(permute, [builder.bitcast(numbers, eight), wanted]), kind)
+
+
+@_inserted
+def _lanes(typing: Any, scores: Any) -> tuple[Any, Callable[..., Any]]:
+    """Return how many scores are gathered at once."""
+    lanes = _width(scores)
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return ir.Constant(_integer(64), lanes)
+
+    return types.int64(scores), made
+
+
+@_inserted
+def _gather(
+    typing: Any, scores: Any, i: Any, lowest: Any, kept: Any, n: Any
+) -> tuple[Any, Callable[..., Any]]:
+    """Write those of `_lanes` scores from `i` on that reach the lowest to `kept[n:]`; return the new n."""
+    # What follows in `kept`, up to the size of a register, is overwritten.
+    lanes = _width(scores)
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        at = _vector_at(context, builder, scores, values[0], values[1], lanes)
+        numbers, bits = _compared(builder, ">=", at, values[2], lanes)
+        to = _vector_at(context, builder, kept, values[3], values[4], lanes)
+        builder.store(_pack(builder, numbers, bits, lanes), to).align = 4
+        return builder.add(values[4], _number(builder, bits, lanes))
+
+    return types.int64(scores, types.int64, scores.dtype, kept, types.int64), made
+
+
+def _counting(operator: str) -> Callable[..., Any]:
+    """Return a function of (scores, i, bound): how many of GROUP scores from `i` on are beyond a bound."""
+
+    def number(typing: Any, scores: Any, i: Any, bound: Any) -> tuple[Any, Callable[..., Any]]:
+        def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            at = _vector_at(context, builder, scores, values[0], values[1], GROUP)
+            return _number(builder, _compared(builder, operator, at, values[2], GROUP)[1], GROUP)
+
+        return types.int64(scores, types.int64, scores.dtype), made
+
+    return _inserted(number)
+
+
+_n_above, _n_reach = _counting(">"), _counting(">=")
+
+
+@borrowing
+def count_two(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any, Any, Any]:
+    """Count for thresholds j and j + 1 at once: every score that is loaded serves four comparisons."""
+    above_0, reach_0, above_1, reach_1 = _i32(0), _i32(0), _i32(0), _i32(0)
+    lo_0, hi_0, lo_1, hi_1 = lo[j], hi[j], lo[j + 1], hi[j + 1]
+    for i in range(scores.size):
+        x = scores[i]
+        above_0 = _i32(above_0 + _i32(x > hi_0))
+        reach_0 = _i32(reach_0 + _i32(x >= lo_0))
+        above_1 = _i32(above_1 + _i32(x > hi_1))
+        reach_1 = _i32(reach_1 + _i32(x >= lo_1))
+    return above_0, reach_0, above_1, reach_1
+
+
+@borrowing
+def count_one(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any]:
+    """Count #{x > hi} and #{x >= lo} for threshold j."""
+    above, reach = _i32(0), _i32(0)
+    lo_j, hi_j = lo[j], hi[j]
+    for i in range(scores.size):
+        x = scores[i]
+        above = _i32(above + _i32(x > hi_j))
+        reach = _i32(reach + _i32(x >= lo_j))
+    return above, reach
+
+
+@borrowing
+def _count_gathered(
+    kept: AnyArray, n: int, lo: AnyArray, hi: AnyArray, begin: int, end: int, above: IntArray, reach: IntArray
+) -> None:
+    """Compare the first n scores of `kept`, which has room for GROUP more, with each threshold."""
+    for i in range(n, n + GROUP):
+        kept[i] = np.nan
+    for j in range(begin, end):
+        n_above, n_reach = 0, 0
+        for i in range(0, n, GROUP):
+            n_above += _n_above(kept, i, hi[j])
+            n_reach += _n_reach(kept, i, lo[j])
+        above[j], reach[j] = n_above, n_reach
+
+
+@borrowing
+def _compare_all(
+    scores: AnyArray,
+    lo: AnyArray,
+    hi: AnyArray,
+    begin: int,
+    end: int,
+    kept: AnyArray,
+    before: IntArray,
+    n_before: int,
+    above: IntArray,
+    reach: IntArray,
+) -> None:
+    """Write #{x > hi} and #{x >= lo} of the thresholds from `begin` to `end` to `above` and `reach`."""
+    for j in range(begin, end, 2):
+        if j + 1 < end:
+            above[j], reach[j], above[j + 1], reach[j + 1] = count_two(scores, lo, hi, j)
+        else:
+            above[j], reach[j] = count_one(scores, lo, hi, j)
+
+
+@borrowing
+def _gather_first(
+    scores: AnyArray,
+    lo: AnyArray,
+    hi: AnyArray,
+    begin: int,
+    end: int,
+    kept: AnyArray,
+    before: IntArray,
+    n_before: int,
+    above: IntArray,
+    reach: IntArray,
+) -> None:
+    """Do the same by way of `kept`, which has room for the scores and GROUP more, where it pays."""
+    # `before[j]` of `n_before` other scores of the row are above threshold j. Where that is most of them for
+    # the lowest threshold, all scores are compared with all.
+    lowest, n = begin, 0
+    for j in range(begin + 1, end):
+        lowest = j if lo[j] < lo[lowest] else lowest
+    if end - begin < SEVERAL or 2 * before[lowest] > n_before:
+        _compare_all(scores, lo, hi, begin, end, kept, before, n_before, above, reach)
+        return
+    lanes = _lanes(scores)
+    whole = scores.size - scores.size % lanes
+    for i in range(0, whole, lanes):
+        n = _gather(scores, i, lo[lowest], kept, n)
+    for i in range(whole, scores.size):
+        kept[n] = scores[i]
+        n += scores[i] >= lo[lowest]
+    _count_gathered(kept, n, lo, hi, begin, end, above, reach)
+
+
+def _works() -> bool:
+    """Return whether gathering compiles here, and counts 40 scores as it must."""
+    scores, bound = np.arange(40, dtype=np.float32), np.array([35, 9, 20], dtype=np.float32)
+    kept, before = np.zeros(40 + GROUP, dtype=np.float32), np.zeros(3, dtype=np.int64)
+    above, reach = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    try:
+        _gather_first(scores, bound, bound, 0, 3, kept, before, 0, above, reach)
+    except Exception:  # a compiler may fail with anything
+        return False
+    return above.tolist() == [4, 30, 19] and reach.tolist() == [5, 31, 20]
+
+
+count_all = _gather_first if REGISTER and _works() else _compare_all

@@ -1,0 +1,78 @@
+"""Numbers and names as reports write them: decimals from a standard error, p-values, lists of names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+LEVEL = 0.05  # of tests
+MOST_NAMES, MOST_LETTERS = 4, 80
+
+
+def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
+    """Return how many decimals show the median of standard errors with so many significant digits.
+
+    Examples
+    --------
+    >>> decimals([0.0123]), decimals([0.00042, 0.0005, 3.0]), decimals([0.0, float("nan")])
+    (3, 5, 4)
+    """
+    known = [error for error in errors if error > 0 and math.isfinite(error)]
+    return max(0, digits - 1 - math.floor(math.log10(np.median(known)))) if known else default
+
+
+def number(value: float) -> str:
+    """Return a number with two decimals at most, and a minus sign.
+
+    Examples
+    --------
+    >>> number(-0.334), number(3.0)
+    ('−0.33', '3')
+    """
+    return f"{round(value, 2) + 0.0:g}".replace("-", "−")
+
+
+def signed(value: float, digits: int) -> str:
+    """Return a difference with its sign and so many significant digits.
+
+    Examples
+    --------
+    >>> signed(0.0204, 2), signed(-0.00033, 1), signed(0.0, 2)
+    ('+0.020', '−0.0003', '0')
+    """
+    if value == 0 or math.isnan(value):
+        return "0" if value == 0 else "undefined"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:+.{places}f}".replace("-", "−")
+
+
+def shown_p(value: float, *, most: bool = False) -> str:
+    """Return a p-value in words; its digits never cross the level of the test. `most`: it is the largest.
+
+    Examples
+    --------
+    >>> shown_p(0.0001), shown_p(0.0123), shown_p(0.48), shown_p(0.0498), shown_p(1.0)
+    ('p < .001', 'p = .012', 'p = .48', 'p = .0498', 'p = 1')
+    >>> shown_p(0.0123, most=True)
+    'p ≤ .012'
+    """
+    if math.isnan(value):
+        return "not tested"
+    if value < 0.001:
+        return "p < .001"
+    text = f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+    if (float(text) < LEVEL) != (value < LEVEL):
+        text = f"{value:.4f}"
+    return f"p {'≤' if most else '='} {text[1:] if float(text) < 1 else '1'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in words; of many or long ones the first, and how many more."""
+    n_shown = len(names)
+    while n_shown > 1 and (n_shown > MOST_NAMES or sum(map(len, names[:n_shown])) > MOST_LETTERS):
+        n_shown -= 1
+    if n_shown < len(names):
+        names = [*names[:n_shown], f"{len(names) - n_shown} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,43 @@
+"""Plots of tidy frames: they compute nothing, draw intervals always, and stay readable in grey.
+
+Every function takes a frame, or the result that has it, and optional axes, and returns the axes. Results that
+have a picture of their own draw it by `.plot()`. A notebook
+shows returned axes as a picture; `axes.figure.savefig(path)` writes one. Colours are those of Okabe and Ito,
+which colour-blind readers can tell apart; marks and line styles repeat what colours say.
+"""
+
+from __future__ import annotations
+
+from ipseval._base.border import guard
+from ipseval.report.plots._base import COLOURS, LINES, MARKS
+from ipseval.report.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
+from ipseval.report.plots._examination import plot_examination
+from ipseval.report.plots._exposure import plot_exposure_curve, plot_plan
+from ipseval.report.plots._online import plot_online
+from ipseval.report.plots._orders import plot_agreement, plot_rank_curves, plot_sampled
+from ipseval.report.plots._popularity import plot_frequency, plot_popularity
+from ipseval.report.plots._truth import plot_bias, plot_validation
+from ipseval.report.plots._windows import plot_windows
+
+__all__ = [
+    "COLOURS",
+    "LINES",
+    "MARKS",
+    "plot_agreement",
+    "plot_bias",
+    "plot_estimates",
+    "plot_examination",
+    "plot_exposure_curve",
+    "plot_frequency",
+    "plot_online",
+    "plot_plan",
+    "plot_popularity",
+    "plot_rank_curves",
+    "plot_sampled",
+    "plot_sensitivity",
+    "plot_validation",
+    "plot_weights",
+    "plot_windows",
+]
+
+guard(__name__)

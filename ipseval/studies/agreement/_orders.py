@@ -1,0 +1,241 @@
+"""Agreement of two orderings, and its mean over data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ipseval._base.checks import as_generator, check_fraction, check_positive_int, examples
+from ipseval._base.types import FloatArray, RngLike
+from ipseval.errors import InputError
+from ipseval.studies.agreement._measures import RowOrders, measures
+from ipseval.studies.agreement._result import OrderAgreement, percentiles, with_intervals
+
+DEFAULT_K = (1, 3, 5)
+
+
+def order_agreement(
+    a: Any,
+    b: Any,
+    *,
+    k: int | Iterable[int] | None = None,
+    paired: bool = True,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: RngLike = None,
+) -> OrderAgreement:
+    """Return how far two sets of metric values order the same recommenders alike; higher values are better.
+
+    OR@k = |top-k(a) ∩ top-k(b)| / k; SRC is Spearman's correlation of the average ranks; IPC is the number of
+    pairs that are strictly inverted; tau-b = Σ sign(Δa) sign(Δb) / √(pairs not tied in a · not tied in b).
+    When a tie straddles place k, OR@k is its expectation over breaking the ties at random, each ordering on
+    its own. SRC and tau-b are NaN when all values of an ordering are equal: it then orders nothing.
+
+    Parameters
+    ----------
+    a, b : sequence, or mapping name → value
+        One value per recommender, or one (n_users,) array of per-user values per recommender, NaN for a user
+        without a value. Then the means over users are ordered, and intervals come from a bootstrap over
+        users. Mappings must have the same names; sequences the same order.
+    k : int or ints, optional
+        Default: those of 1, 3 and 5 that are below the number of recommenders.
+    paired : bool
+        With per-user values: True, a and b are about the same users in the same order, who are drawn
+        together; False, they are drawn separately.
+    confidence_level, n_resamples, rng
+        Of the percentile bootstrap over users.
+
+    Raises
+    ------
+    InputError
+        For fewer than two recommenders, other names or another number in `b`, values that are NaN, or a k
+        beyond the number of recommenders.
+
+    References
+    ----------
+    Zhao, Chen, Wang, Gu and Wen, "Revisiting Alternative Experimental Settings for Evaluating Top-N Item
+    Recommendation Algorithms", CIKM 2020, https://doi.org/10.1145/3340531.3412095
+
+    Examples
+    --------
+    Of three pairs one is inverted: tau = (2 - 1)/3, SRC = 1 - 6·(0 + 1 + 1)/(3·8) = .5.
+
+    >>> a = {"popular": 0.1, "knn": 0.2, "ease": 0.3}
+    >>> order_agreement(a, {"popular": 0.2, "knn": 0.1, "ease": 0.3}, k=[1, 2])
+    OrderAgreement(or@1=1, or@2=0.5, src=0.5, ipc=1, tau_b=0.333; 3 recommenders)
+    """
+    check_fraction("confidence_level", confidence_level)
+    check_positive_int("n_resamples", n_resamples)
+    names, first = _values("a", a)
+    other_names, second = _values("b", b)
+    if names is not None and other_names is not None:
+        second = _aligned(names, other_names, second)
+    if len(first) != len(second):
+        raise InputError(
+            f"a has {len(first)} recommenders and b has {len(second)}; both must be about the same ones."
+        )
+    if (first.ndim == 2) != (second.ndim == 2):
+        raise InputError("a and b must both hold one value per recommender, or both per-user values.")
+    per_user = first.ndim == 2
+    means = [_mean_known(x) if per_user else x for x in (first, second)]
+    for name, mean in zip("ab", means, strict=True):
+        _check_known(name, mean, names)
+    result = _point(means[0], means[1], _check_k(k, len(first)))
+    if not per_user:
+        return result
+    if paired and first.shape != second.shape:
+        raise InputError(
+            f"a has {first.shape[1]:,} users and b has {second.shape[1]:,}; give both over the same users "
+            "in the same order, NaN where a user has no value, or pass paired=False."
+        )
+    replicates = _resampled_means(first, second, paired, n_resamples, as_generator(rng))
+    n_users = min(first.shape[1], second.shape[1])
+    draws = measures(RowOrders.of(replicates[0]), RowOrders.of(replicates[1]), result.overlap)
+    return with_intervals(result, draws, unit="users", n_units=n_users, level=confidence_level)
+
+
+def mean_agreement(
+    agreements: Sequence[OrderAgreement],
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: RngLike = None,
+) -> OrderAgreement:
+    """Return the mean of each measure over data sets, with a percentile bootstrap over the data sets.
+
+    A data set where a measure is NaN is left out of that mean, and the note counts it. With one data set
+    there is no interval; with fewer than five the interval says little, and the note says so.
+
+    Raises
+    ------
+    InputError
+        When no agreement is given, or they do not have the same measures.
+
+    Examples
+    --------
+    >>> mean_agreement([order_agreement([1, 2], [1, 2]), order_agreement([1, 2], [2, 1])]).src
+    0.0
+    """
+    check_fraction("confidence_level", confidence_level)
+    check_positive_int("n_resamples", n_resamples)
+    if not len(agreements):
+        raise InputError("at least one agreement is needed.")
+    names = list(agreements[0].values)
+    if any(list(one.values) != names for one in agreements):
+        raise InputError("the agreements have different measures; compute all with the same k.")
+    table = np.array([[one.values[name] for name in names] for one in agreements], dtype=np.float64)
+    n = len(agreements)
+    notes = [
+        f"{name}: {count} of {n} data sets left out (NaN)"
+        for name, count in zip(names, np.isnan(table).sum(axis=0), strict=True)
+        if count
+    ]
+    intervals = {}
+    if n > 1:
+        draw = as_generator(rng).integers(0, n, (n_resamples, n))
+        for column, name in enumerate(names):
+            intervals[name] = percentiles(_mean_known(table[:, column][draw]), confidence_level)
+    if n < 5:
+        notes.append("one data set: no interval" if n == 1 else f"{n} data sets: the interval says little")
+    return OrderAgreement(
+        dict(zip(names, _mean_known(table.T).tolist(), strict=True)),
+        intervals,
+        n_recommenders=max(one.n_recommenders for one in agreements),
+        unit="data sets",
+        n_units=n,
+        confidence_level=confidence_level,
+        note="; ".join(notes),
+    )
+
+
+def _point(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
+    notes = []
+    for name, values in (("a", a), ("b", b)):
+        if (values == values[0]).all():
+            notes.append(f"src and tau_b are NaN: all {values.size} values of {name} are equal")
+        descending = np.sort(values)[::-1]
+        cut_ties = [cut for cut in k if cut < values.size and descending[cut - 1] == descending[cut]]
+        if cut_ties:
+            shown = ", ".join(f"or@{cut}" for cut in cut_ties)
+            notes.append(f"ties in {name}: {shown} averaged over breaking them at random")
+    result = {name: float(value[0]) for name, value in measures(RowOrders.of(a), RowOrders.of(b), k).items()}
+    return OrderAgreement(result, {}, a.size, note="; ".join(notes))
+
+
+def _values(name: str, given: Any) -> tuple[list[Any] | None, FloatArray]:
+    """Return names (of a mapping) and values (n,) or (n, n_users)."""
+    names = list(given.keys()) if hasattr(given, "keys") else None
+    rows = [given[key] for key in names] if names is not None else given
+    try:
+        values = np.array(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} must hold one number per recommender, or equally long per-user values."
+        ) from None
+    if values.ndim not in (1, 2) or len(values) < 2:
+        raise InputError(
+            f"{name} must hold values of at least two recommenders, (n,) or (n, n_users); got shape "
+            f"{values.shape}."
+        )
+    return names, values
+
+
+def _aligned(names: list[Any], other_names: list[Any], other: FloatArray) -> FloatArray:
+    missing = [name for name in names if name not in other_names]
+    extra = [name for name in other_names if name not in names]
+    if missing or extra:
+        raise InputError(
+            f"a and b must name the same recommenders; {len(missing)} are only in a ({examples(missing)}), "
+            f"{len(extra)} only in b ({examples(extra)})."
+        )
+    return other[[other_names.index(name) for name in names]]
+
+
+def _check_known(name: str, values: FloatArray, names: list[Any] | None) -> None:
+    unknown = np.flatnonzero(np.isnan(values)).tolist()
+    if unknown:
+        labels = [names[place] for place in unknown] if names is not None else unknown
+        raise InputError(
+            f"{len(unknown)} of {values.size} values of {name} are NaN ({examples(labels)}): they have no "
+            "place in an order. Leave these recommenders out of both."
+        )
+
+
+def _check_k(k: int | Iterable[int] | None, n: int) -> list[int]:
+    if k is None:
+        return [cut for cut in DEFAULT_K if cut < n]
+    cuts = [check_positive_int("k", cut) for cut in (k if isinstance(k, Iterable) else [k])]
+    if any(cut > n for cut in cuts):
+        raise InputError(f"k must be at most the number of recommenders, {n}; got {max(cuts)}.")
+    return cuts
+
+
+def _mean_known(values: FloatArray) -> FloatArray:
+    """Return the mean over the last axis of the entries that are not NaN; NaN when none is left."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=-1)
+    total = np.where(known, values, 0.0).sum(axis=-1)
+    mean: FloatArray = np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0)
+    return mean
+
+
+def _resampled_means(
+    a: FloatArray, b: FloatArray, paired: bool, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return the means over resampled users, (n_resamples, n_recommenders) each."""
+    n_resamples = check_positive_int("n_resamples", n_resamples)
+    known = [~np.isnan(values) for values in (a, b)]
+    filled = [np.where(mask, values, 0.0) for mask, values in zip(known, (a, b), strict=True)]
+    replicates = (np.full((n_resamples, len(a)), np.nan), np.full((n_resamples, len(b)), np.nan))
+    draw = np.zeros(0, dtype=np.int64)
+    for number in range(n_resamples):
+        for side, n_users in enumerate((a.shape[1], b.shape[1])):
+            if side == 0 or not paired:
+                draw = np.bincount(rng.integers(0, n_users, n_users), minlength=n_users)
+            # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
+            total = np.einsum("u,ru->r", draw.astype(np.float64), filled[side])
+            count = np.einsum("u,ru->r", draw, known[side].astype(np.int64))
+            np.divide(total, count, out=replicates[side][number], where=count > 0)
+    return replicates

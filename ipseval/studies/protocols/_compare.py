@@ -1,0 +1,194 @@
+"""Comparisons of settings: agreement of orders, and which recommenders swap beyond their uncertainty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from ipseval._base.types import FloatArray
+from ipseval.studies.agreement import (
+    OrderAgreement,
+    mean_agreement,
+    measures,
+    order_agreement,
+    with_intervals,
+)
+from ipseval.studies.protocols._evaluate import Result, Setting
+
+FACTORS = ("split", "k_core", "candidates", "estimator", "log")
+
+
+@dataclass(frozen=True, eq=False)
+class Inversion:
+    """Two models in opposite order under two settings.
+
+    `p_value` is adjusted (Holm) over all pairs of models of the comparison.
+    """
+
+    better_in_a: str
+    better_in_b: str
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class ProtocolComparison:
+    """Two settings that differ in one factor only.
+
+    Attributes
+    ----------
+    factor : str
+        What differs.
+    a, b : Result
+        The estimates of both.
+    agreement : OrderAgreement or None
+        None: an estimate is undefined, the note says which.
+    inversions : tuple of Inversion
+        Pairs of models in opposite order.
+    note : str
+    """
+
+    factor: str
+    a: Result
+    b: Result
+    agreement: OrderAgreement | None
+    inversions: tuple[Inversion, ...]
+    note: str
+
+    @property
+    def level_a(self) -> str:
+        """Level of the factor in `a`."""
+        return level(self.a.setting, self.factor)
+
+    @property
+    def level_b(self) -> str:
+        """Level of the factor in `b`."""
+        return level(self.b.setting, self.factor)
+
+    @property
+    def metric(self) -> str:
+        """Label of the metric."""
+        return self.a.metric
+
+    def other_levels(self) -> dict[str, str]:
+        """Return the levels of the other factors, which are the same in both."""
+        return {name: level(self.a.setting, name) for name in FACTORS if name != self.factor}
+
+    def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
+        """Return the inversions that the noise between users does not explain."""
+        return [one for one in self.inversions if one.p_value < significance_level]
+
+    def swapped(self) -> ProtocolComparison:
+        """Return the same comparison with a and b exchanged: all measures are symmetric."""
+        inversions = tuple(
+            replace(one, better_in_a=one.better_in_b, better_in_b=one.better_in_a) for one in self.inversions
+        )
+        return replace(self, a=self.b, b=self.a, inversions=inversions)
+
+
+def level(setting: Setting, factor: str) -> str:
+    """Return the level of a factor; the estimator counts with its γ."""
+    if factor == "estimator":
+        gamma = "" if setting.gamma is None else f" (γ = {setting.gamma:g})"
+        return f"{setting.estimator}{gamma}"
+    value = getattr(setting, factor)
+    assert isinstance(value, str)
+    return value
+
+
+def compare(
+    results: Sequence[Result], models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
+) -> list[ProtocolComparison]:
+    """Return the comparison of every two results that differ in `factor` only, in order."""
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        others = tuple(level(result.setting, other) for other in FACTORS if other != factor)
+        groups.setdefault((result.metric, *others), []).append(result)
+    return [
+        _compare(a, b, models, factor, k, confidence)
+        for group in groups.values()
+        for a, b in combinations(group, 2)
+    ]
+
+
+def _compare(
+    a: Result, b: Result, models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
+) -> ProtocolComparison:
+    isnan = np.isnan(a.estimates) | np.isnan(b.estimates)
+    undefined = [model for model, is_undefined in zip(models, isnan, strict=True) if is_undefined]
+    agreement, notes = None, [note for note in dict.fromkeys((a.note, b.note)) if note]
+    if undefined:
+        notes.insert(0, f"no agreement: the estimate of {', '.join(undefined)} is undefined")
+    else:
+        point = order_agreement(a.estimates, b.estimates, k=k)
+        draws = measures(a.orders, b.orders, point.overlap)
+        n_users = min(a.n_users, b.n_users)
+        agreement = with_intervals(point, draws, unit="users", n_units=n_users, level=confidence)
+        notes = [agreement.note, *notes] if agreement.note else notes
+    return ProtocolComparison(factor, a, b, agreement, tuple(_inversions(a, b, models)), "; ".join(notes))
+
+
+def mean_of_comparisons(
+    group: Sequence[ProtocolComparison], *, over: Literal["users", "logs"], confidence_level: float
+) -> OrderAgreement | None:
+    """Return the mean agreement over logs; intervals over "users" by replicates, over "logs" by bootstrap."""
+    known = [one for one in group if one.agreement is not None]
+    agreements = [one.agreement for one in known if one.agreement is not None]
+    if not known:
+        return None
+    if len(known) == 1:
+        return agreements[0]
+    # A seed of its own, so that a table of a study is the same whenever it is printed.
+    mean = mean_agreement(agreements, confidence_level=confidence_level, rng=0)
+    if over == "logs":
+        return mean
+    each = [measures(one.a.orders, one.b.orders, mean.overlap) for one in known]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # nanmean of a replicate undefined on every log
+        draws = {name: np.nanmean(np.stack([one[name] for one in each]), axis=0) for name in mean.values}
+    n_users = sum(one.n_units for one in agreements)
+    return with_intervals(mean, draws, unit="users", n_units=n_users, level=confidence_level)
+
+
+def _inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
+    """Return pairs of models in opposite order, with Gail and Simon's p for two groups, 1 − Φ(min |z|)."""
+    # H0: the two differences do not have opposite signs. It holds for dependent groups too, as both one-sided
+    # tests must reject.
+    pairs = list(combinations(range(len(models)), 2))
+    signs, z = zip(*(_differences(one, pairs) for one in (a, b)), strict=True)
+    opposite = signs[0] * signs[1] < 0
+    smallest = np.minimum(np.abs(z[0]), np.abs(z[1]))
+    p_values = np.where(opposite & ~np.isnan(smallest), ndtr(-smallest), 1.0)
+    adjusted = holm(p_values)
+    found = []
+    for place in np.flatnonzero(opposite):
+        first, second = pairs[place] if signs[0][place] > 0 else pairs[place][::-1]
+        found.append(Inversion(models[first], models[second], float(adjusted[place])))
+    return found
+
+
+def _differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[FloatArray, FloatArray]:
+    """Return the sign and z-value of the difference of each pair of models, (n_pairs,) each."""
+    first, second = np.array(pairs).T
+    difference = result.estimates[first] - result.estimates[second]
+    covariance = result.covariance
+    variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
+    error = np.sqrt(np.maximum(variance, 0))
+    z = np.divide(difference, error, out=np.full(difference.shape, np.nan), where=error > 0)
+    # Two models whose users all differ by the same amount: the difference is certain.
+    z[(error == 0) & (difference != 0)] = np.inf
+    return np.sign(difference), z
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """Return Holm's adjusted p-values: the chance of any false rejection stays below the level."""
+    order = np.argsort(p_values, kind="stable")
+    steps = (p_values.size - np.arange(p_values.size)) * p_values[order]
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted

@@ -1,0 +1,222 @@
+"""Protocol: one way to filter, order, split and rank; and grids of protocols."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from ipseval._base.checks import check_choice, check_fraction, check_positive_int
+from ipseval.data import Interactions
+from ipseval.data.splits import (
+    Split,
+    repeated_splits,
+    split_global_time,
+    split_leave_one_out,
+    split_random,
+    split_temporal,
+)
+from ipseval.errors import DataWarning, InputError
+
+Order = Literal["random", "temporal"]
+Holdout = Literal["ratio", "leave-one-out", "global-time"]
+
+# The abbreviations of Zhao et al. (CIKM 2020), and GT for what they did not study.
+SPLIT_LABELS = {
+    ("random", "ratio"): "RO_RS",
+    ("temporal", "ratio"): "TO_RS",
+    ("random", "leave-one-out"): "RO_LS",
+    ("temporal", "leave-one-out"): "TO_LS",
+    ("temporal", "global-time"): "GT",
+}
+LEGEND = (
+    "RO random order, TO order in time; RS ratio, LS leave-one-out; GT one point in time for all users; "
+    "full: the catalogue minus the user's training items competes; "
+    "with seen items: training items compete too, and may be held out again."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """One way to evaluate: filter, order, hold out, and choose what competes.
+
+    Attributes
+    ----------
+    order : {"random", "temporal"}
+        Which interactions of a user are held out: random ones or the latest.
+    holdout : {"ratio", "leave-one-out", "global-time"}
+        A share of each user's interactions, one of each user, or everything after one point in time
+        (temporal order only).
+    k_core : int or None
+        Users and items with fewer interactions are removed first, until stable; None: no filter.
+    candidates : "all", a data frame or a sampling scheme
+        Passed on to `rank_positives` as it is. A scheme needs a seed of its own.
+    candidates_name : str
+        What tables call it. Default: ``"full"``, ``"given lists"``, ``"uniform-100"``, or its text.
+    test_fraction, validation_fraction : float
+        Of "ratio" and "global-time". The validation part is held out; only `Tuned` recommenders read it.
+    n_validation : int
+        Of "leave-one-out".
+    n_repeats : int
+        Independent random splits to average over. In temporal order the split is the same each time, and only
+        the draw of settings of `Tuned` recommenders differs.
+    seen : {"exclude", "include"}
+        Whether training items compete and may be positives again; see `Split`.
+    """
+
+    order: Order = "random"
+    holdout: Holdout = "ratio"
+    k_core: int | None = 5
+    candidates: Any = "all"
+    candidates_name: str = ""
+    test_fraction: float = 0.1
+    validation_fraction: float = 0.1
+    n_validation: int = 1
+    n_repeats: int = 1
+    seen: Literal["exclude", "include"] = "exclude"
+
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, ("random", "temporal"))
+        check_choice("holdout", self.holdout, ("ratio", "leave-one-out", "global-time"))
+        check_fraction("test_fraction", self.test_fraction)
+        check_fraction("validation_fraction", self.validation_fraction, low_open=False)
+        check_positive_int("n_validation", self.n_validation, minimum=0)
+        check_positive_int("n_repeats", self.n_repeats)
+        check_choice("seen", self.seen, ("exclude", "include"))
+        if self.k_core is not None:
+            check_positive_int("k_core", self.k_core)
+        if self.holdout == "global-time" and self.order == "random":
+            raise InputError("holdout='global-time' is an order in time; use order='temporal'.")
+
+    @property
+    def split_label(self) -> str:
+        """RO_RS, TO_RS, RO_LS, TO_LS or GT."""
+        return SPLIT_LABELS[self.order, self.holdout]
+
+    @property
+    def core_label(self) -> str:
+        """``"5-core"``, or ``"no filter"``."""
+        return "no filter" if self.k_core is None else f"{self.k_core}-core"
+
+    @property
+    def candidates_label(self) -> str:
+        """``"full"``, or the name of the sampling scheme; and whether training items compete."""
+        return self._pool_label + (" with seen items" if self.seen == "include" else "")
+
+    @property
+    def _pool_label(self) -> str:
+        pool = self.candidates
+        if self.candidates_name:
+            return self.candidates_name
+        if isinstance(pool, str):
+            return "full" if pool == "all" else pool
+        distribution = getattr(pool, "distribution", None)
+        if isinstance(distribution, str) and hasattr(pool, "n_sampled"):
+            return f"{distribution}-{pool.n_sampled}"
+        return "given lists" if hasattr(pool, "columns") else str(pool)
+
+    @property
+    def label(self) -> str:
+        """All of it, for tables: split, filter, candidates."""
+        return f"{self.split_label}, {self.core_label}, {self.candidates_label}"
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether the log must have timestamps."""
+        return self.order == "temporal"
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether something is held out for the choice of settings."""
+        by_number = self.holdout == "leave-one-out"
+        return bool(self.n_validation if by_number else self.validation_fraction)
+
+    def split_number(self, repeat: int) -> int:
+        """Return which split a repeat has: in temporal order there is one."""
+        return repeat if self.order == "random" else 0
+
+    @property
+    def split_key(self) -> dict[str, Any]:
+        """What determines each split: protocols with the same key share them and the trained models."""
+        key: dict[str, Any] = {name: getattr(self, name) for name in ("order", "holdout", "k_core", "seen")}
+        if self.holdout == "leave-one-out":
+            key["n_validation"] = self.n_validation
+        else:
+            key |= {"test_fraction": self.test_fraction, "validation_fraction": self.validation_fraction}
+        return key
+
+    def splits(self, core: Interactions, rng: int) -> Iterator[Split]:
+        """Return the splits of a log that is already filtered, one for each repeat."""
+        key = self.split_key
+        sizes = {name: key[name] for name in key if name not in ("order", "holdout", "k_core")}
+        by_share = split_random if self.holdout == "ratio" else split_leave_one_out
+        if self.order == "random":
+            return repeated_splits(core, self.n_repeats, method=by_share, rng=rng, **sizes)
+        with warnings.catch_warnings():
+            # The table of a study has the leakage of every split.
+            warnings.filterwarnings("ignore", ".*later training rows", DataWarning)
+            if self.holdout == "leave-one-out":
+                split = split_leave_one_out(core, order="temporal", **sizes)
+            else:
+                by_time = split_temporal if self.holdout == "ratio" else split_global_time
+                split = by_time(core, **sizes)
+        return iter([split] * self.n_repeats)
+
+
+def grid(
+    *,
+    order: Iterable[Order] = ("random", "temporal"),
+    holdout: Iterable[Holdout] = ("ratio", "leave-one-out"),
+    k_core: Iterable[int | None] = (5,),
+    candidates: Iterable[Any] | Mapping[str, Any] = ("all",),
+    n_repeats: int = 1,
+    n_searches: int = 1,
+    **options: Any,
+) -> list[Protocol]:
+    """Return every combination of the given options that exists, as protocols.
+
+    "global-time" is combined with temporal order only; `n_repeats` applies to random order.
+
+    Parameters
+    ----------
+    order, holdout, k_core : iterables
+        Values of the fields of `Protocol`.
+    candidates : iterable, or mapping name → value
+        The same; the names are what tables show.
+    n_repeats : int
+        Number of random splits, for protocols in random order.
+    n_searches : int
+        Number of repeats in temporal order, where only the settings that `Tuned` recommenders try differ.
+    **options
+        Other fields of `Protocol`, the same for all.
+
+    Raises
+    ------
+    InputError
+        For unknown options, and when no combination exists.
+
+    Examples
+    --------
+    >>> [protocol.label for protocol in grid(holdout=["ratio", "global-time"])]
+    ['RO_RS, 5-core, full', 'TO_RS, 5-core, full', 'GT, 5-core, full']
+    """
+    unknown = sorted(set(options) - set(inspect.signature(Protocol).parameters))
+    if unknown:
+        raise InputError(f"{', '.join(unknown)}: no such field of Protocol.")
+    lists = {"order": order, "holdout": holdout, "k_core": k_core, "candidates": candidates}
+    for name, values in lists.items():
+        if isinstance(values, (str, int)):
+            raise InputError(f"{name} must be a list of values; got {values!r}. Write [{values!r}].")
+    pools = candidates.items() if isinstance(candidates, Mapping) else [("", pool) for pool in candidates]
+    found = [
+        Protocol(one_order, one_holdout, core, pool, name, n_repeats=n, **options)
+        for core, one_holdout, one_order, (name, pool) in product(k_core, holdout, order, pools)
+        for n in [n_repeats if one_order == "random" else n_searches]
+        if not (one_order == "random" and one_holdout == "global-time")
+    ]
+    if not found:
+        raise InputError("no protocol is left: 'global-time' goes with temporal order only.")
+    return found

@@ -1,0 +1,144 @@
+"""Files with one line per user: the user and then the items, as LightGCN, NGCF and many others share them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.checks import check_bool, check_choice
+from ipseval._base.types import AnyArray, IntArray
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits import Split
+from ipseval.errors import InputError
+
+PARTS = ("train", "validation", "test")
+MOST_DIGITS = 18  # of a 64-bit integer
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The user of each line (n_lines,), the number of its items (n_lines,), and all items (n,)."""
+
+    user: IntArray
+    count: IntArray
+    item: IntArray
+
+
+def load_adjacency(
+    files: str | Path | Mapping[str, str | Path], *, ordered: bool = False
+) -> Interactions | Split:
+    r"""Return a log, or the split of several files, in which each line is "user item item …".
+
+    Ids are whole numbers, separated by spaces or tabs; lines may end with CR LF. A line that holds its user
+    alone is a user without items, who is in `user_ids`. An item that a line repeats counts once; the others
+    are counted in `n_duplicates_dropped`.
+
+    Parameters
+    ----------
+    files : path, or mapping of "train", "test" and optionally "validation" to paths
+        One file gives `Interactions`. Several give a `Split` over the ids of all of them.
+    ordered : bool
+        Whether items stand in the order of time. Their places, from 0, are then the timestamps; those of a
+        user go on from the training file to the validation file and the test file.
+
+    Raises
+    ------
+    InputError
+        For files that are missing or hold no pair; with the number of the line, for text that is no whole
+        number, an empty line, and a second line of a user; for a pair that is in two files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("0 3 5\n7 3\n")
+    >>> load_adjacency(path)
+    Interactions(3 pairs, 2 users, 2 items)
+    """
+    check_bool("ordered", ordered)
+    if not isinstance(files, Mapping):
+        return _logs([_read(Path(files))], ordered)[0]
+    for name in files:
+        check_choice("files", name, PARTS)
+    if not {"train", "test"} <= files.keys():
+        raise InputError(f"files must name train and test; got {', '.join(files) or 'none'}.")
+    names = [name for name in PARTS if name in files]
+    logs = _logs([_read(Path(files[name])) for name in names], ordered)
+    made = dict(zip(names, logs, strict=True))
+    return Split(made["train"], made["test"], made.get("validation"))
+
+
+def _logs(parts: list[Lines], ordered: bool) -> list[Interactions]:
+    """Return the logs of files over the ids of all; with `ordered`, places go on from file to file."""
+    user_ids, users = _codes([part.user for part in parts])
+    item_ids, items = _codes([part.item for part in parts])
+    before = np.zeros(user_ids.size, dtype=np.int64)
+    logs = []
+    for part, user, item in zip(parts, users, items, strict=True):
+        place = np.arange(item.size) - np.repeat(np.cumsum(part.count) - part.count, part.count)
+        time = place + np.repeat(before[user], part.count)
+        before[user] += part.count
+        row = np.repeat(user, part.count)
+        again = pd.Series(row * np.int64(item_ids.size) + item).duplicated().to_numpy()
+        logs.append(
+            Interactions(
+                row[~again],
+                item[~again],
+                user_ids,
+                item_ids,
+                timestamp=time[~again] if ordered else None,
+                n_duplicates_dropped=int(again.sum()),
+            )
+        )
+    return logs
+
+
+def _codes(columns: list[IntArray]) -> tuple[AnyArray, list[IntArray]]:
+    """Return the sorted ids of all columns, and each column as places among them."""
+    code, ids = pd.factorize(np.concatenate(columns), sort=True)
+    return ids, np.split(code.astype(np.int64), np.cumsum([one.size for one in columns])[:-1])
+
+
+def _read(path: Path) -> Lines:
+    """Return the lines of a file, tokenised as one array of bytes."""
+    try:
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).") from None
+    byte = np.frombuffer(data, dtype=np.uint8)
+    digit = (byte >= ord("0")) & (byte <= ord("9"))
+    strange = ~digit & (byte != 32) & ((byte < 9) | (byte > 13))
+    if strange.any():
+        number = data[: int(strange.argmax())].count(b"\n") + 1
+        raise _malformed(path, data, number, "holds something else than whole numbers and spaces")
+    edge = np.diff(digit.astype(np.int8), prepend=0, append=0)
+    start, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    line = np.searchsorted(np.flatnonzero(byte == ord("\n")), start)
+    if (end - start > MOST_DIGITS).any():
+        number = int(line[(end - start > MOST_DIGITS).argmax()]) + 1
+        raise _malformed(path, data, number, f"holds a number of more than {MOST_DIGITS} digits")
+    count = np.bincount(line)
+    if count.sum() == count.size:
+        raise InputError(f"{path} holds no item; expected lines of a user and then its items.")
+    if not count.all():
+        raise _malformed(path, data, int(count.argmin()) + 1, "is empty")
+    token = np.array(data.split(), dtype=bytes).astype(np.int64)
+    first = np.cumsum(count) - count
+    again = pd.Series(token[first]).duplicated().to_numpy()
+    if again.any():
+        number = int(again.argmax()) + 1
+        earlier = int((token[first] == token[first[number - 1]]).argmax()) + 1
+        raise _malformed(path, data, number, f"begins with the user of line {earlier} again")
+    return Lines(token[first], count - 1, np.delete(token, first))
+
+
+def _malformed(path: Path, data: bytes, number: int, problem: str) -> InputError:
+    text = data.split(b"\n", number)[number - 1][:40].decode(errors="replace").strip()
+    return InputError(
+        f"line {number} of {path} {problem}: {text!r}. Expected one line per user: the user and then its "
+        "items, as whole numbers. ipseval.reading.read reads tables of pairs."
+    )

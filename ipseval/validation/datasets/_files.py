@@ -1,0 +1,164 @@
+"""Careful reading of files and archives: nothing is extracted to disk, unpickled or guessed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import tarfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+import pandas as pd
+from pandas.errors import ParserError, ParserWarning
+
+from ipseval._base.artefacts import MAX_RATIO, SMALL, check_members, open_archive
+from ipseval._base.checks import examples
+from ipseval.errors import InputError
+from ipseval.validation.datasets._base import DataCard
+
+BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+
+
+@contextmanager
+def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]]:
+    """Open `name` (or `name`.gz) in a folder, or the one member of that name in a zip or tar archive."""
+    # Members are streamed, never written to disk: one called "../x" has nowhere to go.
+    source = Path(path)
+    try:
+        if source.is_dir():
+            with _open_in_folder(source, name, card) as stream:
+                yield stream
+        elif source.is_file() and zipfile.is_zipfile(source):
+            with open_archive(source) as archive:
+                members = [info.filename for info in archive.infolist() if not info.is_dir()]
+                with archive.open(_only(members, name, source, card)) as stream:
+                    yield stream
+        elif source.is_file() and tarfile.is_tarfile(source):
+            with tarfile.open(source) as tar:
+                files = [info for info in tar.getmembers() if info.isfile()]
+                check_members(source, [info.size for info in files])
+                members = [info.name for info in files]
+                member = tar.extractfile(_only(members, name, source, card))
+                assert member is not None
+                with member:
+                    yield member
+        else:
+            what = (
+                "is neither a folder nor an intact zip or tar archive"
+                if source.exists()
+                else "does not exist"
+            )
+            raise InputError(f"{card.name}: {source} {what}. {card.how_to_get} ({card.url})")
+    except (*BROKEN, OSError) as error:
+        raise InputError(
+            f"{card.name}: {name} in {source} is truncated or damaged ({error}). Get it again."
+        ) from None
+
+
+def _open_in_folder(folder: Path, name: str, card: DataCard) -> IO[bytes]:
+    if (folder / name).is_file():
+        return (folder / name).open("rb")
+    if (folder / f"{name}.gz").is_file():
+        packed = folder / f"{name}.gz"
+        with packed.open("rb") as tail:
+            tail.seek(max(packed.stat().st_size - 4, 0))
+            size = int.from_bytes(tail.read(), "little")  # that of the content, modulo 2³²
+        if size > max(SMALL, MAX_RATIO * packed.stat().st_size):
+            raise EOFError(f"it would unpack to {size:,} bytes")
+        stream: Any = gzip.GzipFile(packed, "rb")
+        return stream  # type: ignore[no-any-return]  # GzipFile has the interface of IO[bytes]
+    raise InputError(f"{card.name}: {name} is not in {folder}. {card.how_to_get} ({card.url})")
+
+
+def _only(members: list[str], name: str, source: Path, card: DataCard) -> str:
+    found = [member for member in members if PurePosixPath(member).name == name]
+    if len(found) != 1:
+        amount = "not" if not found else f"{len(found)} times ({examples(found)})"
+        raise InputError(
+            f"{card.name}: {name} is {amount} in {source}; expected once. It holds {examples(members)}."
+        )
+    return found[0]
+
+
+def has_file(path: str | Path, name: str) -> bool:
+    """Return whether a folder or archive holds `name` (in a folder also `name`.gz)."""
+    source = Path(path)
+    if source.is_dir():
+        return (source / name).is_file() or (source / f"{name}.gz").is_file()
+    if source.is_file() and zipfile.is_zipfile(source):
+        with zipfile.ZipFile(source) as archive:
+            return any(PurePosixPath(member).name == name for member in archive.namelist())
+    try:
+        if source.is_file() and tarfile.is_tarfile(source):
+            with tarfile.open(source) as tar:
+                return any(PurePosixPath(member).name == name for member in tar.getnames())
+    except OSError as error:  # such as memory that is offered as a file
+        raise InputError(f"{source} cannot be read ({error}).") from None
+    return False
+
+
+def read_text(path: str | Path, name: str, card: DataCard, *, verify: bool = False) -> str:
+    """Return a small text file; with `verify`, after a check of its sha256 against the card."""
+    with open_file(path, name, card) as stream:
+        content = stream.read()
+    if verify:
+        check_sha256(content, name, card)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{card.name}: {name} is not a text file.") from None
+
+
+def check_sha256(content: bytes, name: str, card: DataCard) -> None:
+    """Raise `InputError` unless the content has the checksum on the card."""
+    expected, found = card.sha256[name], hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise InputError(
+            f"{card.name}: {name} has sha256 {found[:12]}…, expected {expected[:12]}…: it is not the "
+            "published file. Get it again, or pass verify=False to read it as it is."
+        )
+
+
+def read_columns(
+    path: str | Path,
+    name: str,
+    card: DataCard,
+    columns: Mapping[str, str],
+    *,
+    sep: str = ",",
+    header: list[str] | None = None,
+) -> pd.DataFrame:
+    """Return `columns` (name to dtype) of a delimited text file; `header` names all where no line does."""
+    with open_file(path, name, card) as stream, warnings.catch_warnings():
+        warnings.simplefilter("error", ParserWarning)
+        try:
+            frame = pd.read_csv(
+                stream,
+                sep=sep,
+                header=None if header else "infer",
+                names=header,
+                index_col=False,
+                # With usecols pandas drops surplus fields silently; without, they are an error.
+                usecols=None if header else list(columns),
+                dtype=dict(columns),
+                encoding="utf-8",
+                compression=None,
+            )
+        except (ValueError, ParserError, ParserWarning, OverflowError) as error:
+            detail = " ".join(str(error).split())
+            raise InputError(
+                f"{card.name}: {name} cannot be read as {', '.join(columns)} separated by {sep!r}: {detail}. "
+                "The file is truncated, changed or of another format."
+            ) from None
+    frame = frame[list(columns)]
+    n_missing = int(frame.isna().to_numpy().sum())
+    if n_missing or frame.empty:
+        problem = f"has {n_missing} missing entries" if n_missing else "has no rows"
+        raise InputError(f"{card.name}: {name} {problem}; the file is truncated or changed.")
+    return frame

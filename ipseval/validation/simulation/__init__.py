@@ -1,0 +1,10 @@
+"""Simulation: worlds in which relevance and propensity are known."""
+
+from __future__ import annotations
+
+from ipseval._base.border import guard
+from ipseval.validation.simulation._world import World
+
+__all__ = ["World"]
+
+guard(__name__)
