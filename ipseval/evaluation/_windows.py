@@ -14,13 +14,13 @@ from ipseval._base.checks import check_choice, check_models, counted
 from ipseval._base.types import FloatArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import SlidingSplits
+from ipseval.data.splits._time import said
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate
 from ipseval.evaluation._evaluate import Evaluation, evaluate
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Notes, Table
-from ipseval.data.splits._time import said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
