@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit, logit
 
 from ipseval._base.checks import counted
 from ipseval._base.types import IntervalMethod, RngLike
@@ -27,11 +28,23 @@ class Interval:
     note: str = ""
 
 
-def normal_intervals(estimates: Mapping[Key, Estimate], *, confidence_level: float) -> dict[Key, Interval]:
-    """Return value ∓ z SE of every estimate, SE from the influence of each user."""
+def normal_intervals(
+    estimates: Mapping[Key, Estimate], *, confidence_level: float, metrics: Sequence[Metric] = ()
+) -> dict[Key, Interval]:
+    """Return value ∓ z SE of every estimate, SE from the influence of each user.
+
+    Where that leaves the [0, 1] of a metric, its logit ∓ z SE/(value (1 − value)) is turned back. Estimates
+    that may leave it themselves, those of ips and dr, keep theirs.
+    """
     found = {}
+    in_unit = {one.label for one in metrics if one.value_range == (0.0, 1.0)}
     for key, one in estimates.items():
         low, high = normal_interval(one.value, one.standard_error, confidence_level=confidence_level)
+        bounded = key[1] in in_unit and not key[2].startswith(("ips", "dr"))
+        if bounded and 0 < one.value < 1 and (low < 0 or high > 1):
+            error = one.standard_error / (one.value * (1 - one.value))
+            bounds = normal_interval(float(logit(one.value)), error, confidence_level=confidence_level)
+            low, high = map(float, expit(bounds))
         found[key] = Interval(one.standard_error, low, high)
     return found
 
