@@ -92,10 +92,15 @@ def check_fraction(name: str, value: float, *, low_open: bool = True, high_open:
 
 def check_positive_int(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int of at least `minimum`, or raise `InputError`."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
-    if not whole or int(value) < minimum:  # type: ignore[call-overload]  # a whole number by now
+    number: Any = value
+    if not _is_whole(number) or int(number) < minimum:
         raise InputError(f"{name} must be an integer >= {minimum}; got {value!r:.80}.")
-    return int(value)
+    return int(number)
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number; a length of time is one to NumPy."""
+    return isinstance(value, (int, np.integer)) and type(value) not in (bool, np.timedelta64)
 
 
 def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bool = True) -> float:
@@ -150,7 +155,7 @@ def as_generator(rng: RngLike) -> np.random.Generator:
     # Nothing else: of a matrix, or a list that holds itself, NumPy ends the process.
     if rng is None or isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(rng)
-    if not isinstance(rng, (int, np.integer)) or isinstance(rng, np.timedelta64) or rng < 0:
+    if not _is_whole(rng) or rng < 0:
         came = repr(rng) if isinstance(rng, (int, float, str)) else type(rng).__name__
         raise InputError(
             f"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got {came:.80}."

@@ -123,8 +123,8 @@ class Evaluation(Stored, Segmented, Shown):
         """(model, metric, estimator) -> standard error, bounds and their note."""
         if self.given_intervals is not None:
             return self.given_intervals
-        options = {"confidence_level": self.confidence_level, "metrics": self.definitions[0]}
-        return normal_intervals(self.estimates, **options)
+        level, metrics = self.confidence_level, self.definitions[0]
+        return normal_intervals(self.estimates, confidence_level=level, metrics=metrics)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -141,8 +141,8 @@ def miss_probability(miss: FloatArray, is_member: BoolArray, slots: IntArray, si
     # the next is too with probability (slots − j)/(size − i): no cancellation for y in [0, 1].
     n, width = miss.shape
     if not miss[is_member].any():  # plain: nobody of the members may stand there
-        placed = np.cumsum(is_member, axis=1) - is_member
-        outside = 1 - slots[:, None] / np.maximum(size[:, None] - placed, 1)
+        earlier: IntArray = np.cumsum(is_member, axis=1) - is_member
+        outside = 1 - slots[:, None] / np.maximum(size[:, None] - earlier, 1)
         return np.asarray(np.where(is_member, outside, 1.0).cumprod(axis=1)[:, -1])
     most = min(width, int(slots.max()))  # more than there are slots never stand in them
     state = np.zeros((n, most + 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_real
+from ipseval._base.checks import check_real, real_number
 from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 
@@ -22,8 +22,8 @@ def as_time(value: Any, name: str) -> Any:
 
     A date with a time zone is that instant; one without is read in UTC, as are dates in a log.
     """
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64)):
-        if not abs(value) < 2**63:
+    if isinstance(value, (int, float, np.integer, np.floating)) and type(value) not in (bool, np.timedelta64):
+        if not abs(real_number(value)) < 2**63:
             raise InputError(f"{name} must be within 64 bits, as timestamps are; got {value!r:.80}.")
         return value
     if not isinstance(value, (str, date, np.datetime64)):
