@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import split_random
 from ipseval.errors import InputError
 from ipseval.ranking import rank_positives

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import repeated_splits, split_leave_one_out, split_temporal
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate

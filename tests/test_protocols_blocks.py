@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.agreement import RowOrders, blocks, measures
 from ipseval.studies.agreement._blocks import silhouette

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ipseval.cli import main
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import run_config
 from ipseval.studies.protocols._config import _log

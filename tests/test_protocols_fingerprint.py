@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol
 from ipseval.studies.protocols._fingerprint import fingerprint, log_fingerprint

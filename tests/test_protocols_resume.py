@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives

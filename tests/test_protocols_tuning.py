@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import Split, repeated_splits
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol, Tuned

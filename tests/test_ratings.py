@@ -14,7 +14,7 @@ import pytest
 import ipseval
 from ipseval.estimators import claim
 from ipseval.estimators._shrunk import ShrunkSnips
-from ipseval.evaluation._ratings import evaluate_ratings
+from ipseval.evaluation import evaluate_ratings
 from ipseval.inference._bootstrap import leave_one_out
 from ipseval.metrics._ratings import RATING_METRICS, rating_metric
 

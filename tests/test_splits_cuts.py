@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import Leakage, split_temporal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")

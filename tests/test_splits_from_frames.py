@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.propensity import PowerLawPropensity

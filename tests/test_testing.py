@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ipseval.cli import main
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_global_time, split_leave_one_out, split_sliding, split_temporal
 from ipseval.errors import DataWarning, InputError
 from tests.conftest import shared_data

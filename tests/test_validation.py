@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ipseval.data._evidence import Exposure
-from ipseval.data._interactions import Interactions
+from ipseval.data import Exposure, Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate

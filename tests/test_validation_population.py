@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.metrics import metric

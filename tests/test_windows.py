@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.data.splits import split_sliding
 from ipseval.errors import InputError
-from ipseval.evaluation._windows import _over_windows, evaluate_windows
+from ipseval.evaluation import evaluate_windows
+from ipseval.evaluation._windows import _over_windows
 from ipseval.ranking import baselines
 
 

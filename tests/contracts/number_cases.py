@@ -12,7 +12,7 @@ import pandas as pd
 
 import ipseval
 from ipseval.correction import correct
-from ipseval.evaluation._windows import evaluate_windows
+from ipseval.evaluation import evaluate_windows
 from ipseval.evaluation.slates import evaluate_slates
 from ipseval.metrics import METRICS
 from ipseval.metrics.sampled import correct_sampled, equivalent_cutoff, expected_sampled, std_sampled

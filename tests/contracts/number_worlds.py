@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.propensity import DirectPropensity, StratifiedPropensity
 
 N_USERS, N_ITEMS = 60, 40

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.estimators._labels import resolve_estimator

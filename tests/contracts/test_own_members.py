@@ -15,12 +15,10 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import Estimator, UserSums
-from ipseval.estimators._labels import ESTIMATORS
-from ipseval.metrics import Definition, Metric
-from ipseval.metrics._labels import METRICS
-from ipseval.propensity._labels import PROPENSITIES
-from ipseval.ranking.adapters._adapt import ADAPTERS
+from ipseval.estimators import ESTIMATORS, Estimator, UserSums
+from ipseval.metrics import METRICS, Definition, Metric
+from ipseval.propensity import PROPENSITIES
+from ipseval.ranking.adapters import ADAPTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 

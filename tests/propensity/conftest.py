@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import ipseval
-from ipseval.data._evidence import Exposure
+from ipseval.data import Exposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, PositivityWarning
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity

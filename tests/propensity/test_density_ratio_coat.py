@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.data._evidence import Exposure
+from ipseval.data import Exposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import PositivityWarning
 from ipseval.propensity import DensityRatioPropensity

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data._evidence import Exposure
-from ipseval.data._interactions import Interactions
+from ipseval.data import Exposure, Interactions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, PropensityError
 from ipseval.propensity import DirectPropensity, PowerLawPropensity, StratifiedPropensity
 

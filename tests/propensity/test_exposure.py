@@ -11,8 +11,7 @@ import pytest
 import statsmodels.api as sm
 from scipy.optimize import minimize
 
-from ipseval.data._evidence import Exposure
-from ipseval.data._interactions import Interactions
+from ipseval.data import Exposure, Interactions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
 from ipseval.propensity import PowerLawPropensity, fit_gamma_from_exposure
 from ipseval.propensity._exposure import noise_share

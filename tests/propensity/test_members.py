@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data._evidence import Exposure
+from ipseval.data import Exposure
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity import (
     DirectPropensity,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.propensity import profile_features
 from ipseval.propensity._pair_features import mean_similarity
 

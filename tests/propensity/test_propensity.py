@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.data._evidence import Exposure
-from ipseval.data._interactions import Interactions
+from ipseval.data import Exposure, Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError, PropensityError
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity

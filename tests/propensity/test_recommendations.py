@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data._interactions import Interactions
+from ipseval.data import Interactions
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.propensity import PowerLawPropensity, RecommendationCounts, count_recommendations, fit_gamma
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data import ExposureLog
 
 
 def frame(name: str, values=(1, 0, 1, 0)) -> pd.DataFrame:

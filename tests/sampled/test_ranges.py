@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval import SampledCandidates
-from ipseval.metrics import metric
-from ipseval.metrics._labels import METRICS
+from ipseval.metrics import METRICS, metric
 
 LABELS = [f"{name}@{k}" if k else name for name, one in METRICS.items() for k in (None, 1, 3)
           if (k or one.takes_cutoff != "required") and not (k and one.takes_cutoff == "none")]  # fmt: skip

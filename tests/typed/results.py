@@ -16,9 +16,9 @@ import ipseval
 from ipseval.correction import Correction
 from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
+from ipseval.evaluation import WindowEvaluation, evaluate_windows
 from ipseval.evaluation._model_difference import Difference, ModelResult
 from ipseval.evaluation._verdict import Verdict
-from ipseval.evaluation._windows import WindowEvaluation, evaluate_windows
 from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
 from ipseval.inference import Sensitivity
