@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ipseval._base import artefacts
 from ipseval.errors import InputError
-from ipseval.report._escape import csv_cell, visible
+from tests.inside.base import artefacts
+from tests.inside.report import csv_cell, visible
 
 ARRAYS = [np.arange(6).reshape(2, 3), np.array(["a", None, 3, 0.5, True], dtype=object), np.array([np.nan])]
 

@@ -8,8 +8,8 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Claim, Estimator, claim
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.metrics._ratings import RATING_METRICS, rating_metric
+from tests.inside.estimators import resolve_estimator
+from tests.inside.metrics import RATING_METRICS, rating_metric
 
 PLUG_IN = "plug-in: no claim (observed positives stand in for all relevant items)"
 EQUAL = "biased unless all propensities are equal"

@@ -248,7 +248,7 @@ def test_doctor_says_that_its_self_test_failed(monkeypatch, capsys):
 def test_doctor_knows_the_extras_of_the_project():
     import tomllib
 
-    from ipseval.cli._doctor import EXTRAS, NEEDED
+    from tests.inside.cli import EXTRAS, NEEDED
 
     project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"]) - {"test", "dev", "docs", "reproductions", "recommenders"}

@@ -15,9 +15,8 @@ import pytest
 
 from ipseval import InputError
 from ipseval.cli import main
-from ipseval.cli._demo_world import DRAWN, plot_demo, run_demo
-from ipseval.report._drawing import svg_file
-from ipseval.report._scatter import scatter
+from tests.inside.cli import DRAWN, plot_demo, run_demo
+from tests.inside.report import scatter, svg_file
 
 ROOT = Path(__file__).resolve().parents[1]
 

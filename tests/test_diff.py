@@ -13,7 +13,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.evaluation._trackers import metric_names
+from tests.inside.evaluation import metric_names
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -17,14 +17,18 @@ import ipseval
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import UserSums
-from ipseval.estimators._moments import Moments
 from ipseval.evaluation import evaluate
-from ipseval.evaluation.partitions._groups import UserRows
-from ipseval.evaluation.partitions._ids import popularity_of
-from ipseval.evaluation.partitions._partition import reduce_partition
-from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
-from ipseval.evaluation.segments._evaluated import segment
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
+from tests.inside.estimators import Moments
+from tests.inside.evaluation import (
+    UserRows,
+    finish,
+    make_plan,
+    popularity_of,
+    reduce_partition,
+    segment,
+    split_models,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the median user has"),

@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval.clusters._blocks import dealt, opened
-from ipseval.evaluation.partitions._ids import add_rows, catalogue, count_rows
-from ipseval.evaluation.partitions._partition import reduce_partition
-from ipseval.evaluation.partitions._plan import make_plan
-from ipseval.evaluation.partitions._sorted import Arrays
+from tests.inside.clusters import dealt, opened
+from tests.inside.evaluation import Arrays, add_rows, catalogue, count_rows, make_plan, reduce_partition
 from tests.test_distributed import UP_TO_A_FACTOR, example
 
 IDS = {

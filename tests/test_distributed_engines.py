@@ -20,7 +20,7 @@ from ipseval.clusters import evaluate_dask, evaluate_spark
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
-from ipseval.evaluation.partitions import _progress
+from tests.inside.evaluation import _progress
 from tests.test_distributed import (
     METRICS,
     SCALED,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.evaluation.partitions._plan import make_plan
 from ipseval.propensity import Propensity
 from tests.conftest import examples
+from tests.inside.evaluation import make_plan
 from tests.test_distributed import ESTIMATORS, SCALED, assert_same, example, in_partitions, local
 
 pytestmark = [

@@ -9,14 +9,10 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import ExposureLog, InputError, Split
-from ipseval._base.compute import ComputeOptions
+from ipseval import ComputeOptions, ExposureLog, InputError, Split
 from ipseval.errors import PropensityError
 from ipseval.estimators import Sample
-from ipseval.estimators._estimate import estimate
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.policies import evaluate_rewards
-from ipseval.policies._candidate_sums import shown_weights, sum_candidates
 from ipseval.policies.rewards import (
     BoostingReward,
     FactorReward,
@@ -26,6 +22,8 @@ from ipseval.policies.rewards import (
     ShownData,
 )
 from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
+from tests.inside.estimators import estimate, resolve_estimator
+from tests.inside.policies import shown_weights, sum_candidates
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -9,9 +9,8 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import LinearForm, Sample, UserSums, claim
-from ipseval.estimators._extent import Extent
-from ipseval.estimators._moments import Moments
 from ipseval.ranking import RankedPositives
+from tests.inside.estimators import Extent, Moments
 
 
 def ranked() -> RankedPositives:

@@ -11,13 +11,13 @@ import pytest
 from ipseval import plan_exposure
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.errors import InputError
-from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import baselines
 from ipseval.report import plots
 from ipseval.validation import POWER_LAW, WITH_INTERACTIONS, ExposureCurve, exposure_curve, validate
-from ipseval.validation._curve import SCORES, _scores
 from ipseval.validation.simulation import World
+from tests.inside.estimators import AOA_POOLED, SNIPS_POOLED
+from tests.inside.validation import SCORES, _scores
 
 MODELS = {
     "popularity": baselines.popularity,

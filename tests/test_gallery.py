@@ -8,8 +8,8 @@ import pytest
 
 from documentation import reports
 from documentation.reports import DOCS, KINDS
-from ipseval.evaluation._shown import KINDS as DRAWN
 from tests.conftest import shared_data
+from tests.inside.evaluation import KINDS as DRAWN
 
 
 def test_the_gallery_shows_every_kind_of_picture():

@@ -8,8 +8,8 @@ import pytest
 
 import ipseval
 from ipseval.estimators import ESTIMATORS
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.metrics import METRICS
+from tests.inside.estimators import resolve_estimator
 from tests.worlds import SmallWorld, random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval._base.keys import among, distinct, grouped_order, union
+from tests.inside.base import among, distinct, grouped_order, union
 
 KEYS = st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62), max_size=12)
 

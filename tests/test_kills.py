@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ipseval import Evaluation
-from ipseval._base import artefacts
+from tests.inside.base import artefacts
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
 

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.estimators._average import Average
-from ipseval.estimators._ips import Ips
+from tests.inside.estimators import Average, Ips
 from tests.test_bad_input import SCORES, SPLIT, TEST, TRAIN, frame, known, run
 
 RENAMED = ipseval.Split.from_frames(

@@ -9,8 +9,7 @@ import pytest
 from ipseval import rank_positives
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import evaluate_duckdb
-from ipseval.evaluation.partitions import _partition, _sorted
-from ipseval.evaluation.partitions._sorted import Catalogue, Pairs
+from tests.inside.evaluation import Catalogue, Pairs, _partition, _sorted
 from tests.test_distributed import METRICS, SCALED, as_arrays, assert_same, example, in_partitions, local
 
 OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "ips", "snips", "snips-global"), "propensity": SCALED}

@@ -11,7 +11,7 @@ import pytest
 
 import ipseval
 from ipseval.report import plots
-from ipseval.report.plots._differences import plot_differences
+from tests.inside.report import plot_differences
 
 mpl.use("Agg")
 
@@ -381,7 +381,7 @@ def test_the_picture_of_weights_says_what_the_text_says(evaluation):
 
 
 def _weights_of(evaluation):
-    from ipseval.report._tables import Table
+    from tests.inside.report import Table
 
     parts = [one for one in evaluation.tables(page=True).appendix if isinstance(one, Table)]
     return next(one for one in parts if one.title == "Weights of each estimator")

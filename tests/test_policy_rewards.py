@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.stats import nbinom, norm
 
 from ipseval.policies import evaluate_policies
-from ipseval.policies._rewards import STRENGTHS, click_rates, shrunk_factors
 from ipseval.validation.datasets import load_open_bandit
 from reproductions import open_bandit
+from tests.inside.policies import STRENGTHS, click_rates, shrunk_factors
 
 
 def parts_of_open_bandit(folder):

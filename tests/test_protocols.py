@@ -20,8 +20,7 @@ from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Protocol
-from ipseval.studies.protocols._compare import _inversions, holm
-from ipseval.studies.protocols._evaluate import Result, Setting
+from tests.inside.studies import Result, Setting, _inversions, holm
 
 # Orders in time within a user leak by design; tests/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")

@@ -13,9 +13,9 @@ import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.agreement import RowOrders, blocks, measures
-from ipseval.studies.agreement._blocks import silhouette
 from ipseval.studies.protocols import Protocol
 from reproductions.traits import log_traits
+from tests.inside.studies import silhouette
 from tests.test_protocols import FEW, MODELS, make_log
 
 

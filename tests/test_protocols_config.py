@@ -13,7 +13,7 @@ from ipseval.cli import main
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import run_config
-from ipseval.studies.protocols._config import _log
+from tests.inside.studies import _log
 
 
 def make_log() -> Interactions:

@@ -16,7 +16,7 @@ import pytest
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol
-from ipseval.studies.protocols._fingerprint import fingerprint, log_fingerprint
+from tests.inside.studies import fingerprint, log_fingerprint
 from tests.test_protocols_resume import make_log
 
 HELPERS = """

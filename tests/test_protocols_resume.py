@@ -24,7 +24,7 @@ from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.studies.protocols import Protocol
-from ipseval.studies.protocols._run import Store
+from tests.inside.studies import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 

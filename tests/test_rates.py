@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from ipseval.errors import InputError
-from ipseval.policies._rates import difference_interval, weighted_rate_interval
+from tests.inside.policies import difference_interval, weighted_rate_interval
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 30])

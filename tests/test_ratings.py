@@ -13,10 +13,10 @@ import pytest
 
 import ipseval
 from ipseval.estimators import claim
-from ipseval.estimators._shrunk import ShrunkSnips
 from ipseval.evaluation import evaluate_ratings
-from ipseval.inference._bootstrap import leave_one_out
-from ipseval.metrics._ratings import RATING_METRICS, rating_metric
+from tests.inside.estimators import ShrunkSnips
+from tests.inside.inference import leave_one_out
+from tests.inside.metrics import RATING_METRICS, rating_metric
 
 ROOT = Path(__file__).resolve().parents[1]
 RATED = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [4.0, 2.0, 5.0]})

@@ -14,16 +14,23 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.evaluation._explanation import explained_tables, supported_order
 from ipseval.report import Tables
-from ipseval.report._forest import forest
-from ipseval.report._html import to_html_tables
-from ipseval.report._latex import to_latex
-from ipseval.report._markdown import to_markdown
-from ipseval.report._page import to_html
-from ipseval.report._tables import Cell, Code, Heading, Notes, Picture, Table
-from ipseval.report._text import to_text
-from ipseval.report._words import decimals
+from tests.inside.evaluation import explained_tables, supported_order
+from tests.inside.report import (
+    Cell,
+    Code,
+    Heading,
+    Notes,
+    Picture,
+    Table,
+    decimals,
+    forest,
+    to_html,
+    to_html_tables,
+    to_latex,
+    to_markdown,
+    to_text,
+)
 
 ATTACK = "<script>alert(1)</script>"
 

@@ -15,12 +15,7 @@ import pytest
 
 import ipseval
 from ipseval.report import Tables
-from ipseval.report._latex import to_latex
-from ipseval.report._markdown import to_markdown
-from ipseval.report._page import to_html
-from ipseval.report._tables import Cell, Table
-from ipseval.report._text import to_text
-from ipseval.report._write import csv_text
+from tests.inside.report import Cell, Table, csv_text, to_html, to_latex, to_markdown, to_text
 
 NAMES = [
     "\x1b[31mred\x1b[0m",

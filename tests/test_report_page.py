@@ -11,10 +11,7 @@ import pytest
 
 import ipseval
 from ipseval.report import Tables
-from ipseval.report._axis import Axis
-from ipseval.report._curves import curves
-from ipseval.report._page import to_html
-from ipseval.report._tables import Cell, Table
+from tests.inside.report import Axis, Cell, Table, curves, to_html
 
 NAN = float("nan")
 

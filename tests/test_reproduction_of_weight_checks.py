@@ -7,11 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.estimators._sample import weighted_sample
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, baselines
-from ipseval.validation._population import Compared
 from ipseval.validation.simulation import World
 from reproductions.joint_test import family_test
 from reproductions.weight_checks import (
@@ -22,6 +19,8 @@ from reproductions.weight_checks import (
     is_per_item,
     normalised_rank,
 )
+from tests.inside.estimators import resolve_estimator, weighted_sample
+from tests.inside.validation import Compared
 
 MODELS = {
     "popularity": baselines.popularity,

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.inference._bootstrap import bootstrap
 from ipseval.ranking.adapters import ModelScores, with_ids
 from ipseval.studies.agreement import RowOrders
 from tests.inference.worlds import random_ranks
+from tests.inside.inference import bootstrap
 
 RANKS, POPULARITY = random_ranks(0)
 N_ITEMS = POPULARITY.size

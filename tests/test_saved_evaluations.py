@@ -16,8 +16,8 @@ import ipseval
 from ipseval import Evaluation, KnownPropensity, PowerLawPropensity, SampledCandidates
 from ipseval.cli import main
 from ipseval.errors import InputError
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.testing import compare_results
+from tests.inside.estimators import resolve_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

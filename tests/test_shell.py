@@ -18,8 +18,8 @@ import pytest
 
 import ipseval
 from ipseval.cli import main
-from ipseval.cli._main import COMMANDS
 from ipseval.ranking import baselines
+from tests.inside.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

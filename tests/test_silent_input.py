@@ -11,13 +11,15 @@ import pytest
 import ipseval
 import ipseval.report.plots
 from ipseval import inference
-from ipseval.inference._bounds import ratio_bounds
-from ipseval.inference._comparisons import users_needed
-from ipseval.inference._factors import required_factor
-from ipseval.inference._intervals import normal_interval
-from ipseval.inference._pareto import pareto_k
-from ipseval.inference._weights import effective_sample_size
 from ipseval.testing import compare_results
+from tests.inside.inference import (
+    effective_sample_size,
+    normal_interval,
+    pareto_k,
+    ratio_bounds,
+    required_factor,
+    users_needed,
+)
 from tests.test_bad_input import SCORES, SPLIT, known, run
 from tests.test_mistaken_input import RATINGS
 

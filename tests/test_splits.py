@@ -20,8 +20,8 @@ from ipseval.data.splits import (
     split_random,
     split_temporal,
 )
-from ipseval.data.splits._order import position_within_user
 from ipseval.errors import InputError
+from tests.inside.data import position_within_user
 
 # Orders in time within a user leak by design; tests/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")

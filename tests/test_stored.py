@@ -23,10 +23,10 @@ import pytest
 
 import ipseval
 from ipseval import Evaluation, RankedPositives
-from ipseval._base import artefacts as _artefacts
 from ipseval.errors import InputError
 from ipseval.evaluation.segments import Segments
 from ipseval.studies.protocols import run_config
+from tests.inside.base import artefacts as _artefacts
 from tests.sources import PACKAGE
 
 OLD = Path(__file__).parent / "stored"

@@ -9,8 +9,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.estimators import Parts, UserSums
-from ipseval.estimators._extent import Extent
-from ipseval.estimators._moments import Moments
+from tests.inside.estimators import Extent, Moments
 
 RNG = np.random.default_rng(0)
 N, D, V = RNG.random(6), RNG.random(6) + 0.5, RNG.integers(1, 9, 6).astype(float)

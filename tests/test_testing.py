@@ -14,10 +14,10 @@ from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.propensity import PowerLawPropensity
 from ipseval.testing import assert_metric, assert_not_worse, compare_results
+from tests.inside.estimators import resolve_estimator
 
 N_USERS, N_ITEMS = 150, 60
 RECALL = {"metric": "recall@5", "estimator": "aoa"}

@@ -10,11 +10,11 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, PositivityWarning, PropensityError, UnknownNameError
 from ipseval.estimators import Sample
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference import bounds
 from ipseval.ranking import baselines
 from ipseval.validation.simulation import World
 from tests.inference.worlds import random_ranks, ranked
+from tests.inside.estimators import resolve_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -14,9 +14,9 @@ from ipseval.evaluation import evaluate
 from ipseval.propensity import DirectPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import baselines
 from ipseval.validation import default_models, default_propensities, run_validation, validate
-from ipseval.validation._calibration import resolve_propensity
 from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from ipseval.validation.simulation import World
+from tests.inside.validation import resolve_propensity
 
 MODELS = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}

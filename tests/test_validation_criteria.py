@@ -5,8 +5,7 @@ import pytest
 
 from ipseval.estimators import UserSums
 from ipseval.studies.agreement import order_agreement
-from ipseval.validation._criteria import CRITERIA, criteria, resampled, user_weights
-from ipseval.validation._estimates import Estimates
+from tests.inside.validation import CRITERIA, Estimates, criteria, resampled, user_weights
 
 
 def test_criteria_of_the_error_are_worked_by_hand():

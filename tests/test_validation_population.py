@@ -16,10 +16,10 @@ from ipseval.metrics import metric
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation import Validation, validate
-from ipseval.validation._population import Compared
 from ipseval.validation.datasets import RandomExposureStudy
 from ipseval.validation.simulation import World
-from ipseval.validation.simulation._truth import truth as ideal
+from tests.inside.validation import Compared
+from tests.inside.validation import truth as ideal
 
 MODELS = {
     "popularity": baselines.popularity,

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ipseval.inference._bounds import ratio_bounds
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.ranking import baselines
 from ipseval.validation import validate
 from ipseval.validation.simulation import World
+from tests.inside.inference import ratio_bounds
 
 
 def in_a_world(selection, n_resamples=200):

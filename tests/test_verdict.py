@@ -7,12 +7,10 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.evaluation._verdict import Reach, Standing, Verdict, of_record
-from ipseval.evaluation._verdict_words import verdict_lines
-from ipseval.inference._leads import leading_factors, leading_gammas
-from ipseval.inference._pairs import PairTests
-from ipseval.report._words import shown_p
+from tests.inside.estimators import resolve_estimator
+from tests.inside.evaluation import Reach, Standing, Verdict, of_record, verdict_lines
+from tests.inside.inference import PairTests, leading_factors, leading_gammas
+from tests.inside.report import shown_p
 
 
 def standing(estimator: str, values: dict[str, float], apart: tuple[str, ...], p: float = 0.002) -> Standing:

@@ -11,8 +11,8 @@ from ipseval.data import Interactions
 from ipseval.data.splits import split_sliding
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate_windows
-from ipseval.evaluation._windows import _over_windows
 from ipseval.ranking import baselines
+from tests.inside.evaluation import _over_windows
 
 
 def timed_log(n_users: int = 60, seed: int = 0) -> Interactions:

@@ -10,7 +10,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import ModelScores, adapt, to_csr, with_ids
-from ipseval.ranking.adapters._base import align
+from tests.inside.ranking import align
 
 # Users a, b, c and items 1, 2, 3, 4; item 4 is in no training pair.
 SPLIT = Split.from_frames(

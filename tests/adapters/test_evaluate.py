@@ -12,7 +12,7 @@ from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import to_csr, with_ids
 from ipseval.ranking.baselines import pure_svd
-from ipseval.validation.simulation._truth import truth
+from tests.inside.validation import truth
 
 
 def test_evaluate_takes_a_model_with_ids(small):

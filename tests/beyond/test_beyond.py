@@ -8,8 +8,8 @@ import pytest
 
 import ipseval
 from ipseval.evaluation.beyond import MEASURES, measure
-from ipseval.evaluation.beyond._data import Recommended
 from ipseval.report import Report
+from tests.inside.evaluation import Recommended
 from tests.worlds import random_world
 
 # Ann was trained on a, b; Bob on a. n*: a 2, b 1, c 0, d 0. Lists: Ann c, d; Bob b, c. Each first k is 2.

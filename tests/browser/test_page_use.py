@@ -40,8 +40,7 @@ def test_a_click_sorts_by_the_number_and_says_so_and_a_second_click_turns_it_rou
 
 def test_numbers_with_a_minus_sign_sort_below_zero_and_words_stay_last(visit, tmp_path):
     from ipseval.report import Tables
-    from ipseval.report._page import to_html
-    from ipseval.report._tables import Cell, Table
+    from tests.inside.report import Cell, Table, to_html
 
     texts = ("−0.5", "+0.25", "undefined", "1,200", "−3e-05", ".125")
     rows = tuple((Cell(text), Cell(text)) for text in texts)

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval._base.border import _guarded
 from ipseval.testing import compare_results
 from ipseval.validation.datasets import RandomExposureStudy
+from tests.inside.base import _guarded
 from tests.test_bad_input import SCORES, SPLIT, TRAIN
 
 

@@ -13,10 +13,10 @@ import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import ESTIMATORS, Estimator
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.metrics._auc import Auc
 from ipseval.policies import evaluate_rewards
 from ipseval.validation.datasets import RandomExposureStudy
+from tests.inside.estimators import resolve_estimator
+from tests.inside.metrics import Auc
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -10,9 +10,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import ipseval
-from ipseval._base.codec import CLASSES, PLACES
 from ipseval.estimators import Estimator
 from ipseval.metrics import Metric
+from tests.inside.base import CLASSES, PLACES
 
 # Bases of others, and a metric of validation alone.
 NOT_STORED = {"AdditiveMetric", "ArrangedMetric", "RatingMetric", "_ItemMean"}

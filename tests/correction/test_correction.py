@@ -20,11 +20,10 @@ from ipseval.correction import (
     correction_path,
     plan_exposure,
 )
-from ipseval.correction._posterior import RandomSample, posterior
-from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.errors import InputError
-from ipseval.estimators._labels import AOA_POOLED
 from ipseval.validation.simulation import World
+from tests.inside.correction import ALPHAS, SCALES, RandomSample, posterior
+from tests.inside.estimators import AOA_POOLED
 
 METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
-from ipseval.correction._posterior import posterior
-from ipseval.estimators._labels import AOA_POOLED
 from ipseval.validation import ExposureCurve
 from reproductions import correction_coat, correction_prior, correction_worlds
 from reproductions.correction_family import METRICS, Setting, world_of
+from tests.inside.correction import posterior
+from tests.inside.estimators import AOA_POOLED
 
 SMALL = Setting((300,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4), ("popularity",))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.correction import _shrunk_contrasts as _steady
-from ipseval.correction._shrunk_contrasts import TINY, steadied
+from tests.inside.correction import TINY, steadied
+from tests.inside.correction import _shrunk_contrasts as _steady
 
 N = 6
 X = np.array([0.1, 0.2, 0.35, 0.4, 0.5, 0.55])

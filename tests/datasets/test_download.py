@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.validation.datasets import CARDS, _download, download, load_movielens
+from ipseval.validation.datasets import CARDS, download, load_movielens
+from tests.inside.validation import _download
 
 pytest.importorskip("pooch", reason="downloads need pooch")
 CONTENT = b"10\t3\t4\t100\n2\t3\t1\t200\n"

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import ipseval
-from ipseval._base.border import public_names
 from tests.fuzz.values import right, wrong
+from tests.inside.base import public_names
 
 # Only the library makes these; what is passed to them has been checked where it came in.
 RESULTS = {

@@ -16,12 +16,11 @@ import scipy.sparse
 
 import ipseval
 from ipseval import correction, inference
-from ipseval.estimators._estimate import estimate
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.estimators._sample import weighted_sample as inference_sample
 from ipseval.studies import agreement
 from ipseval.validation import datasets
 from ipseval.validation.simulation import World
+from tests.inside.estimators import estimate, resolve_estimator
+from tests.inside.estimators import weighted_sample as inference_sample
 
 N_USERS, N_ITEMS = 12, 9
 USERS, ITEMS = [f"u{code:02d}" for code in range(N_USERS)], list(range(3, 3 + N_ITEMS))

@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ipseval.report._curves import curves
-from ipseval.report._drawing import svg_file
-from ipseval.report._forest import forest
-from ipseval.report._scatter import scatter
-from ipseval.report._tables import Picture
+from tests.inside.report import Picture, curves, forest, scatter, svg_file
 
 FOLDER = Path(__file__).parent / "pictures"
 NAN = float("nan")

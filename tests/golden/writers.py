@@ -12,12 +12,20 @@ from pathlib import Path
 import pandas as pd
 
 from ipseval.report import Tables
-from ipseval.report._html import to_html_tables
-from ipseval.report._latex import to_latex
-from ipseval.report._markdown import to_markdown
-from ipseval.report._page import to_html
-from ipseval.report._tables import Cell, Code, Heading, Notes, Picture, Remark, Table
-from ipseval.report._text import to_text
+from tests.inside.report import (
+    Cell,
+    Code,
+    Heading,
+    Notes,
+    Picture,
+    Remark,
+    Table,
+    to_html,
+    to_html_tables,
+    to_latex,
+    to_markdown,
+    to_text,
+)
 
 FOLDER = Path(__file__).parent / "writers"
 LONG = " ".join(["words that fill a line-of-a-hundred-columns"] * 3)

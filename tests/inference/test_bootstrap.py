@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import UserSums
-from ipseval.inference._bootstrap import blocks, bootstrap, draw_counts, leave_one_out
+from tests.inside.inference import blocks, bootstrap, draw_counts, leave_one_out
 
 A, B, C = ("a", "m", "e"), ("b", "m", "e"), ("c", "m", "e")
 

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.inference._bounds import ratio_bounds
 from tests.conftest import examples
 from tests.inference.worlds import random_ranks
+from tests.inside.inference import ratio_bounds
 
 
 def by_linear_program(c, w, factor: float, group=None) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from statsmodels.stats.power import TTestPower
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare
-from ipseval.inference._comparisons import COLUMNS, adjust, minimum_detectable_difference, users_needed
+from tests.inside.inference import COLUMNS, adjust, minimum_detectable_difference, users_needed
 
 
 def made(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:

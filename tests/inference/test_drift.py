@@ -11,10 +11,10 @@ import pytest
 
 import ipseval
 from ipseval.errors import PositivityWarning
-from ipseval.estimators._estimate import FITTED
-from ipseval.evaluation.segments._sums import AS_KNOWN
 from ipseval.propensity import FitError
 from reproductions import density_ratio_steady as steady
+from tests.inside.estimators import FITTED
+from tests.inside.evaluation import AS_KNOWN
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weights

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 import ipseval
 from ipseval.errors import InputError
 from ipseval.inference import tipping_factors
-from ipseval.inference._bounds import ratio_bounds
-from ipseval.inference._factors import required_factor
 from tests.conftest import examples
 from tests.inference.test_bounds import by_linear_program
 from tests.inference.worlds import random_ranks
+from tests.inside.inference import ratio_bounds, required_factor
 
 
 def reach(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:

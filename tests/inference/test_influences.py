@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from ipseval.estimators import LinearForm
-from ipseval.inference._influences import Units, squared_influences
-from ipseval.inference._linear import LinearGroup
 from tests.inference.worlds import random_ranks
+from tests.inside.inference import LinearGroup, Units, squared_influences
 
 FORMS = {
     "per user": {"per_user": True},

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.inference._intervals import (
-    bca_interval,
-    jackknife_acceleration,
-    normal_interval,
-    percentile_interval,
-)
 from tests.inference.scipy_bootstrap import bca_of_mean
+from tests.inside.inference import bca_interval, jackknife_acceleration, normal_interval, percentile_interval
 
 
 def test_normal_interval_of_a_hand_worked_case():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.inference._leads import leading_factors, leading_gammas
 from tests.inference.worlds import ranked
+from tests.inside.inference import leading_factors, leading_gammas
 
 pytestmark = pytest.mark.filterwarnings("ignore:the median user has", "ignore:gamma = .* > 1 says")
 ITEMS = [0, 1, 0]

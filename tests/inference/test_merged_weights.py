@@ -8,10 +8,9 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.estimators._extent import Extent
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.inference._weights import AllWeights, Weighed, WeightDiagnostics, effective_sample_size
 from tests.inference.worlds import ranked
+from tests.inside.estimators import Extent, resolve_estimator
+from tests.inside.inference import AllWeights, Weighed, WeightDiagnostics, effective_sample_size
 
 ESTIMATORS = [resolve_estimator(label) for label in ("aoa", "ips", "snips", "snips-pooled")]
 METRICS = [ipseval.metric(label) for label in ("recall@5", "ap", "rr")]

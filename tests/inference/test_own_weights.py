@@ -10,9 +10,9 @@ import pytest
 import ipseval
 from ipseval.errors import PositivityWarning
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.inference._weights import WeightDiagnostics, diagnostics_by_estimator
 from tests.inference.worlds import ranked
+from tests.inside.estimators import resolve_estimator
+from tests.inside.inference import WeightDiagnostics, diagnostics_by_estimator
 
 ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)")
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.inference._pairs import FEW, pair_tests
+from tests.inside.inference import FEW, pair_tests
 
 
 def evaluation(n_models: int, n_users: int = 60, **options) -> ipseval.Evaluation:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ipseval.inference._pareto import fit_generalised_pareto, pareto_k
+from tests.inside.inference import fit_generalised_pareto, pareto_k
 
 
 def zhang_stephens_by_loops(x: list[float]) -> tuple[float, float]:

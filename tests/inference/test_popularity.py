@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.inference._popularity import popularity_weights
+from tests.inside.inference import popularity_weights
 
 
 def evaluated(propensity, estimators=("aoa", "snips-global")):
@@ -56,7 +56,7 @@ def test_without_weights_there_is_nothing_to_show():
 
 @pytest.mark.parametrize(("n", "group"), [(0, 0), (1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (20, 5)])
 def test_groups_of_popularity_end_at_1_2_5_and_their_tens(n, group):
-    from ipseval.inference._popularity import _by_popularity
+    from tests.inside.inference import _by_popularity
 
     value = pd.Series([n, 1000.0]).to_numpy(dtype=float)
     assert _by_popularity(value)[0] == group

@@ -12,14 +12,12 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.estimators._estimate import estimate
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference import PowerLawRefit
-from ipseval.inference._bootstrap import blocks, draw_counts
-from ipseval.inference._refit import bootstrap_refit
 from ipseval.metrics import metric
 from ipseval.propensity import Propensity
 from tests.inference.worlds import random_ranks, ranked
+from tests.inside.estimators import estimate, resolve_estimator
+from tests.inside.inference import blocks, bootstrap_refit, draw_counts
 
 METRICS = ("auc", "recall@10", "dcg@10", "ndcg@10")
 ESTIMATORS = ("aoa", "snips", "snips-global", "snips-pooled", "ips")

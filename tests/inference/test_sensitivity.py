@@ -12,10 +12,10 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Sample
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.inference._sensitivity import sensitivity
 from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
+from tests.inside.estimators import resolve_estimator
+from tests.inside.inference import sensitivity
 
 ESTIMATORS = ("aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
 METRICS = ("auc", "atop", "recall@10", "mean_dcg", "dcg@10", "precision@10", "ndcg@10", "ap", "rr")

@@ -12,9 +12,9 @@ import pytest
 import ipseval
 from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Sample
-from ipseval.estimators._extent import Extent
-from ipseval.inference._weights import WeightTotals
 from tests.inference.worlds import random_ranks, ranked
+from tests.inside.estimators import Extent
+from tests.inside.inference import WeightTotals
 
 
 def of_sample(sample, propensity, *, weighted=True):

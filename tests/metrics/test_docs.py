@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipseval.metrics import METRICS
-from ipseval.metrics._ratings import RATING_METRICS
+from tests.inside.metrics import RATING_METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")

@@ -8,12 +8,9 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.metrics import metric
-from ipseval.metrics._dcg import Dcg
-from ipseval.metrics._ndcg import Ndcg
-from ipseval.metrics._precision import Precision
-from ipseval.metrics._rbp import Rbp
+from tests.inside.estimators import resolve_estimator
+from tests.inside.metrics import Dcg, Ndcg, Precision, Rbp
 
 LABELS = [
     "recall@10",

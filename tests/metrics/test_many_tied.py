@@ -11,7 +11,7 @@ from scipy.stats import hypergeom
 
 import ipseval
 from ipseval.metrics import metric
-from ipseval.metrics._tied_places import mean_reciprocal, mean_reciprocals
+from tests.inside.metrics import mean_reciprocal, mean_reciprocals
 
 
 def tied(n: int, others: int) -> ipseval.RankedPositives:

@@ -11,14 +11,19 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval._base.types import readonly
-from ipseval.metrics._average_precision import _subset_sums
-from ipseval.metrics._ideal_list import largest_first
-from ipseval.metrics._ndcg import _expected_without_each
-from ipseval.metrics._quadrature import gauss_sum
-from ipseval.metrics._tied_places import mean_reciprocal, order_statistic
-from ipseval.metrics._ties import Prefix, mean_products, miss_probability
 from ipseval.ranking import RankedPositives
+from tests.inside.base import readonly
+from tests.inside.metrics import (
+    Prefix,
+    _expected_without_each,
+    _subset_sums,
+    gauss_sum,
+    largest_first,
+    mean_products,
+    mean_reciprocal,
+    miss_probability,
+    order_statistic,
+)
 
 N = 100_000
 

@@ -9,9 +9,10 @@ import ipseval
 from ipseval import ComputeOptions
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.estimators import _sample as base
-from ipseval.metrics import Metric, _ndcg, metric
+from ipseval.metrics import Metric, metric
 from ipseval.ranking import RankedPositives
+from tests.inside.estimators import _sample as base
+from tests.inside.metrics import _ndcg
 from tests.metrics.test_labels import LABELS
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ipseval.metrics import METRICS, AdditiveMetric, Metric, metric
-from ipseval.metrics._base import buckets, simple_rank
 from ipseval.ranking import RankedPositives
+from tests.inside.metrics import buckets, simple_rank
 
 # needs s_u, needs independent observations, has pairs, users without positives count, linear in the rank
 TRAITS = {

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 
 from ipseval.errors import InputError
 from ipseval.studies.online import online_agreement
-from ipseval.studies.online._noise import Noisy, TrueSpread, _deviance, naive_pearson
+from tests.inside.studies import Noisy, TrueSpread, _deviance, naive_pearson
 
 
 def frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:

@@ -18,10 +18,16 @@ from ipseval.data import Exposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, PositivityWarning
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity
-from ipseval.propensity._density_ratio import weighted_auc
-from ipseval.propensity._logistic import fit_logistic
-from ipseval.propensity._ratio import BIASED, RANDOM, UNIFORM, fit_slopes, user_weights
 from ipseval.validation.simulation import World
+from tests.inside.propensity import (
+    BIASED,
+    RANDOM,
+    UNIFORM,
+    fit_logistic,
+    fit_slopes,
+    user_weights,
+    weighted_auc,
+)
 
 # Odds -----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from ipseval.data import Exposure, Interactions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
 from ipseval.propensity import PowerLawPropensity, fit_gamma_from_exposure
-from ipseval.propensity._exposure import noise_share
+from tests.inside.propensity import noise_share
 
 
 def coat(shared_data):

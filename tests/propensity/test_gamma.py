@@ -11,7 +11,7 @@ import statsmodels.api as sm
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
 from ipseval.propensity import GammaFit, count_recommendations, fit_gamma
-from ipseval.propensity._count_models import fit_negative_binomial, group_rows
+from tests.inside.propensity import fit_negative_binomial, group_rows
 
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
 N_LISTS = 400

@@ -10,8 +10,8 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.evaluation.partitions._plan import _fitted
 from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
+from tests.inside.evaluation import _fitted
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}))
 

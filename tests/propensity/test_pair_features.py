@@ -8,7 +8,7 @@ import pytest
 
 from ipseval.data import Interactions
 from ipseval.propensity import profile_features
-from ipseval.propensity._pair_features import mean_similarity
+from tests.inside.propensity import mean_similarity
 
 
 def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:

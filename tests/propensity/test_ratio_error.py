@@ -7,8 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.propensity import FitError
-from ipseval.propensity._ratio import RIDGES, fit_slopes, user_weights
-from ipseval.propensity._ratio_error import slope_influence
+from tests.inside.propensity import RIDGES, fit_slopes, slope_influence, user_weights
 from tests.propensity.test_density_ratio import ratio, two_samples
 
 

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, InputError, rank_positives
-from ipseval.ranking import _equal_items as _alike
-from ipseval.ranking._equal_items import Alike
-from ipseval.ranking._factors import Factors
-from ipseval.ranking._targets import Targets
 from ipseval.ranking.kernels.blocks import Batch
+from tests.inside.ranking import Alike, Factors, Targets
+from tests.inside.ranking import _equal_items as _alike
 from tests.ranking.test_exact import exact_scores, expected
 from tests.ranking.worlds import ENGINES, random_world, rows, world_of
 

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, SampledCandidates, Split, rank_positives
-from ipseval.ranking import _exact, top_items
-from ipseval.ranking._exact import rank_with_best
-from ipseval.ranking._targets import Targets
-from ipseval.ranking._top_lists import Best
+from ipseval.ranking import top_items
+from tests.inside.ranking import Best, Targets, _exact, rank_with_best
 
 TRAIN, TEST = ({"user": [0, 2], "item": [0, 3]}, {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]})
 SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))

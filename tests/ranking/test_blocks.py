@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 
 from ipseval import ComputeOptions, SampledCandidates, Split, rank_positives
-from ipseval.ranking import _exact_scores as _settled
-from ipseval.ranking import _passes, top_items
-from ipseval.ranking import _top_lists as _kept
-from ipseval.ranking._factors import Factors
-from ipseval.ranking._threads import Resources
-from ipseval.ranking._top_lists import Best, TopK
+from ipseval.ranking import top_items
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Shape
+from tests.inside.ranking import Best, Factors, Resources, TopK, _passes
+from tests.inside.ranking import _exact_scores as _settled
+from tests.inside.ranking import _top_lists as _kept
 
 SINGLE = np.dtype(np.float32)
 MIB = 2**20

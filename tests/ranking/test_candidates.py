@@ -11,15 +11,8 @@ import pytest
 
 from ipseval import InputError, Split
 from ipseval.errors import DataWarning
-from ipseval.ranking._candidates import (
-    CandidateLists,
-    as_candidates,
-    listed,
-    restricted,
-    without,
-)
-from ipseval.ranking._targets import Targets
 from ipseval.ranking.kernels.blocks import Batch
+from tests.inside.ranking import CandidateLists, Targets, as_candidates, listed, restricted, without
 from tests.ranking.worlds import world_of
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "c"], "item": ["p", "s", "q"]})

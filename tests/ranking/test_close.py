@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, rank_positives
-from ipseval.ranking._factors import Factors, common_step
+from tests.inside.ranking import Factors, common_step
 from tests.ranking.test_tiles import set_sizes
 from tests.ranking.worlds import ENGINES, rows, world_of
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ipseval import InputError, SampledCandidates
-from ipseval.ranking._draws import Drawer, _skip
-from ipseval.ranking._targets import Targets
+from tests.inside.ranking import Drawer, Targets, _skip
 from tests.ranking.worlds import world_of
 
 WEIGHTS = np.array([0.5, 0.25, 0.0, 1.0, 0.125, 2.0, 0.125])

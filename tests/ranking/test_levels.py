@@ -9,12 +9,10 @@ import pandas as pd
 import pytest
 
 from ipseval import Split
-from ipseval.ranking._factors import NO_TWINS, Factors
-from ipseval.ranking._targets import Targets
-from ipseval.ranking._threads import kernels_for
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Batch, Catalogue, Shape, Tile
 from ipseval.ranking.kernels.top import Kept, close_in_rows
+from tests.inside.ranking import NO_TWINS, Factors, Targets, kernels_for
 from tests.ranking.worlds import ENGINES
 
 WIDTH, N_TILES = 400, 18

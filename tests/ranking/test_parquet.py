@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, RankedPositives, Split, rank_positives
-from ipseval._base import artefacts as _artefacts
-from ipseval.ranking import SampledCandidates, _parquet
-from ipseval.ranking._sampling import Sampling
+from ipseval.ranking import SampledCandidates
+from tests.inside.base import artefacts as _artefacts
+from tests.inside.ranking import Sampling, _parquet
 
 
 def assert_same(one: RankedPositives, other: RankedPositives) -> None:

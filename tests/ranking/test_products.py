@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval import rank_positives
-from ipseval._base.compute import ComputeOptions
+from ipseval import ComputeOptions, rank_positives
 from ipseval.errors import InputError
-from ipseval.ranking._factors import Factors, twins
 from ipseval.ranking.kernels.blocks import Shape
+from tests.inside.ranking import Factors, twins
 from tests.ranking.worlds import INSTALLED
 from tests.worlds import random_world
 

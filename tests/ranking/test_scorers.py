@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ipseval import InputError
-from ipseval.ranking._scorers import CallableScorer, DenseScorer, FactorScorer, SparseScorer, as_scorer
+from tests.inside.ranking import CallableScorer, DenseScorer, FactorScorer, SparseScorer, as_scorer
 from tests.ranking.worlds import world_of
 
 SPLIT = world_of(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split

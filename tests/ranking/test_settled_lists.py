@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, Split, rank_positives
-from ipseval.ranking._lists import rank_lists, settled_lists
-from ipseval.ranking._targets import Targets
-from ipseval.ranking._top_lists import Best, TopK
+from tests.inside.ranking import Best, Targets, TopK, rank_lists, settled_lists
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]})
 TEST = pd.DataFrame({"user": ["a", "b", "b", "c"], "item": ["r", "q", "s", "p"]})

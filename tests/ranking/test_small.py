@@ -11,14 +11,19 @@ import pytest
 
 from ipseval import InputError, Lists, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
-from ipseval.ranking import _threads as _run
-from ipseval.ranking._lists import is_list_frame
-from ipseval.ranking._order import counted_above
-from ipseval.ranking._passes import comparable
-from ipseval.ranking._sampling import Sampling
-from ipseval.ranking._scorers import DenseScorer
-from ipseval.ranking._top_lists import Best, TopK, reaching
-from ipseval.ranking.kernels.numpy_count import Counter, _search
+from ipseval.ranking.kernels.numpy_count import Counter
+from tests.inside.ranking import (
+    Best,
+    DenseScorer,
+    Sampling,
+    TopK,
+    _search,
+    comparable,
+    counted_above,
+    is_list_frame,
+    reaching,
+)
+from tests.inside.ranking import _threads as _run
 
 NOTHING = np.zeros(0, dtype=np.int64)
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, rank_positives
-from ipseval.ranking._threads import kernels_for
 from ipseval.ranking.kernels import near_ties as _close
 from ipseval.ranking.kernels import numpy_count as _counter
 from tests.golden.ranking_oracle import inner_product, rank_all
+from tests.inside.ranking import kernels_for
 from tests.ranking.worlds import ENGINES, INSTALLED, World, random_world, rows, world_of
 
 KERNELS: dict[str, tuple[ModuleType, ...]] = {engine: (kernels_for(engine, 0),) for engine in INSTALLED}

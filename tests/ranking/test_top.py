@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipseval import InputError, Split, rank_positives
-from ipseval._base.compute import ComputeOptions
-from ipseval.ranking import _equal_items, _exact_scores, _top_lists, top_items
-from ipseval.ranking._exact import rank_with_best
-from ipseval.ranking._top_lists import Best
+from ipseval import ComputeOptions, InputError, Split, rank_positives
+from ipseval.ranking import top_items
 from ipseval.ranking.kernels import blocks
+from tests.inside.ranking import Best, _equal_items, _exact_scores, _top_lists, rank_with_best
 from tests.ranking.test_alike import tied_factors
 from tests.ranking.test_exact import exact_scores
 from tests.ranking.worlds import ENGINES, random_world

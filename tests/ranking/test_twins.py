@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.ranking._factors import NO_TWINS, Factors
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Batch, Catalogue, Tile
 from ipseval.ranking.kernels.numpy_kernels import PAIRS
+from tests.inside.ranking import NO_TWINS, Factors
 from tests.ranking.test_levels import CLEAR, EQUAL, NEAR, WIDTH, Watched, made
 
 

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipseval import InputError, RankedPositives, SampledCandidates, rank_positives
-from ipseval.ranking._draws import Drawer
-from ipseval.ranking._targets import Targets
 from tests.conftest import examples
 from tests.golden.ranking_oracle import rank
+from tests.inside.ranking import Drawer, Targets
 from tests.ranking.worlds import World, frame, random_world, world_of
 
 KINDS = ("array", "sparse", "factors", "function", "allowed", "candidates")

@@ -7,11 +7,11 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.metrics.sampled import _laws as laws
 from ipseval.metrics.sampled import correct_sampled
-from ipseval.metrics.sampled._fitted import refitted
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
-from ipseval.ranking._sampling import Sampling
+from tests.inside.metrics import _laws as laws
+from tests.inside.metrics import refitted
+from tests.inside.ranking import Sampling
 from tests.sampled.test_corrected import corrected_metric
 from tests.worlds import random_world
 

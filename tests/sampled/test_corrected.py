@@ -12,11 +12,10 @@ from scipy.stats import binom, hypergeom
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics import AdditiveMetric
-from ipseval.metrics._quadrature import gauss_sum
 from ipseval.metrics.sampled import CorrectionTable, correct_sampled, expected_sampled, std_sampled
-from ipseval.metrics.sampled import _laws as grid_module
 from ipseval.metrics.sampled import metric as find_metric
-from ipseval.metrics.sampled._tables import _sums
+from tests.inside.metrics import _laws as grid_module
+from tests.inside.metrics import _sums, gauss_sum
 from tests.sampled.test_expected import RANKS, SIX_DECIMALS, N
 
 # m = 99, n = 10 000, binomial, uniform prior: M̂(1) … M̂(4), computed once by exact summation.

@@ -14,8 +14,7 @@ from ipseval.errors import DataWarning, IdentificationWarning, InputError, Unkno
 from ipseval.metrics.sampled import expected_sampled
 from ipseval.metrics.sampled import metric as find_metric
 from ipseval.ranking import SampledCandidates, rank_positives
-from ipseval.ranking._draws import Drawer
-from ipseval.ranking._targets import Targets
+from tests.inside.ranking import Drawer, Targets
 from tests.worlds import random_world
 
 WORLD = random_world(1, n_users=30, n_items=60, density=0.25)

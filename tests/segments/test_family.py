@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ipseval.evaluation.segments._family import family_level, satterthwaite, t_test
+from tests.inside.evaluation import family_level, satterthwaite, t_test
 
 
 def test_independent_groups_have_the_level_of_sidak():

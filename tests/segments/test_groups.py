@@ -9,7 +9,7 @@ import pytest
 
 import ipseval
 from ipseval.evaluation.segments import TrainingCounts
-from ipseval.evaluation.segments._built_in import resolve
+from tests.inside.evaluation import resolve
 
 USERS, ITEMS = np.array(["ann", "bob", "cy"], dtype=object), np.array([10, 20, 30, 40])
 COUNTS = TrainingCounts(popularity=np.array([0, 5, 5, 9]), activity=np.array([3, 0, 7]))

@@ -9,9 +9,9 @@ import pytest
 import ipseval
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.evaluation.segments import Segments
-from ipseval.evaluation.segments._built_in import resolve
 from ipseval.report import Report
 from tests.conftest import examples
+from tests.inside.evaluation import resolve
 from tests.worlds import random_world
 
 # The median user of these small worlds has few positives, which per-user snips warns of.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ipseval.validation.simulation._sampling import draw_distinct, uniform_hash
+from tests.inside.validation import draw_distinct, uniform_hash
 
 
 def plackett_luce_pairs(weight):

@@ -11,7 +11,7 @@ import pytest
 import ipseval
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.evaluation.slates import Slates, evaluate_slates, rank_slates
-from ipseval.inference._bootstrap import leave_one_out
+from tests.inside.inference import leave_one_out
 from tests.slates.worlds import random_slates
 
 TRIPLES = pd.DataFrame(

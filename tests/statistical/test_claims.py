@@ -17,10 +17,10 @@ import pytest
 
 import ipseval
 from ipseval.estimators import card, claim
-from ipseval.estimators._card import ESTIMATORS_SHOWN
 from ipseval.metrics import METRICS
 from ipseval.ranking import RankedPositives
 from tests.golden import oracle
+from tests.inside.estimators import ESTIMATORS_SHOWN
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 from ipseval.estimators import UserSums
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation.slates import Slates, evaluate_slates
 from ipseval.metrics import metric
+from tests.inside.estimators import resolve_estimator
 
 SEED, N_POPULATION, N_USERS, N_DATA_SETS = 20261122, 3000, 300, 4000
 N_ITEMS, SLATE = 60, 10

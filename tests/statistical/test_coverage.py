@@ -15,12 +15,11 @@ import pytest
 
 import ipseval
 from ipseval.estimators import Claim, Estimate, Sample, UserSums
-from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference import compare
-from ipseval.inference._bootstrap import bootstrap
-from ipseval.inference._intervals import normal_interval
 from ipseval.metrics import metric
 from tests.inference.worlds import ranked
+from tests.inside.estimators import resolve_estimator
+from tests.inside.inference import bootstrap, normal_interval
 
 N_ITEMS, N_TYPES, N_RELEVANT = 30, 10, 6
 METRIC = "mean_dcg@10"

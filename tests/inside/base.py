@@ -1,0 +1,11 @@
+"""Private names of the ground that tests reach for."""
+
+from __future__ import annotations
+
+from ipseval._base import artefacts
+from ipseval._base.border import _guarded, public_names
+from ipseval._base.codec import CLASSES, PLACES
+from ipseval._base.compute import one_blas_thread
+from ipseval._base.ids import to_id_array
+from ipseval._base.keys import among, distinct, grouped_order, union
+from ipseval._base.types import readonly

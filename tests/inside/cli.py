@@ -1,0 +1,7 @@
+"""Private names of ipseval.cli that tests reach for."""
+
+from __future__ import annotations
+
+from ipseval.cli._demo_world import DRAWN, plot_demo, run_demo
+from ipseval.cli._doctor import EXTRAS, NEEDED
+from ipseval.cli._main import COMMANDS

@@ -1,0 +1,5 @@
+"""Private names of ipseval.clusters that tests reach for."""
+
+from __future__ import annotations
+
+from ipseval.clusters._blocks import dealt, opened
