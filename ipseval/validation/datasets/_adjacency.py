@@ -109,7 +109,7 @@ def _read(path: Path) -> Lines:
         data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except (OSError, ValueError) as error:  # a name that no file can have is a ValueError
         why = getattr(error, "strerror", None) or "no file can have that name"
-        raise InputError(f"{str(path):.200} cannot be read ({why}).") from None
+        raise InputError(f"{path!s:.200} cannot be read ({why}).") from None
     byte = np.frombuffer(data, dtype=np.uint8)
     digit = (byte >= ord("0")) & (byte <= ord("9"))
     strange = ~digit & (byte != 32) & ((byte < 9) | (byte > 13))
