@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import as_list, check_choice, check_fraction, distinct_labels, warn_user
+from ipseval._base.checks import (
+    as_generator,
+    as_list,
+    check_choice,
+    check_fraction,
+    distinct_labels,
+    warn_user,
+)
 from ipseval._base.types import IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
@@ -73,6 +80,7 @@ class Request:
         check_choice("missing", self.missing, MISSING)
         check_choice("ties", self.ties, TIES)
         check_choice("interval", self.interval, INTERVAL_METHODS)
+        as_generator(self.rng)  # a wrong seed is an error also where nothing is drawn
         if isinstance(self.n_relevant, str):
             check_choice("n_relevant", self.n_relevant, ("estimated",))
         lacking = [one.label for one in self.estimators if one.needs_rewards and not self.has_rewards]

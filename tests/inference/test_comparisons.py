@@ -172,7 +172,7 @@ def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one()
         ({"correction": "bonf"}, UnknownNameError, "bonferroni"),
         ({"family": "row"}, UnknownNameError, "estimator"),
         ({"power": 1.0}, InputError, "power must be in"),
-        ({"difference": 0.0}, InputError, "not 0"),
+        ({"difference": 0.0}, InputError, "must not be 0"),
     ],
 )
 def test_bad_options_are_named(options, error, words):
