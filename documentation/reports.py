@@ -17,7 +17,7 @@ import ipseval
 from documentation.stage import ROOT
 from ipseval.ranking import baselines
 from ipseval.report._drawing import svg_file
-from ipseval.report._forest import forest
+from ipseval.report._pictures import forest
 
 DOCS = ROOT / "docs"
 MODELS = {

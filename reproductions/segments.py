@@ -22,7 +22,7 @@ from ipseval.estimators._moments import Moments
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.segments import Groups, Segments, item_groups, user_groups
 from ipseval.evaluation.segments._build import build_segments
-from ipseval.evaluation.segments._family import family_level
+from ipseval.evaluation.segments._segments import family_level
 from ipseval.evaluation.segments._sums import CellSums, SegmentSums, _of_items, power_sums
 
 SEED, N_USERS, N_ITEMS, N_DATA_SETS = 20261124, 20_000, 400, 4_000

@@ -45,7 +45,7 @@ PLACES = {
     "ipseval.estimators._shrunk": {"estimator-shrunk": "ShrunkSnips"},
     "ipseval.estimators._snips_shown": {"estimator-shown": "SnipsShown"},
     "ipseval.estimators._sums": {"user-sums": "UserSums"},
-    "ipseval.evaluation._page_data": {"gamma-sweep": "Swept", "page-curves": "Drawn"},
+    "ipseval.evaluation._page": {"gamma-sweep": "Swept", "page-curves": "Drawn"},
     "ipseval.evaluation._result": {"evaluation": "Evaluation"},
     "ipseval.evaluation._verdict": {"verdict-reach": "Reach"},
     "ipseval.evaluation.segments._decomposition": {"decomposition": "Decomposition"},

@@ -65,14 +65,14 @@ def in_options(text: str, options: argparse.Namespace) -> str:
 
 def say(text: object) -> None:
     """Print to standard output; what could steer a terminal is shown as a code."""
-    from ipseval.report._escape import visible
+    from ipseval.report._markup import visible
 
     sys.stdout.write(f"{visible(text, keep=chr(10))}\n")  # in one piece, also where output is not buffered
 
 
 def complain(text: str) -> None:
     """Print one line to standard error."""
-    from ipseval.report._escape import visible
+    from ipseval.report._markup import visible
 
     print(f"ipseval: {visible(text, keep=chr(10))}", file=sys.stderr)
 

@@ -21,8 +21,8 @@ from ipseval.evaluation import Evaluation, evaluate
 from ipseval.ranking import baselines
 from ipseval.report import Tables
 from ipseval.report._drawing import svg_file
+from ipseval.report._pictures import scatter
 from ipseval.report._reported import Reported
-from ipseval.report._scatter import scatter
 from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.validation.simulation import World
 

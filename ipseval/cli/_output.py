@@ -16,7 +16,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 
 def _csv(result: Any) -> str:
-    from ipseval.report._write import csv_text
+    from ipseval.report._words import csv_text
 
     return csv_text(result.frame)
 

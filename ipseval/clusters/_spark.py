@@ -21,8 +21,7 @@ from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_all
 from ipseval.evaluation._request import DEFAULT_METRICS
-from ipseval.evaluation.partitions._groups import UserRows
-from ipseval.evaluation.partitions._ids import catalogue
+from ipseval.evaluation.partitions._groups import UserRows, catalogue
 from ipseval.evaluation.partitions._partition import Plan, Seen, reduce_partition
 from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
 from ipseval.evaluation.partitions._progress import spark_tasks

@@ -19,10 +19,9 @@ from ipseval._base.types import AnyArray, IntervalMethod, RngLike
 from ipseval.correction import Correction
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators._extent import Extent
+from ipseval.evaluation._differences import ModelResult
 from ipseval.evaluation._explanation import explained_tables
-from ipseval.evaluation._model_difference import ModelResult
-from ipseval.evaluation._page import PageData, page_parts
-from ipseval.evaluation._page_data import Drawn, drawn_of
+from ipseval.evaluation._page import Drawn, PageData, drawn_of, page_parts
 from ipseval.evaluation._provenance import (
     basis,
     data_hash,
@@ -34,10 +33,9 @@ from ipseval.evaluation._provenance import (
 )
 from ipseval.evaluation._shown import Shown
 from ipseval.evaluation._tables import evaluation_tables, with_correction
-from ipseval.evaluation._verdict import Reach, Verdict, reaches, verdicts
-from ipseval.evaluation._verdict_words import verdict_lines
+from ipseval.evaluation._verdict import Reach, Verdict, reaches, verdict_lines, verdicts
 from ipseval.evaluation.segments import Segments, TrainingCounts
-from ipseval.evaluation.segments._evaluated import Segmented
+from ipseval.evaluation.segments._build import Segmented
 from ipseval.inference import Refit
 from ipseval.inference._bootstrap import INTERVAL_METHODS
 from ipseval.inference._comparisons import compare
@@ -53,7 +51,7 @@ from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Explanation, Tables
-from ipseval.report._write import csv_text, deliver
+from ipseval.report._words import csv_text, deliver
 
 NOTHING = Extent(np.zeros(1, dtype=np.int64))
 

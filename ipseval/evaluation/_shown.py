@@ -15,12 +15,11 @@ from ipseval.errors import InputError
 from ipseval.evaluation._differences import EvaluationDiff, Side
 from ipseval.evaluation._questions import Questions, estimator_label, metric_label
 from ipseval.evaluation._trackers import Logged, log_to, metric_names
-from ipseval.evaluation._verdict import Verdict
-from ipseval.evaluation._verdict_words import verdict_lines
+from ipseval.evaluation._verdict import Verdict, verdict_lines
 from ipseval.inference import Sensitivity
 from ipseval.inference._popularity import popularity_weights
 from ipseval.inference._sensitivity import sensitivity
-from ipseval.report._write import csv_text
+from ipseval.report._words import csv_text
 
 KINDS = (
     "estimates",
@@ -86,7 +85,7 @@ class Shown(Questions):
             Where the picture needs what the evaluation does not have.
         """
         from ipseval.report import plots
-        from ipseval.report.plots._differences import plot_differences, plot_weight_shares
+        from ipseval.report.plots._estimates import plot_differences, plot_weight_shares
 
         labels = [one.metric for one in self.verdicts]
         if metric_label(kind, self.estimates) in labels:
@@ -125,7 +124,7 @@ class Shown(Questions):
         )
 
     def _plot_groups(self, kind: str, by: Any, metric: str, estimator: str, ax: Any) -> Any:
-        from ipseval.report.plots._segments import plot_decomposition, plot_segments
+        from ipseval.report.plots._estimates import plot_decomposition, plot_segments
 
         whole: Any = self  # with the methods of segments
         if kind == "decomposition":

@@ -12,8 +12,7 @@ from ipseval._base.checks import check_positive_int
 from ipseval._base.counts import RESULT
 from ipseval.estimators import Estimator
 from ipseval.evaluation._explanation import flag_warnings
-from ipseval.evaluation._verdict import Standing, Verdict
-from ipseval.evaluation._verdict_words import verdict_lines
+from ipseval.evaluation._verdict import Standing, Verdict, verdict_lines
 from ipseval.report import Tables
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.

@@ -1,13 +1,16 @@
-"""What the pictures share: marks, texts, the style of their classes, and a picture as a file of its own."""
+"""What pictures share: marks, texts, a common axis, bars in the cells of a table, a picture as a file."""
 
 from __future__ import annotations
 
 import html
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ipseval.report._escape import visible
-from ipseval.report._tables import Picture
+from ipseval.report._markup import visible
+from ipseval.report._tables import Cell, Picture, Table
 
 # Shapes repeat what the colours c0, c1, … say.
 SHAPES = (
@@ -62,3 +65,90 @@ def short(name: str) -> str:
 def safe(words: str) -> str:
     """Return words that are text in SVG."""
     return html.escape(visible(words))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis from its first tick to its last.
+
+    Attributes
+    ----------
+    ticks : tuple of float
+        Round numbers, ascending, at least two.
+    """
+
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def over(cls, values: Iterable[float], *, most: int = 6) -> Axis:
+        """Return the axis of at most `most` steps; from 0 where the values are close to it.
+
+        Examples
+        --------
+        >>> Axis.over([0.11, 0.37]).ticks
+        (0.0, 0.1, 0.2, 0.3, 0.4)
+        """
+        known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+        low, high = min(known), max(known)
+        # From 0 where that is near in relation to the spread, and for a single value.
+        reach = (high - low) or math.inf
+        low, high = (min(low, 0.0) if low < reach else low), (max(high, 0.0) if -high < reach else high)
+        span = (high - low) or 1.0
+        unit = 10.0 ** math.floor(math.log10(span / most))
+        step = next(unit * factor for factor in (1, 2, 5, 10, 20) if span / (unit * factor) <= most + 1e-9)
+        first, last = math.floor(low / step + 1e-9), math.ceil((low + span) / step - 1e-9)
+        return cls(tuple(round(place * step, 12) + 0.0 for place in range(first, last + 1)))
+
+    def place(self, value: float) -> str:
+        """Return where a value lies, in per cent of the axis."""
+        return f"{self.share(value):.1f}%"
+
+    def share(self, value: float) -> float:
+        """Return where a value lies, from 0 to 100."""
+        low, high = self.ticks[0], self.ticks[-1]
+        return 100 * ((value - low) / (high - low))
+
+
+def shown(tick: float) -> str:
+    """Return a tick as text, with a minus sign that is as wide as a plus."""
+    return f"{tick:g}".replace("-", "−")
+
+
+def column_axis(table: Table, place: int) -> Axis | None:
+    """Return the axis of a column whose cells have something to draw; None where there is nothing."""
+    values = [value for row in table.rows for value in row[place].at]
+    if not any(map(math.isfinite, values)):
+        return None
+    single = any(len(row[place].at) == 1 for row in table.rows)
+    return Axis.over([*values, 0.0] if single or table.zero else values, most=4)
+
+
+def ticks(axis: Axis) -> str:
+    """Return the labels of an axis at its ends, and at 0 where it is inside, as SVG."""
+    low, high = axis.ticks[0], axis.ticks[-1]
+    labels = [("start", 0.0, low), ("end", 100.0, high)]
+    if low < 0 < high and 20 < axis.share(0) < 80:
+        labels.append(("middle", axis.share(0), 0.0))
+    drawn = [
+        f'<text x="{x:.1f}%" y="11" text-anchor="{anchor}">{shown(value)}</text>'
+        for anchor, x, value in labels
+    ]
+    return f'<svg class="a" aria-hidden="true">{"".join(drawn)}</svg>'
+
+
+def bar(cell: Cell, axis: Axis) -> str:
+    """Return what a cell draws, as SVG; its numbers stand in its text, and its style in that of the page."""
+    parts = []
+    if axis.ticks[0] < 0 < axis.ticks[-1]:
+        parts.append(f'<rect class="z" x="{axis.place(0)}"/>')
+    if len(cell.at) == 1 and math.isfinite(cell.at[0]):
+        low, high = sorted((axis.share(0), axis.share(cell.at[0])))
+        parts.append(f'<rect class="m" x="{low:.1f}%" width="{max(high - low, 0.2):.1f}%"/>')
+    elif len(cell.at) == 3:
+        low, value, high = cell.at
+        if math.isfinite(low + high):
+            width = axis.share(high) - axis.share(low)
+            parts.append(f'<rect x="{axis.place(low)}" width="{width:.1f}%"/>')
+        if math.isfinite(value):
+            parts.append(f'<circle cx="{axis.place(value)}"/>')
+    return f'<svg class="b">{"".join(parts)}</svg>'

@@ -6,9 +6,8 @@ import html
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ipseval.report._axis import Axis
-from ipseval.report._bars import bar, column_axis, ticks
-from ipseval.report._escape import visible
+from ipseval.report._drawing import Axis, bar, column_axis, ticks
+from ipseval.report._markup import visible
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
 # Tables whose rows are named by this are filtered together.

@@ -10,12 +10,11 @@ from pathlib import Path
 from ipseval._base.checks import check_positive_int
 from ipseval.errors import InputError
 from ipseval.report._html import to_html_tables
-from ipseval.report._latex import to_latex
-from ipseval.report._markdown import to_markdown
+from ipseval.report._markup import to_latex, to_markdown
 from ipseval.report._page import to_html
 from ipseval.report._tables import Heading, Tables
 from ipseval.report._text import to_text
-from ipseval.report._write import deliver
+from ipseval.report._words import deliver
 
 
 class Reported(ABC):

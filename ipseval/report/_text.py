@@ -6,7 +6,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from ipseval.report._escape import visible
+from ipseval.report._markup import visible
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
 WIDTH = 100

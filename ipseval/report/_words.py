@@ -1,11 +1,16 @@
-"""Numbers and names as reports write them: decimals from a standard error, p-values, lists of names."""
+"""Numbers and names as reports write them, and texts for files."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+
+from ipseval._base.artefacts import write_text
+from ipseval.report._markup import csv_cell, visible
 
 LEVEL = 0.05  # of tests
 MOST_NAMES, MOST_LETTERS = 4, 80
@@ -76,3 +81,19 @@ def listed(names: Sequence[str]) -> str:
     if n_shown < len(names):
         names = [*names[:n_shown], f"{len(names) - n_shown} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Return a frame as CSV in which no text is taken for a formula by a spreadsheet."""
+    shown = frame.copy()
+    for name in shown.columns:
+        if not pd.api.types.is_numeric_dtype(shown[name]):
+            shown[name] = [
+                visible(csv_cell(value)) if isinstance(value, str) else value for value in shown[name]
+            ]
+    return shown.to_csv(index=False)
+
+
+def deliver(text: str, path: str | Path | None) -> str:
+    """Return a text, or the path that it is written to where one is given."""
+    return text if path is None else str(write_text(path, text))

@@ -5,17 +5,15 @@ from __future__ import annotations
 from ipseval.evaluation._explanation import explained_tables, supported_order
 from ipseval.evaluation._shown import KINDS
 from ipseval.evaluation._trackers import metric_names
-from ipseval.evaluation._verdict import Reach, Standing, Verdict, of_record
-from ipseval.evaluation._verdict_words import verdict_lines
+from ipseval.evaluation._verdict import Reach, Standing, Verdict, of_record, verdict_lines
 from ipseval.evaluation._windows import _over_windows
-from ipseval.evaluation.beyond._data import Recommended
+from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.partitions import _partition, _progress, _sorted
-from ipseval.evaluation.partitions._groups import UserRows
-from ipseval.evaluation.partitions._ids import add_rows, catalogue, count_rows, popularity_of
+from ipseval.evaluation.partitions._groups import UserRows, add_rows, catalogue, count_rows, popularity_of
 from ipseval.evaluation.partitions._partition import reduce_partition
 from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
+from ipseval.evaluation.segments._build import segment
 from ipseval.evaluation.segments._built_in import resolve
-from ipseval.evaluation.segments._evaluated import segment
-from ipseval.evaluation.segments._family import family_level, satterthwaite, t_test
+from ipseval.evaluation.segments._segments import family_level, satterthwaite, t_test
 from ipseval.evaluation.segments._sums import AS_KNOWN

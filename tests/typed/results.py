@@ -17,7 +17,7 @@ from ipseval.correction import Correction
 from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.evaluation import WindowEvaluation, evaluate_windows
-from ipseval.evaluation._model_difference import Difference, ModelResult
+from ipseval.evaluation._differences import Difference, ModelResult
 from ipseval.evaluation._verdict import Verdict
 from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments

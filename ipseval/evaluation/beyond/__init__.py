@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.evaluation.beyond._labels import Measure, measure
-from ipseval.evaluation.beyond._measures import MEASURES
+from ipseval.evaluation.beyond._measures import MEASURES, Measure, measure
 from ipseval.evaluation.beyond._result import BeyondAccuracy, beyond_accuracy
 
 __all__ = ["MEASURES", "BeyondAccuracy", "Measure", "beyond_accuracy", "measure"]

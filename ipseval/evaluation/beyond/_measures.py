@@ -1,17 +1,97 @@
-"""Measures of recommendation lists beyond accuracy: each a value and what every user adds to it."""
+"""Measures of lists beyond accuracy: what they read, their rules and their labels."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from ipseval._base.types import FloatArray
+from ipseval._base.checks import check_positive_int
+from ipseval._base.registry import lookup
+from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
-from ipseval.evaluation.beyond._data import Recommended
 from ipseval.evaluation.segments._built_in import quantile_groups
+from ipseval.ranking._top_lists import TopLists
+
+
+@dataclass(frozen=True, eq=False)
+class Recommended:
+    """The first k items of each user, and the training log behind them.
+
+    Attributes
+    ----------
+    top : TopLists
+    train : Interactions
+    vectors : (n_items, d) float array or None
+    """
+
+    top: TopLists
+    train: Interactions
+    vectors: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, "vectors")
+
+    @property
+    def item(self) -> IntArray:
+        """Items of each list, (n, k), −1 behind its end."""
+        return self.top.item
+
+    @cached_property
+    def inside(self) -> BoolArray:
+        """Which entries of `item` are items, (n, k)."""
+        return self.item >= 0
+
+    @cached_property
+    def length(self) -> IntArray:
+        """Items of each list, (n,)."""
+        return self.top.length
+
+    @cached_property
+    def exposure(self) -> IntArray:
+        """In how many lists each item stands, (n_items,)."""
+        return np.bincount(self.item[self.inside], minlength=self.train.n_items)
+
+    @cached_property
+    def popularity(self) -> FloatArray:
+        """n* of each item, (n_items,)."""
+        return np.asarray(self.train.popularity, dtype=np.float64)
+
+    @cached_property
+    def n_users(self) -> int:
+        """U, the users with training interactions."""
+        return int((self.train.activity > 0).sum())
+
+    def mean_of(self, values: FloatArray) -> FloatArray:
+        """Return the mean of a value per item (n_items,) over each list, (n,); NaN for an empty list."""
+        return self.sum_of(values) / np.where(self.length > 0, self.length, np.nan)
+
+    @cached_property
+    def lists(self) -> csr_array:
+        """The lists as a matrix of users and items, (n, n_items): 1 where an item stands in a list."""
+        item = self.item[self.inside]
+        starts = np.append(0, np.cumsum(self.length))
+        return csr_array((np.ones(item.size), item, starts), shape=(self.length.size, self.train.n_items))
+
+    def sum_of(self, values: FloatArray) -> FloatArray:
+        """Return Σ of a value per item (n_items,) over each list, (n,)."""
+        return np.asarray(self.lists @ values)
+
+    @cached_property
+    def history(self) -> FloatArray:
+        """Mean n* over the training items of each user with a list, (n,); NaN without any."""
+        size = self.train.activity[self.top.users]
+        total = np.bincount(self.train.user, self.popularity[self.train.item], minlength=self.train.n_users)[
+            self.top.users
+        ]
+        return np.asarray(total / np.where(size > 0, size, np.nan))
+
 
 N_GROUPS, SMOOTHING = 10, 0.01  # of calibration: popularity groups, and the share of p in q
 ENTRIES = 2**17  # numbers of sums of vectors that are held at once: they stay in the cache
@@ -215,3 +295,82 @@ MEASURES: dict[str, Definition] = {
         "Ekstrand, LensKit for Python, CIKM 2020, doi 10.1145/3340531.3412778",
     ),
 }
+
+
+LABEL = re.compile(r"\s*([a-z_]+)@(\d+)\s*")
+ALIASES = {"diversity": "ild", "popularity": "arp", "lift": "popularity_lift", "miuf": "novelty"}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure of lists at a cutoff.
+
+    Attributes
+    ----------
+    name : str
+    cutoff : int
+    """
+
+    name: str
+    cutoff: int
+
+    def __post_init__(self) -> None:
+        lookup(MEASURES, self.name, "measure")
+        check_positive_int("the cutoff", self.cutoff)
+
+    def __repr__(self) -> str:
+        return self.label
+
+    @property
+    def label(self) -> str:
+        """What reports print, and `measure` reads."""
+        return f"{self.name}@{self.cutoff}"
+
+    @property
+    def definition(self) -> Definition:
+        """Formula, range and source."""
+        return MEASURES[self.name]
+
+    @property
+    def rule(self) -> Rule:
+        """What computes it from lists."""
+        return self.definition.rule
+
+    def card(self) -> str:
+        """Return the definition as text."""
+        one = self.definition
+        return "\n".join(
+            [
+                self.label,
+                f"  value      {one.formula}",
+                f"  reads      {one.reads}",
+                f"  direction  {one.direction}",
+                "  claim      none: it describes the lists, and no propensity enters",
+                f"  source     {one.source}",
+            ]
+        )
+
+
+def measure(label: str | Measure) -> Measure:
+    """Return the measure that a label names, such as "coverage@10".
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        For text that is no label, and names that do not exist.
+
+    Examples
+    --------
+    >>> measure("Coverage@10")
+    coverage@10
+    """
+    if isinstance(label, Measure):
+        return label
+    found = LABEL.fullmatch(label.lower()) if isinstance(label, str) else None
+    if found is None:
+        raise InputError(
+            f"a measure of lists is a name with a cutoff, such as coverage@10; got {label!r:.80}. Names: "
+            f"{', '.join(MEASURES)}."
+        )
+    name, cutoff = found.groups()
+    return Measure(ALIASES.get(name, name), int(cutoff))

@@ -17,8 +17,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate
 from ipseval.evaluation._evaluate import Evaluation
-from ipseval.evaluation.beyond._data import Recommended
-from ipseval.evaluation.beyond._labels import Measure, measure
+from ipseval.evaluation.beyond._measures import Measure, Recommended, measure
 from ipseval.inference import compare
 from ipseval.inference._comparisons import Correction
 from ipseval.inference._interval_methods import Interval, bootstrap_intervals, normal_intervals

@@ -19,8 +19,7 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation._evaluate import Evaluation
 from ipseval.evaluation._request import DEFAULT_METRICS
-from ipseval.evaluation.partitions._groups import UserRows
-from ipseval.evaluation.partitions._ids import popularity_of, universe
+from ipseval.evaluation.partitions._groups import UserRows, popularity_of, universe
 from ipseval.evaluation.partitions._partition import Seen, reduce_partition
 from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
 from ipseval.evaluation.partitions._progress import bar

@@ -224,7 +224,7 @@ class Decomposition(Stored, Reported):
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return axes with both shares of each group, and the value of each recommender in it."""
-        from ipseval.report.plots._segments import plot_decomposition
+        from ipseval.report.plots._estimates import plot_decomposition
 
         return plot_decomposition(self, ax=ax)
 

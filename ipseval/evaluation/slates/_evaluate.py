@@ -28,9 +28,8 @@ from ipseval.estimators import Estimator
 from ipseval.estimators._sample import NRelevantLike
 from ipseval.evaluation._evaluate import Evaluation, evaluate_ranks
 from ipseval.evaluation._request import fitted_propensity
-from ipseval.evaluation.slates._rank import rank_slates
+from ipseval.evaluation.slates._rank import of_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
-from ipseval.evaluation.slates._weights import of_queries
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import Propensity

@@ -10,14 +10,23 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.report.plots._base import COLOURS, LINES, MARKS
+from ipseval.report.plots._curves import (
+    plot_examination,
+    plot_exposure_curve,
+    plot_frequency,
+    plot_plan,
+    plot_popularity,
+    plot_windows,
+)
 from ipseval.report.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
-from ipseval.report.plots._examination import plot_examination
-from ipseval.report.plots._exposure import plot_exposure_curve, plot_plan
-from ipseval.report.plots._online import plot_online
-from ipseval.report.plots._orders import plot_agreement, plot_rank_curves, plot_sampled
-from ipseval.report.plots._popularity import plot_frequency, plot_popularity
-from ipseval.report.plots._truth import plot_bias, plot_validation
-from ipseval.report.plots._windows import plot_windows
+from ipseval.report.plots._truth import (
+    plot_agreement,
+    plot_bias,
+    plot_online,
+    plot_rank_curves,
+    plot_sampled,
+    plot_validation,
+)
 
 __all__ = [
     "COLOURS",

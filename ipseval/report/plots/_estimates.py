@@ -1,4 +1,4 @@
-"""Plots of an evaluation: estimates, their dependence on γ, their weights."""
+"""Plots of an evaluation: estimates, differences, weights, groups, and their dependence on γ."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from ipseval.errors import InputError
 from ipseval.report.plots._base import (
     COLOURS,
     LINES,
+    MARKS,
     add_legend,
     axes_or_new,
     distinct,
     forest,
     only,
     plain,
+    reach,
     table,
     tipping_gammas,
 )
@@ -112,4 +115,152 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel("number of positives")
     add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    return ax
+
+
+def plot_differences(
+    frame: Any, *, metric: str | None = None, reference: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Return axes with the paired difference of every recommender to one of them, one mark per estimator."""
+    compared = getattr(frame, "compare", None)
+    if callable(compared) and not isinstance(frame, pd.DataFrame | pd.Series):
+        frame = compared()
+    columns = ("metric", "estimator", "model", "reference", "difference", "ci_low", "ci_high")
+    part = only(table(frame, "frame", *columns), "metric", metric)
+    names = distinct([*part["model"], *part["reference"]])
+    if reference is None:
+        reference = str(part["reference"].iloc[0]) if part["reference"].nunique() == 1 else ""
+    if reference not in names:
+        raise InputError(f"reference must be one of {', '.join(map(repr, names))}; got {reference!r:.80}.")
+    ahead, behind = part[part["reference"] == reference], part[part["model"] == reference]
+    renamed = {"difference": "estimate", "model": "row"}
+    turned = behind.assign(
+        row=behind["reference"],
+        estimate=-behind["difference"],
+        ci_low=-behind["ci_high"],
+        ci_high=-behind["ci_low"],
+    )
+    shown = ["row", "estimator", "estimate", "ci_low", "ci_high"]
+    rows = pd.concat([ahead.rename(columns=renamed)[shown], turned[shown]])
+    order = [name for name in names if name != reference]
+    rows = rows.sort_values("row", key=lambda one: one.map(order.index), kind="stable")
+    words = f"{part['metric'].iloc[0]} minus that of {reference}, with its interval"
+    ax = forest(rows, "row", "estimator", words, ax=ax)
+    ax.axvline(0, color="0.5", linewidth=0.8)
+    return ax
+
+
+def plot_weight_shares(frame: Any, *, estimator: str | None = None, ax: Axes | None = None) -> Axes:
+    """Return axes with shares of weight beside shares of positives, from rare items to popular ones."""
+    frame = table(frame, "popularity", "estimator", "by", "group", "share", "weight_share")
+    part = frame if estimator is None else only(frame, "estimator", estimator)
+    labels, groups = distinct(part["estimator"]), distinct(part["group"])
+    first = part[part["estimator"] == labels[0]]
+    ax = axes_or_new(ax, width=6.4)
+    place, width = np.arange(len(groups)), 0.8 / (len(labels) + 1)
+    bars = [("positives", first["share"], "0.75")]
+    for number, label in enumerate(labels):
+        own = part.loc[part["estimator"] == label, "weight_share"]
+        bars.append((f"weight by {label}", own, COLOURS[number % 8]))
+    for number, (label, share, colour) in enumerate(bars):
+        shift = (number - len(labels) / 2) * width
+        ax.bar(place + shift, 100 * share, width, color=colour, label=label)
+    ax.set_xticks(place, groups, rotation=0 if len(groups) < 7 else 45, parse_math=False)
+    words = {"n*": "training interactions of the item", "P": "propensity"}
+    ax.set_xlabel(words.get(str(part["by"].iloc[0]), "group"))
+    ax.set_ylabel("share, %")
+    add_legend(ax)
+    return ax
+
+
+MOST_ROWS = 8  # groups up to which a forest is drawn; more of them are drawn as a curve
+
+
+def plot_segments(
+    frame: Any, *, metric: str | None = None, estimator: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Return axes with estimates by group: ordered or more than eight ones as curves, others as a forest."""
+    columns = ("by", "group", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
+    frame = table(frame, "frame", *columns)
+    part = only(only(frame, "metric", metric), "estimator", estimator)
+    name, what = part["by"].iloc[0], f"{part['metric'].iloc[0]} by {part['estimator'].iloc[0]}"
+    groups = distinct(part["group"])
+    ordered = all(str(one).startswith(f"{place + 1} (") for place, one in enumerate(groups))
+    if not ordered and len(groups) <= MOST_ROWS:
+        return forest(part, "group", "model", f"{what}, intervals for all groups at once", ax=ax)
+    ax = axes_or_new(ax, width=6.4)
+    _curves(ax, part, groups)
+    ax.set_xlabel(f"{name}, from {plain(groups[0])} to {plain(groups[-1])}", parse_math=False)
+    ax.set_ylabel(what, parse_math=False)
+    add_legend(ax)
+    return ax
+
+
+def _curves(ax: Axes, part: pd.DataFrame, groups: list[str]) -> None:
+    models = distinct(part["model"])
+    for number, model in enumerate(models):
+        rows = part[part["model"] == model]
+        place = np.array([groups.index(one) for one in rows["group"]]) + 1.0
+        shift = 0.3 * ((number + 0.5) / len(models) - 0.5)
+        ax.errorbar(
+            place + shift,
+            rows["estimate"],
+            yerr=reach(rows),
+            marker=MARKS[number % 8],
+            color=COLOURS[number % 8],
+            linestyle=LINES[number % 8],
+            linewidth=1.2,
+            markersize=4,
+            capsize=2,
+            label=plain(model),
+        )
+    ax.set_xticks(np.arange(len(groups)) + 1)
+    ax.set_xlim(0.5, len(groups) + 0.5)
+
+
+def plot_decomposition(frame: Any, *, ax: Axes | None = None) -> Axes:
+    """Return axes with each group's shares of positives and weight as bars, and plain values as lines."""
+    frame = table(frame, "frame", "by", "model", "group", "share", "share_weighted", "value")
+    groups = distinct(frame["group"])
+    first = frame[frame["model"] == frame["model"].iloc[0]]
+    ax = axes_or_new(ax, width=6.8, height=3.8)
+    place = np.arange(len(groups)) + 1.0
+    ax.bar(place - 0.2, first["share"], width=0.38, color="0.78", label="share of positives")
+    ax.bar(
+        place + 0.2,
+        first["share_weighted"],
+        width=0.38,
+        color="0.45",
+        label="share of weight",
+        hatch="//",
+        edgecolor="white",
+    )
+    ax.set_xticks(place)
+    ax.set_ylabel("share")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    name = frame["by"].iloc[0]
+    ax.set_xlabel(f"{name}, from {plain(groups[0])} to {plain(groups[-1])}", parse_math=False)
+    right = ax.twinx()
+    for number, model in enumerate(distinct(frame["model"])):
+        rows = frame[frame["model"] == model]
+        right.plot(
+            place,
+            rows["value"],
+            marker=MARKS[number % 8],
+            color=COLOURS[number % 8],
+            linestyle=LINES[number % 8],
+            markersize=5,
+            label=plain(model),
+        )
+    right.set_ylabel("value in the group, plain")
+    right.set_ylim(bottom=0)
+    right.spines[["top"]].set_visible(False)
+    handles, labels = (
+        both[0] + both[1]
+        for both in zip(ax.get_legend_handles_labels(), right.get_legend_handles_labels(), strict=True)
+    )
+    for text in ax.legend(
+        handles, labels, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3
+    ).get_texts():
+        text.set_parse_math(False)
     return ax

@@ -17,7 +17,7 @@ from ipseval.report import Explanation, Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 from ipseval.report._text import to_text
-from ipseval.report._write import csv_text
+from ipseval.report._words import csv_text
 from ipseval.studies.agreement import Blocks, blocks
 from ipseval.studies.protocols._compare import (
     FACTORS,
