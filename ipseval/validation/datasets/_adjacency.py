@@ -141,5 +141,5 @@ def _malformed(path: Path, data: bytes, number: int, problem: str) -> InputError
     text = data.split(b"\n", number)[number - 1][:40].decode(errors="replace").strip()
     return InputError(
         f"line {number} of {path} {problem}: {text!r}. Expected one line per user: the user and then its "
-        "items, as whole numbers. ipseval.reading.read reads tables of pairs."
+        "items, as whole numbers. ipseval.read reads tables of pairs."
     )
