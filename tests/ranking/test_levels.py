@@ -1,4 +1,4 @@
-"""How the products of NumPy are counted: in which precision for which user, and what is kept for the best."""
+"""Products of NumPy are counted right in each precision, and all that may be among the best is kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import Split
+from ipseval import Split, rank_positives
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Batch, Catalogue, Shape, Tile
 from ipseval.ranking.kernels.top import Kept, close_in_rows
@@ -34,42 +34,6 @@ def made(reads, scale: float = 1.0, n_items: int = WIDTH * N_TILES):
     return Factors.of(user, item, None, "m"), Batch.of(Targets.from_split(split)), user @ item.T
 
 
-class Watched:
-    """A worker whose calls are noted: (level, users) of each part of each tile."""
-
-    def __init__(self, monkeypatch, factors: Factors, n_users: int, top_k: int = 0) -> None:
-        self.factors = factors
-        self.worker = _kernels.Worker(factors.shape(n_users, WIDTH)._replace(top_k=top_k))
-        self.parts: list[list[tuple[int, list[int]]]] = []
-        self.n_made, self.close = 0, []
-        count, make = self.worker._count_part, _kernels.Part.of
-
-        def counted(part, catalogue, tile):
-            self.parts[-1].append((part.level, part.rows.tolist()))
-            return count(part, catalogue, tile)
-
-        def made_part(*arguments):
-            self.n_made += 1
-            return make(*arguments)
-
-        monkeypatch.setattr(self.worker, "_count_part", counted)
-        monkeypatch.setattr(_kernels.Part, "of", made_part)
-
-    def run(self, batch, n_tiles=N_TILES):
-        """Count a block in its tiles, and return it."""
-        factors = self.factors
-        block = factors.block(batch, factors.exact(batch, _kernels))
-        self.worker.begin(block, factors.error_bound(batch.users))
-        catalogue = Catalogue(factors.item, factors.bias, NO_TWINS)
-        for first in range(0, n_tiles * WIDTH, WIDTH):
-            self.parts.append([])
-            items = factors.fast_item[first : first + WIDTH]
-            lost, close = self.worker.count(catalogue, Tile(first, items, NO_TWINS, np.zeros(0), NO_TWINS))
-            assert lost == 0
-            self.close.append(close)
-        return block
-
-
 def check_counts(block, scores) -> None:
     scores = scores.copy()
     scores[0, 7] = np.nan
@@ -77,83 +41,49 @@ def check_counts(block, scores) -> None:
     assert block.n_tied.tolist() == ((scores == scores[:, 5:6]).sum(axis=1) - 1).tolist()
 
 
-def test_a_user_is_counted_in_the_precision_that_tells_its_scores_apart_and_tried_again_after_15_tiles(
-    monkeypatch,
-):
+def run(factors, batch, worker, n_tiles):
+    """Count a block in its tiles, and return it."""
+    block = factors.block(batch, factors.exact(batch, _kernels))
+    worker.begin(block, factors.error_bound(batch.users))
+    catalogue = Catalogue(factors.item, factors.bias, NO_TWINS)
+    for first in range(0, n_tiles * WIDTH, WIDTH):
+        items = factors.fast_item[first : first + WIDTH]
+        lost, _ = worker.count(catalogue, Tile(first, items, NO_TWINS, np.zeros(0), NO_TWINS))
+        assert lost == 0
+    return block
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e20])
+@pytest.mark.parametrize("top_k", [0, 2])
+@pytest.mark.parametrize(
+    "reads", [[CLEAR, NEAR, EQUAL], [NEAR, CLEAR, NEAR, NEAR], [CLEAR, EQUAL], [NEAR] * 5, [EQUAL]]
+)
+def test_users_whom_single_products_tell_apart_and_users_whom_they_do_not_are_counted(reads, top_k, scale):
+    factors, batch, scores = made(reads, scale)
+    worker = _kernels.Worker(factors.shape(len(reads), WIDTH)._replace(top_k=top_k))
+    for n_tiles in (1, N_TILES, 2, 1):  # one worker: where users ended is where the next block begins
+        check_counts(run(factors, batch, worker, n_tiles), scores[:, : n_tiles * WIDTH])
+
+
+def test_what_is_kept_are_the_best_of_users_whose_best_are_clear():
     factors, batch, scores = made([CLEAR, NEAR, EQUAL])
-    watched = Watched(monkeypatch, factors, 3)
-    check_counts(watched.run(batch), scores)
-    tried = [(0, [0, 1, 2]), (1, [1]), (1, [2]), (2, [2])]
-    settled = [(0, [0]), (1, [1]), (2, [2])]
-    # Two users in double precision take more than the products of three in single: one after the other.
-    assert watched.parts == [tried, *[settled] * 15, tried, settled]
-    # The first tile has 400 items, the positive and 399 others: none of them clear for two users by the
-    # products, and for one in double precision.
-    assert watched.close[0] == 3 * 399
-    assert watched.close[1:16] == [0] * 15
-    assert watched.close[16] == 3 * 400
-
-
-def test_products_in_double_precision_are_followed_by_exact_scores(monkeypatch):
-    factors, batch, scores = made([CLEAR, NEAR, EQUAL], scale=1e20)
-    watched = Watched(monkeypatch, factors, 3)
-    check_counts(watched.run(batch, 2), scores[:, : 2 * WIDTH])
-    assert watched.parts == [[(0, [0, 1, 2]), (2, [2])], [(0, [0, 1]), (2, [2])]]
-
-
-def test_where_the_best_are_kept_products_are_made_of_every_tile(monkeypatch):
-    factors, batch, scores = made([CLEAR, NEAR, EQUAL])
-    watched = Watched(monkeypatch, factors, 3, top_k=2)
-    check_counts(watched.run(batch, 3), scores[:, : 3 * WIDTH])
-    assert [[level for level, _ in parts] for parts in watched.parts] == [[0, 1, 1, 2]] * 3
-    found = watched.worker.gathered()
+    worker = _kernels.Worker(factors.shape(3, WIDTH)._replace(top_k=2))
+    check_counts(run(factors, batch, worker, 3), scores[:, : 3 * WIDTH])
+    found = worker.gathered()
     clear = np.where(np.arange(3 * WIDTH) == 7, -np.inf, scores[0, : 3 * WIDTH])
     assert found.item[found.row == 0].tolist() == sorted(np.argsort(-clear)[:2].tolist())
     assert found.crowded.tolist() == [1, 2]
 
 
-def test_a_block_begins_where_most_of_the_last_ended_but_for_one_in_eight(monkeypatch):
-    factors, batch, _ = made([NEAR, CLEAR, NEAR, NEAR])
-    watched = Watched(monkeypatch, factors, 4)
-    for _ in range(10):
-        watched.run(batch, 1)
-    first = [parts[0] for parts in watched.parts]
-    products, double = (0, [0, 1, 2, 3]), (1, [0, 1])
-    assert first == [products, *[double] * 7, products, double]
-
-
-def test_a_block_after_one_without_a_usual_precision_begins_with_products(monkeypatch):
-    factors, batch, scores = made([CLEAR, EQUAL], scale=1e20)
-    watched = Watched(monkeypatch, factors, 2)
-    for _ in range(2):  # half of the users end with products, half with exact scores: 1 is none of the two
-        check_counts(watched.run(batch, 1), scores[:, :WIDTH])
-    assert watched.parts == [[(0, [0, 1]), (2, [1])]] * 2
-
-
-def test_parts_are_made_once_while_users_stay_where_they_are(monkeypatch):
-    factors, batch, _ = made([NEAR] * 5)
-    watched = Watched(monkeypatch, factors, 5)
-    watched.run(batch, 15)
-    # 5 × 400 products in single precision take the memory of two users in double precision.
-    double = [(1, [0, 1]), (1, [2, 3]), (1, [4])]
-    assert watched.parts == [[(0, [0, 1, 2, 3, 4]), *double], *[double] * 14]
-    assert watched.n_made == 4
-
-
-@pytest.mark.parametrize(("n_near", "levels"), [(3, [0]), (4, [0, 1])])
-def test_more_than_one_close_product_in_128_is_too_many(monkeypatch, n_near, levels):
-    # Items of 400 that are too close to the positive: 400 // 128 are three.
+@pytest.mark.parametrize("n_near", [3, 4])
+def test_items_too_close_to_the_positive_for_single_products_are_counted_exactly(n_near):
     rng = np.random.default_rng(0)
     item = np.column_stack([np.arange(WIDTH) + 1.0, np.zeros(WIDTH)])
     item[10 : 10 + n_near] = item[5] * (1 + 1e-10 * rng.normal(size=(n_near, 1)))
     pairs = pd.DataFrame({"user": [0], "item": [5]})
     split = Split.from_frames(pairs.assign(item=7), pairs, items=range(WIDTH))
-    factors = Factors.of(np.array([[1.0, 1 / 3]]), item, None, "m")
-    watched = Watched(monkeypatch, factors, 1)
-    block = watched.run(Batch.of(Targets.from_split(split)), 1)
-    assert [level for level, _ in watched.parts[0]] == levels
-    assert block.n_above.tolist() == [(np.delete(item[:, 0], 7) > item[5, 0]).sum()]
-    assert watched.close == [n_near]
+    ranked = rank_positives((np.array([[1.0, 1 / 3]]), item), split)
+    assert ranked.n_above.tolist() == [(np.delete(item[:, 0], 7) > item[5, 0]).sum()]
 
 
 @pytest.mark.parametrize(
