@@ -119,7 +119,12 @@ WRITERS: dict[str, Callable[[Tables], str]] = {
     "html": to_html,
     "notebook.html": to_html_tables,
 }
-FILES = {f"{report}.{kind}": (report, kind) for report in REPORTS for kind in WRITERS}
+FILES = {
+    f"{report}.{kind}": (report, kind)
+    for report in REPORTS
+    for kind in WRITERS
+    if report != "wide" or "html" not in kind  # a page has no width: nothing is cut or in pieces there
+}
 
 
 def written(name: str) -> str:
