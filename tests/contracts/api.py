@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol
 import ipseval
 
 FILE = Path(__file__).with_name("api.txt")
-WIDTH = 100  # a longer signature has a line for each parameter
+WIDTH = 100  # a longer signature has lines of parameters below it
 
 
 def public_modules() -> list[str]:
@@ -131,7 +131,7 @@ def of_member(name: str, member: Any) -> Iterator[str]:
 
 
 def signature(head: str, one: Any) -> Iterator[str]:
-    """Yield a signature, on one line or one for each parameter."""
+    """Yield a signature, on one line or with its parameters in lines below it."""
     found = inspect.signature(one)
     parts: list[str] = []
     for each in found.parameters.values():
@@ -150,7 +150,14 @@ def signature(head: str, one: Any) -> Iterator[str]:
         yield line
     else:
         yield f"{head}{returns}"
-        yield from (f"    {part}" for part in parts)
+        row = ""
+        for part in parts:
+            if row and len(f"{row}, {part}") > WIDTH:
+                yield f"    {row},"
+                row = part
+            else:
+                row = f"{row}, {part}" if row else part
+        yield f"    {row}"
 
 
 def parameter(one: inspect.Parameter) -> str:

@@ -94,13 +94,9 @@ class Public(Private):
 def test_the_snapshot_shows_every_kind_of_parameter_and_member():
     assert list(api.signature("def f", a_function)) == [
         "def f -> None",
-        "    first",
-        "    /",
-        "    second: int = 1",
-        "    *more",
-        f"    third = {'x' * 99!r}",
-        "    made = object()",
-        "    **rest",
+        "    first, /, second: int = 1, *more,",
+        f"    third = {'x' * 99!r},",
+        "    made = object(), **rest",
     ]
     Private.__module__ = Public.__module__ = "ipseval.example"
     assert list(api.of_class("Public", Public, {Public: "ipseval.example.Public"})) == [
