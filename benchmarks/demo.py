@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DEMO = f'"{sys.executable}" -m ipseval demo'
 WITHOUT = (
     "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.figure'] = None\n"
-    "import ipseval.cli._demo as demo; demo.find_spec = lambda name: None\n"
+    "import ipseval.cli._studies as demo; demo.find_spec = lambda name: None\n"
     "from ipseval.cli import main; sys.exit(main(['demo']))"
 )
 CALLS = {

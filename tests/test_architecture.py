@@ -44,7 +44,7 @@ INSIDE = (
 
 THIRD_PARTY = {
     "_base": {"pandas"},
-    "_base.coded": {"pyarrow"},
+    "_base.ids": {"pyarrow"},
     "_base.columns": {"narwhals"},
     "_base.compute": {"threadpoolctl", "tqdm"},
     "data": {"pandas"},

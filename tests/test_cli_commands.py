@@ -240,7 +240,7 @@ def test_a_validation_prints_the_errors_for_each_number_of_exposed_users(capsys,
 
 
 def test_doctor_says_that_its_self_test_failed(monkeypatch, capsys):
-    monkeypatch.setattr("ipseval.cli._doctor.self_test", lambda: "FAILED: expected 1, got 2")
+    monkeypatch.setattr("ipseval.cli._about.self_test", lambda: "FAILED: expected 1, got 2")
     assert main(["doctor"]) == 2
     assert "self-test   FAILED" in capsys.readouterr().out
 

@@ -51,7 +51,7 @@ def test_there_is_always_a_picture_and_the_verdict_comes_first(
         pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     else:
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        monkeypatch.setattr("ipseval.cli._demo.find_spec", lambda name: None)
+        monkeypatch.setattr("ipseval.cli._studies.find_spec", lambda name: None)
     assert main(["demo", "--html", "page.html"]) == 0
     printed = capsys.readouterr()
     name = "ipseval-demo.png" if has_matplotlib else "ipseval-demo.svg"

@@ -21,7 +21,7 @@ from ipseval.data.splits import (
     split_temporal,
 )
 from ipseval.errors import InputError
-from tests.inside.data import position_within_user
+from tests.inside.data import stable_order
 
 # Orders in time within a user leak by design; tests/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -309,25 +309,9 @@ def test_repeated_splits_use_the_method_and_its_options() -> None:
     assert splits[1].description == "leave-one-out, random order, 0 validation, repeat 2 of 2"
 
 
-@given(log=logs())
-def test_position_within_user_agrees_with_a_stable_two_key_sort(log: Interactions) -> None:
-    expected = np.empty(len(log), dtype=int)
-    for user in range(log.n_users):
-        rows = [row for row in range(len(log)) if log.user[row] == user]
-        for place, row in enumerate(sorted(rows, key=lambda row: (log.timestamp[row], row))):
-            expected[row] = place
-    assert position_within_user(log, log.timestamp).tolist() == expected.tolist()
-
-
-def test_order_within_user_is_right_beyond_sixteen_bits() -> None:
-    rng = np.random.default_rng(0)
-    user = rng.permutation(np.repeat(np.arange(70_000), 2))
-    log = Interactions(user, np.arange(user.size), np.arange(70_000), np.arange(user.size))
-    key = rng.integers(0, 3, user.size)
-    order = np.lexsort((np.arange(user.size), key, user))
-    expected = np.empty(user.size, dtype=int)
-    expected[order] = np.tile([0, 1], 70_000)
-    assert (position_within_user(log, key) == expected).all()
+def test_the_stable_order_is_right_beyond_sixteen_bits() -> None:
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
+    assert (stable_order(codes) == np.lexsort((np.arange(codes.size), codes))).all()
 
 
 def timeless() -> Interactions:

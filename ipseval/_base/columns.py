@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_finite, counted, examples
-from ipseval._base.coded import Ids, of_text
+from ipseval._base.ids import Ids, of_text
 from ipseval._base.types import AnyArray, BoolArray
 from ipseval.errors import InputError
 

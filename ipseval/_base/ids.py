@@ -1,15 +1,18 @@
-"""Ids and labels: arrays of one type, matched by value and never by position, or refused."""
+"""Ids of one type, matched by value and never by position; their codes; sets of keys, sorted not hashed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples, only_numbered, refuse_masked
-from ipseval._base.types import AnyArray, IntArray
+from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError
 
 EXACT = 2**53  # from here on doubles cannot tell whole numbers apart
@@ -197,3 +200,249 @@ def refuse_header(codes: IntArray, ids: AnyArray, name: str) -> None:
             f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}, and the other "
             f"{ids.size - 1:,} ids are numbers. Read the file with its header, or without that row."
         )
+
+
+DENSE = 8  # whole numbers that lie this close are coded by a table instead of a hash
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """A column of ids.
+
+    Attributes
+    ----------
+    codes : (n,) int64 array
+        Places in `ids`, −1 where the id is missing.
+    ids : array
+        The distinct ids, sorted.
+    """
+
+    codes: IntArray
+    ids: AnyArray
+
+    def __len__(self) -> int:
+        return int(self.codes.size)
+
+    @cached_property
+    def missing(self) -> BoolArray:
+        """Rows without an id."""
+        return self.codes < 0
+
+
+def of_native(column: Any) -> Ids | None:
+    """Return codes of a column of pandas, polars or pyarrow; None for a type that Arrow does not code."""
+    arrow = _as_arrow(column)
+    return None if arrow is None else _of_arrow(arrow)
+
+
+def of_text(column: Any) -> Ids | None:
+    """Return codes of a column of text, however it is held; None for other types."""
+    arrow = _as_arrow(column)
+    if arrow is None:
+        return None
+    from pyarrow import types
+
+    kind = arrow.type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return _of_arrow(arrow) if _is_text(types, kind) else None
+
+
+def _as_arrow(native: Any) -> Any:
+    """Return a column as an Arrow array without copying where that can be; None where it cannot."""
+    if find_spec("pyarrow") is None:
+        return None
+    import pyarrow
+
+    try:
+        if isinstance(native, (pyarrow.ChunkedArray, pyarrow.Array)):
+            return native
+        if hasattr(native, "to_arrow"):
+            return native.to_arrow()
+        if isinstance(native, pd.Series) and not isinstance(native.dtype, np.dtype):
+            return pyarrow.chunked_array([pyarrow.array(native, from_pandas=True)]) if len(native) else None
+        if isinstance(native, pd.Series) and native.dtype == object:
+            return pyarrow.array(native, from_pandas=True)
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+        pass  # several types in one column, or half a character: the slow way names them
+    return None
+
+
+def _of_arrow(column: Any) -> Ids | None:
+    """Return codes of an Arrow column of text, dictionary or whole numbers; None for other types."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_dictionary(kind) or _is_text(types, kind):
+        own = not types.is_dictionary(kind)
+        if own:
+            column = compute.dictionary_encode(column)  # all its chunks share one dictionary
+        elif isinstance(column, pyarrow.ChunkedArray):
+            column = column.unify_dictionaries()
+        chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
+        if not chunks or not _is_text(types, chunks[0].dictionary.type):
+            return None
+        indices = [one.indices for one in chunks]  # of polars they are unsigned, which −1 is not
+        parts = [one.cast(pyarrow.int64()).fill_null(-1) if one.null_count else one for one in indices]
+        codes = np.concatenate([_numpy(one) for one in parts], dtype=np.int64)
+        texts = chunks[-1].dictionary
+        return _sorted(codes, texts) if own else _sorted(*_used(codes, texts))
+    if types.is_integer(kind) and kind != pyarrow.uint64():
+        missing = _numpy(column.is_null()) if column.null_count else None
+        values = _numpy(column.fill_null(0) if column.null_count else column).astype(np.int64, copy=False)
+        return of_integers(values, missing)
+    return None
+
+
+def _numpy(column: Any) -> AnyArray:
+    array: AnyArray = column.to_numpy(zero_copy_only=False)
+    return array
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _sorted(codes: IntArray, dictionary: Any) -> Ids:
+    """Return codes of the sorted texts, of codes of distinct texts that all occur; −1 is missing."""
+    import pyarrow
+    from pyarrow import compute
+
+    order = _numpy(compute.sort_indices(dictionary)).astype(np.int64)
+    rank = np.full(order.size + 1, -1, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    ids = np.empty(order.size, dtype=object)
+    ids[:] = dictionary.take(pyarrow.array(order)).to_pylist()
+    return Ids(rank[codes], ids)
+
+
+def _used(codes: IntArray, dictionary: Any) -> tuple[IntArray, Any]:
+    """Return codes of the texts that occur, each once, of those of a dictionary that may hold others."""
+    import pyarrow
+    from pyarrow import compute
+
+    known = compute.dictionary_encode(dictionary)  # a dictionary may repeat a text
+    place = np.append(_numpy(known.indices.fill_null(-1)).astype(np.int64), -1)
+    present = np.zeros(place.size, dtype=bool)
+    present[codes] = True
+    present[-1] = False
+    used = np.zeros(len(known.dictionary) + 1, dtype=bool)
+    used[place[present]] = True
+    used[-1] = False
+    new = np.where(used, np.cumsum(used) - 1, -1)
+    return new[place[codes]], known.dictionary.take(pyarrow.array(np.flatnonzero(used)))
+
+
+def of_integers(values: IntArray, missing: BoolArray | None = None) -> Ids:
+    """Return codes of whole numbers: by a table where they lie close together, otherwise by a hash."""
+    kept = values if missing is None else values[~missing]
+    if not kept.size:
+        return Ids(np.full(values.size, -1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    low, high = int(kept.min()), int(kept.max())
+    if high - low < DENSE * kept.size:
+        shifted = kept - low if low else kept
+        present = np.zeros(high - low + 1, dtype=bool)
+        present[shifted] = True
+        codes, ids = (np.cumsum(present) - 1).take(shifted), np.flatnonzero(present) + low
+    else:
+        codes, ids = pd.factorize(kept.astype(np.int64, copy=False), sort=True)
+    if missing is None:
+        return Ids(codes.astype(np.int64, copy=False), ids)
+    every = np.full(values.size, -1, dtype=np.int64)
+    every[~missing] = codes
+    return Ids(every, ids)
+
+
+def distinct(keys: IntArray) -> IntArray:
+    """Return the different keys, ascending.
+
+    Examples
+    --------
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    ordered = np.sort(keys)
+    return ordered[_first(ordered)]
+
+
+def union(one: IntArray, other: IntArray) -> IntArray:
+    """Return the keys of either, ascending and each once."""
+    return distinct(np.concatenate([one, other]))
+
+
+def among(keys: IntArray, others: IntArray) -> BoolArray:
+    """Return which keys are among the others, (n_keys,); neither needs to be sorted or free of repeats.
+
+    Examples
+    --------
+    >>> among(np.array([5, 2, 5, 9]), np.array([5, 7]))
+    array([ True, False,  True, False])
+    """
+    if not keys.size or not others.size:
+        return np.zeros(keys.size, dtype=bool)
+    ordered = others if _is_sorted(others) else np.sort(others)
+    if _is_sorted(keys):
+        return _in_sorted(keys, ordered)
+    # In ascending order the search stays in cache.
+    order = np.argsort(keys)
+    found = np.empty(keys.size, dtype=bool)
+    found[order] = _in_sorted(keys[order], ordered)
+    return found
+
+
+def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
+    """Return how many entries of the same group score higher than, and tie with, each entry, (n,) each.
+
+    Groups in any order; scores of any real type, without NaN, the higher the better.
+
+    Examples
+    --------
+    >>> ranks_within_group(np.array([0, 0, 0, 1]), np.array([2.0, 5.0, 2.0, 1.0]))
+    (array([1, 0, 1, 0]), array([1, 0, 1, 0]))
+    """
+    order = np.lexsort((score, group))
+    group, score = group[order], score[order]
+    new_group = np.append(True, group[1:] != group[:-1])
+    new_level = new_group | np.append(True, score[1:] != score[:-1])
+    group_end = np.append(np.flatnonzero(new_group)[1:], group.size)[np.cumsum(new_group) - 1]
+    level_start = np.flatnonzero(new_level)
+    level = np.cumsum(new_level) - 1
+    level_end = np.append(level_start[1:], group.size)
+    n_above, n_tied = np.empty(group.size, np.int64), np.empty(group.size, np.int64)
+    n_above[order] = group_end - level_end[level]
+    n_tied[order] = (level_end - level_start)[level] - 1
+    return n_above, n_tied
+
+
+def grouped_order(group: IntArray, value: IntArray) -> IntArray:
+    """Return `np.lexsort((value, group))` of whole numbers >= 0: by group, then value, then place.
+
+    Group, value and place are sorted as one number where they fit, many times as fast.
+
+    Examples
+    --------
+    >>> grouped_order(np.array([1, 0, 0]), np.array([5, 7, 6]))
+    array([2, 1, 0])
+    """
+    n_values, bits = int(value.max(initial=0)) + 1, group.size.bit_length()
+    if (int(group.max(initial=0)) + 1) * n_values << bits > np.iinfo(np.int64).max:
+        return np.lexsort((value, group))
+    key = (group * np.int64(n_values) + value << bits) + np.arange(group.size)
+    key.sort()
+    return np.asarray(key & (1 << bits) - 1)
+
+
+def _in_sorted(keys: IntArray, ordered: IntArray) -> BoolArray:
+    place = np.searchsorted(ordered, keys)
+    place[place == ordered.size] = 0
+    return np.asarray(ordered[place] == keys)
+
+
+def _is_sorted(keys: IntArray) -> bool:
+    return bool((keys[1:] >= keys[:-1]).all())
+
+
+def _first(ordered: IntArray) -> BoolArray:
+    first = np.ones(ordered.size, dtype=bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return first

@@ -1,4 +1,4 @@
-"""Command line: one file per subcommand, the options they share in `_options`, and `main`."""
+"""Command line: subcommands of one subject a file, the options they share in `_options`, and `main`."""
 
 from __future__ import annotations
 

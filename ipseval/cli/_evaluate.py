@@ -1,12 +1,13 @@
-"""`ipseval evaluate`: recommenders on one split, every metric by every estimator."""
+"""`ipseval evaluate`: recommenders on one split; `split`: a log into files."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from ipseval.cli import _options
-from ipseval.cli._command import Command
+from ipseval.cli._files import vectors_of
 from ipseval.cli._inputs import (
     column_of,
     compute_options,
@@ -17,12 +18,12 @@ from ipseval.cli._inputs import (
     propensity_of,
     work_of,
 )
-from ipseval.cli._output import check_out, deliver
-from ipseval.cli._vectors import vectors_of
+from ipseval.cli._options import Command
+from ipseval.cli._output import TABLES, check_out, deliver, say, write_table
 from ipseval.errors import InputError
 
 
-def _add(parser: argparse.ArgumentParser) -> None:
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _options.add_log(parser, parts=True)
     _options.add_split(parser)
     _options.add_models(parser)
@@ -35,7 +36,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     _options.add_config(parser)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run_evaluate(options: argparse.Namespace) -> int:
     from ipseval.evaluation import evaluate
     from ipseval.evaluation.beyond import beyond_accuracy
 
@@ -109,7 +110,7 @@ def _candidates(options: argparse.Namespace) -> Any:
     return SampledCandidates(int(options.candidates), rng=options.seed)
 
 
-COMMAND = Command(
+EVALUATE = Command(
     name="evaluate",
     summary="evaluate recommenders on your log, or on a split made elsewhere",
     description=(
@@ -122,6 +123,53 @@ COMMAND = Command(
         "--out page.html",
         "ipseval evaluate --train train.csv --test test.csv --model als=scores.npy --metrics recall@20,auc",
     ),
-    add=_add,
-    run=_run,
+    add=_add_evaluate,
+    run=_run_evaluate,
+)
+
+
+def _add_split(parser: argparse.ArgumentParser) -> None:
+    _options.add_log(parser)
+    _options.add_split(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("--out", metavar="FOLDER", required=True, help="for train, test and validation files")
+    group.add_argument(
+        "--format", choices=[suffix[1:] for suffix in TABLES], default="csv", help="default: csv"
+    )
+    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    _options.add_config(parser)
+
+
+def _run_split(options: argparse.Namespace) -> int:
+    folder = Path(options.out)
+    if folder.is_file():
+        raise InputError(f"--out must be a folder; {folder} is a file.")
+    split = work_of(options).split
+    lines = [split.description or "split"]
+    for name in ("train", "validation", "test"):
+        part = getattr(split, name)
+        if part is not None:
+            path = folder / f"{name}.{options.format}"
+            write_table(part.to_frame(), path)
+            lines.append(f"{path}  {len(part):,} pairs")
+    if not options.quiet:
+        say("\n".join(lines))
+        files = " ".join(f"--{name} {folder / name}.{options.format}" for name in ("train", "test"))
+        say(f"Next: ipseval evaluate {files}")
+    return 0
+
+
+SPLIT = Command(
+    name="split",
+    summary="divide a log into training and test files",
+    description=(
+        "Write the training and the test part of a log into a folder, so that you train your recommender on\n"
+        "one and evaluate it on the other. The same log, options and seed give the same files."
+    ),
+    examples=(
+        "ipseval split clicks.csv --out parts",
+        "ipseval split log.parquet --split global-time --test-start 2026-05-01 --out parts --format parquet",
+    ),
+    add=_add_split,
+    run=_run_split,
 )

@@ -173,7 +173,7 @@ def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
 
 
 def _scores(entry: str, options: argparse.Namespace) -> Any:
-    from ipseval._base.array_files import ARRAYS, read_array
+    from ipseval._base.artefacts import ARRAYS, read_array
     from ipseval.data.reading import read_lists
 
     spec = spec_of(entry, LISTS)

@@ -1,9 +1,10 @@
-"""Options that several commands share: one definition each, named after the arguments in Python."""
+"""What a subcommand is, and options that several share, named after the arguments in Python."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ipseval._base.compute import ENGINES
@@ -21,6 +22,18 @@ COLUMNS = {
     "query": "the query or slate that impressions belong to",
 }
 TABLE = "CSV, TSV, Parquet, u.data, packed or not; '-': standard input"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand: `description` and `examples` stand in its help, `run` returns the exit code."""
+
+    name: str
+    summary: str
+    description: str
+    examples: tuple[str, ...]
+    add: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
 
 
 def seed(text: str) -> int:

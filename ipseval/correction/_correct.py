@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.checks import check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.keys import among, union
+from ipseval._base.ids import among, union
 from ipseval._base.types import IntArray, Missing, RngLike, TieChoice
 from ipseval.correction._path import CorrectionPath, averages, correction_path
 from ipseval.correction._posterior import RandomSample, posterior

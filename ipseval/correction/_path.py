@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval._base.checks import as_generator
-from ipseval._base.keys import among, distinct
+from ipseval._base.ids import among, distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
 from ipseval.correction._shrunk_contrasts import steadied

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ipseval._base import lazy
 from ipseval._base.border import guard
-from ipseval._base.lazy import lazy
 from ipseval.data._evidence import Evidence, Exposure
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._interactions import Interactions

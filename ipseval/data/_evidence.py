@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.border import guard
 from ipseval._base.checks import check_positive_int, check_real, check_type, examples
-from ipseval._base.keys import among, distinct
+from ipseval._base.ids import among, distinct
 from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, readonly
 from ipseval.data._interactions import Interactions, check_interactions, chosen_rows
 from ipseval.errors import InputError

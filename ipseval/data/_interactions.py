@@ -11,10 +11,9 @@ import pandas as pd
 
 from ipseval._base.border import guard
 from ipseval._base.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
-from ipseval._base.coded import Ids, of_integers
 from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.ids import as_ids, mixed, places, refuse_header, to_id_array
+from ipseval._base.ids import Ids, as_ids, mixed, of_integers, places, refuse_header, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray, owned, readonly
 from ipseval.errors import InputError
 

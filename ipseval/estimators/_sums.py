@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ipseval._base.checks import counted
-from ipseval._base.keys import union
+from ipseval._base.ids import union
 from ipseval._base.types import BoolArray, FloatArray, IntArray, readonly
 
 # A difference between users below this share of the values themselves is rounding.

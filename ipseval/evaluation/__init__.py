@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipseval._base.lazy import lazy
+from ipseval._base import lazy
 from ipseval.evaluation._evaluate import FRAME_COLUMNS, Evaluation, evaluate, evaluate_ranks
 
 if TYPE_CHECKING:

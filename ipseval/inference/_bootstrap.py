@@ -12,7 +12,7 @@ import numpy as np
 
 from ipseval._base.checks import as_generator, check_choice, check_positive_int, counted
 from ipseval._base.compute import one_blas_thread
-from ipseval._base.keys import distinct
+from ipseval._base.ids import distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, IntervalMethod, RngLike, readonly
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ipseval._base import lazy
 from ipseval._base.border import guard
-from ipseval._base.lazy import lazy
 from ipseval.metrics._additive import AdditiveMetric
 from ipseval.metrics._base import Definition, Metric, Parameter
 from ipseval.metrics._labels import METRICS, metric

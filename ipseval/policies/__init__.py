@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ipseval._base import lazy
 from ipseval._base.border import guard
-from ipseval._base.lazy import lazy
 from ipseval.policies._evaluate import evaluate_policies
 from ipseval.policies._evaluate_rewards import evaluate_rewards
 from ipseval.policies._result import PolicyEvaluation

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from ipseval._base.checks import as_generator, check_choice, check_fraction, check_positive_int, warn_user
-from ipseval._base.keys import among, distinct
+from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.data._evidence import Exposure, check_exposure
 from ipseval.data._interactions import Interactions, check_interactions

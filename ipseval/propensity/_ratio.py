@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ipseval._base.keys import distinct
+from ipseval._base.ids import distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, readonly
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError

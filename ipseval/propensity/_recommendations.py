@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import as_generator, check_positive_int, kind_of
-from ipseval._base.keys import distinct
+from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError

@@ -9,8 +9,7 @@ import numpy as np
 
 from ipseval._base.checks import examples, warn_user
 from ipseval._base.columns import frame_columns
-from ipseval._base.ids import by_label
-from ipseval._base.keys import among
+from ipseval._base.ids import among, by_label
 from ipseval._base.types import BoolArray, IntArray, readonly
 from ipseval.data._interactions import Interactions, encode
 from ipseval.data.splits import Split

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ipseval._base.checks import check_models
-from ipseval._base.keys import among
+from ipseval._base.ids import among
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._ranked import RankedPositives

@@ -11,7 +11,7 @@ import numpy as np
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._base.keys import distinct
+from ipseval._base.ids import distinct
 from ipseval._base.types import IntArray
 from ipseval.data.reading import Lists
 from ipseval.data.splits import Split

@@ -12,8 +12,7 @@ from ipseval._base.checks import counted as number
 from ipseval._base.checks import examples
 from ipseval._base.columns import frame_columns
 from ipseval._base.counts import Count, some
-from ipseval._base.ids import places
-from ipseval._base.keys import among, ranks_within_group
+from ipseval._base.ids import among, places, ranks_within_group
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.data.reading import Lists
 from ipseval.data.splits import Split

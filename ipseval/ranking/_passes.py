@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 from ipseval._base.compute import one_blas_thread
-from ipseval._base.keys import ranks_within_group
+from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.ranking._candidates import CandidateLists

@@ -12,7 +12,7 @@ import numpy as np
 
 from ipseval._base.checks import check_finite, check_mask, check_positive_int
 from ipseval._base.counts import Count
-from ipseval._base.keys import grouped_order
+from ipseval._base.ids import grouped_order
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._order import counted_above

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._base.keys import ranks_within_group
+from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.ranking._order import counted_above

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._base.keys import ranks_within_group
+from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import AnyArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 

@@ -5,7 +5,7 @@ Whoever has results builds a `Tables` and hands it down; nothing here knows an e
 
 from __future__ import annotations
 
-from ipseval._base.lazy import lazy
+from ipseval._base import lazy
 from ipseval.report._reported import Explanation, Report
 from ipseval.report._tables import Tables
 

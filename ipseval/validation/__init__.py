@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ipseval._base import lazy
 from ipseval._base.border import guard
-from ipseval._base.lazy import lazy
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._curve import (
     DENSITY_RATIO,

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from ipseval._base.checks import warn_user
 from ipseval._base.compute import one_blas_thread
-from ipseval._base.keys import union
+from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data.splits import Split

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.keys import among, distinct, union
+from ipseval._base.ids import among, distinct, union
 from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior, correct_path, correction_path
 from ipseval.data._evidence import Exposure

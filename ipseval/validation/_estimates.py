@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from ipseval._base.keys import union
+from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
 from ipseval.estimators._estimate import independent_sums

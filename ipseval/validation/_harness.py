@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._base.keys import distinct
+from ipseval._base.ids import distinct
 from ipseval._base.types import RngLike, TieChoice
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random

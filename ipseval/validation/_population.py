@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from ipseval._base.keys import among
+from ipseval._base.ids import among
 from ipseval._base.types import BoolArray, FloatArray, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data._interactions import Interactions

@@ -6,6 +6,5 @@ from ipseval._base import artefacts
 from ipseval._base.border import _guarded, public_names
 from ipseval._base.codec import CLASSES, PLACES
 from ipseval._base.compute import one_blas_thread
-from ipseval._base.ids import to_id_array
-from ipseval._base.keys import among, distinct, grouped_order, union
+from ipseval._base.ids import among, distinct, grouped_order, to_id_array, union
 from ipseval._base.types import readonly

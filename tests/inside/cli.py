@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
+from ipseval.cli._about import EXTRAS, NEEDED
 from ipseval.cli._demo_world import DRAWN, plot_demo, run_demo
-from ipseval.cli._doctor import EXTRAS, NEEDED
 from ipseval.cli._main import COMMANDS

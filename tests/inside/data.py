@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from ipseval.data.splits._order import position_within_user
+from ipseval.data.splits._rows import stable_order

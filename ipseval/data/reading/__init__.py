@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.data.reading._lists import Lists, read_lists
-from ipseval.data.reading._log import read
-from ipseval.data.reading._universe import read_attributes, read_ids
+from ipseval.data.reading._read import read, read_attributes, read_ids
 
 __all__ = ["Lists", "read", "read_attributes", "read_ids", "read_lists"]
 

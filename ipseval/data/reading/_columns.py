@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples
-from ipseval._base.coded import Ids, of_integers, of_native
-from ipseval._base.ids import HEADERS, as_ids, mixed
+from ipseval._base.ids import HEADERS, Ids, as_ids, mixed, of_integers, of_native
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem
 

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import article, examples
-from ipseval._base.coded import Ids
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count, some
-from ipseval._base.ids import places, to_id_array
+from ipseval._base.ids import Ids, places, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._impressions import Treatment, check_gaps, keep_shown, merge_repeated

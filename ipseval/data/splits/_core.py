@@ -8,10 +8,10 @@ import numpy as np
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.counts import Count, some
-from ipseval._base.keys import distinct, union
+from ipseval._base.ids import distinct, union
 from ipseval._base.types import BoolArray, IntArray
 from ipseval.data._interactions import Interactions, check_interactions
-from ipseval.data.splits._order import stable_order
+from ipseval.data.splits._rows import stable_order
 from ipseval.errors import InputError
 
 

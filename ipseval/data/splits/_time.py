@@ -1,15 +1,21 @@
-"""Points in time and durations, as timestamps are stored: numbers, dates as nanoseconds since 1970."""
+"""Splits at one time for all users, and at successive times: numbers, dates as nanoseconds since 1970."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_real, real_number
+from ipseval._base.checks import check_choice, check_fraction, check_real, counted
 from ipseval._base.types import AnyArray
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits._base import SEEN, Seen, Split
+from ipseval.data.splits._rows import share_of, split_rows, timestamps
 from ipseval.errors import InputError
 
 # Whole numbers from here on are nanoseconds: as seconds or microseconds they would lie beyond the year 5000.
@@ -23,7 +29,8 @@ def as_time(value: Any, name: str) -> Any:
     A date with a time zone is that instant; one without is read in UTC, as are dates in a log.
     """
     if isinstance(value, (int, float, np.integer, np.floating)) and type(value) not in (bool, np.timedelta64):
-        if not abs(real_number(value)) < 2**63:
+        # As a number of Python, which 2^63 is compared with exactly.
+        if not -(2**63) < (value.item() if isinstance(value, np.number) else value) < 2**63:
             raise InputError(f"{name} must be within 64 bits, as timestamps are; got {value!r:.80}.")
         return value
     if not isinstance(value, (str, date, np.datetime64)):
@@ -73,3 +80,310 @@ def said(time: Any) -> str:
         return str(time)
     shown = pd.Timestamp(int(time), unit="ns")
     return str(shown.date() if shown == shown.normalize() else shown)
+
+
+def split_global_time(
+    log: Interactions,
+    *,
+    test_fraction: float = 0.2,
+    validation_fraction: float = 0.0,
+    test_start: Any | None = None,
+    validation_start: Any | None = None,
+    purge: Any = 0,
+    seen: Seen = "exclude",
+) -> Split:
+    """Return a split at one time for all users: what came later is held out, so nothing leaks back.
+
+    Interactions at the same time stay together, on the later side: of n interactions at least
+    ⌊n·test_fraction + ½⌋ go to test. Users and items that occur only in test are cold; the result counts them
+    (`n_cold_users`, `n_cold_items`, `n_cold_positives`).
+
+    Parameters
+    ----------
+    test_fraction, validation_fraction : float
+        Shares of all interactions, in (0, 1) and [0, 1); their sum must stay below 1.
+    test_start, validation_start : number or date, optional
+        First time of the test and of the validation part, instead of shares: a number in the unit of the
+        timestamps, or a date where the timestamps were dates.
+    purge : number or length of time, optional
+        Gap between what is trained on and what is held out: rows of the last `purge` before the validation
+        part (or the test part) are in no part, and counted as `n_purged`. A length such as "7D" is for
+        timestamps that were dates.
+    seen : {"exclude", "include"}
+        "include": training items compete, and may be test positives again; see `Split`.
+
+    Raises
+    ------
+    InputError
+        When the log has no timestamps, a share is out of range, or a part that was asked for is empty.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 2], "time": [1, 2, 3, 3]})
+    >>> split = split_global_time(Interactions.from_frame(frame, timestamp="time"), test_fraction=0.25)
+    >>> len(split.train), len(split.test), split.n_cold_users, split.n_cold_items
+    (2, 2, 1, 1)
+    """
+    time = timestamps(log, "a split at a global time")
+    check_fraction("test_fraction", test_fraction)
+    check_fraction("validation_fraction", validation_fraction, low_open=False)
+    check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
+    start = _start_of_share(time, test_fraction) if test_start is None else as_time(test_start, "test_start")
+    in_test = time >= start
+    in_validation = np.zeros(len(log), dtype=bool)
+    with_validation = bool(validation_fraction) or validation_start is not None
+    if with_validation:
+        if validation_start is not None:
+            middle = as_time(validation_start, "validation_start")
+        else:
+            share = validation_fraction + float(in_test.mean())
+            middle = _start_of_share(time, min(share, 1.0))
+        in_validation = ~in_test & (time >= middle)
+    gap = as_duration(purge, "purge", time, low_open=False)
+    held_out = in_test | in_validation
+    first = min(start, middle) if with_validation else start
+    purged = ~held_out & (time >= first - gap)
+    parts = {"training": ~(held_out | purged), "test": in_test}
+    if with_validation:
+        parts["validation"] = in_validation
+    for name, rows in parts.items():
+        if not rows.any():
+            raise InputError(
+                f"the {name} part is empty: the {len(log):,} timestamps run from {said(time.min())} to "
+                f"{said(time.max())} with {_n_distinct(time):,} distinct values, and the test part starts "
+                f"at {said(start)}. Choose other shares, or start times in the unit of the timestamps "
+                "(dates are nanoseconds since 1970)."
+            )
+    description = f"global time, test from {said(start)}" + (
+        f", validation from {said(middle)}" if with_validation else ""
+    )
+    if gap:
+        description += f", {counted(int(purged.sum()), 'row')} before it in a gap of {purge}"
+    return split_rows(
+        log,
+        parts["training"],
+        in_test,
+        in_validation if with_validation else None,
+        seen=seen,
+        description=description,
+        n_purged=int(purged.sum()),
+    )
+
+
+def _start_of_share(time: AnyArray, share: float) -> Any:
+    """Return the time from which on at least ⌊n·share + ½⌋ interactions come."""
+    n_later = int(share_of(np.array(time.size), share))
+    place = time.size - max(n_later, 1)
+    return np.partition(time, place)[place]
+
+
+def _n_distinct(time: AnyArray) -> int:
+    return int((np.diff(np.sort(time)) != 0).sum()) + 1
+
+
+MAX_WINDOWS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class SlidingSplits(Sequence[Split]):
+    """Splits of one log at successive times; each is made when it is asked for.
+
+    Window w trains on [begin_w, t_w − validation − purge) and tests on [t_w, t_w + test). A window without
+    training or test rows gives no split; `frame` names it.
+
+    Attributes
+    ----------
+    log : Interactions
+    starts : (n,) array
+        t_w of every window, in the unit of the timestamps.
+    test, purge, validation : numbers
+        Lengths in that unit.
+    train : number or None
+        Length of the training part; None: everything before.
+    end : number
+        Rows at or after it are in no window.
+    seen : {"exclude", "include"}
+        Whether training items compete in every split.
+    """
+
+    log: Interactions
+    starts: AnyArray
+    test: Any
+    train: Any
+    purge: Any
+    validation: Any
+    end: Any
+    seen: Seen = "exclude"
+
+    def __repr__(self) -> str:
+        frame, n = self._rows, len(self)
+        skipped = len(frame) - n
+        empty = f", {counted(skipped, 'window')} without training or test rows left out" if skipped else ""
+        return (
+            f"SlidingSplits({counted(n, 'window')}{empty}; {int(frame['n_test'].sum()):,} test rows from "
+            f"{said(self.starts[0])} on)"
+        )
+
+    @cached_property
+    def _rows(self) -> pd.DataFrame:
+        time = np.sort(timestamps(self.log, "a sliding window"))
+        bounds = {name: np.searchsorted(time, at, side="left") for name, at in self._bounds().items()}
+        frame = pd.DataFrame({"window": np.arange(self.starts.size), "start": self.starts})
+        frame["end"] = self._bounds()["end"]
+        frame["n_train"] = bounds["trained"] - bounds["begin"]
+        frame["n_purged"] = bounds["validated"] - bounds["trained"]
+        frame["n_validation"] = bounds["start"] - bounds["validated"]
+        frame["n_test"] = bounds["end"] - bounds["start"]
+        frame["used"] = (frame["n_train"] > 0) & (frame["n_test"] > 0)
+        return frame
+
+    def _bounds(self) -> dict[str, AnyArray]:
+        start = self.starts
+        validated = start - self.validation
+        trained = validated - self.purge
+        begin = np.full_like(start, _low(start)) if self.train is None else trained - self.train
+        end = np.minimum(start + self.test, self.end)
+        return {"begin": begin, "trained": trained, "validated": validated, "start": start, "end": end}
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per window: window, start, end, n_train, n_purged, n_validation, n_test, used.
+
+        And of the windows that are used: n_users (with test rows), n_cold_users, n_cold_items,
+        n_cold_positives; missing for the others.
+        """
+        frame = self._rows.copy()
+        names = ("n_cold_users", "n_cold_items", "n_cold_positives")
+        rows = [[np.unique(s.test.user).size, *(getattr(s, name) for name in names)] for s in self]
+        for name, values in zip(("n_users", *names), np.array(rows).T, strict=True):
+            frame[name] = pd.array([pd.NA] * len(frame), dtype="Int64")
+            frame.loc[frame["used"], name] = values
+        return frame
+
+    @cached_property
+    def windows(self) -> AnyArray:
+        """Numbers of the windows that have a split, (len,)."""
+        return np.flatnonzero(self._rows["used"].to_numpy())
+
+    def __len__(self) -> int:
+        return int(self.windows.size)
+
+    @overload
+    def __getitem__(self, index: int) -> Split: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Split]: ...
+    def __getitem__(self, index: int | slice) -> Split | list[Split]:
+        chosen = self.windows[index]
+        return self._split(int(chosen)) if np.ndim(chosen) == 0 else [self._split(int(one)) for one in chosen]
+
+    def __iter__(self) -> Iterator[Split]:
+        return (self._split(int(window)) for window in self.windows)
+
+    def _split(self, window: int) -> Split:
+        time = timestamps(self.log, "a sliding window")
+        at = {name: values[window] for name, values in self._bounds().items()}
+        row = self._rows.iloc[window]
+        within = (time >= at["validated"]) & (time < at["start"])
+        where = f"test from {said(at['start'])} to {said(at['end'])}"
+        return split_rows(
+            self.log,
+            (time >= at["begin"]) & (time < at["trained"]),
+            (time >= at["start"]) & (time < at["end"]),
+            within if self.validation else None,
+            seen=self.seen,
+            description=f"window {window + 1} of {self.starts.size}, {where}",
+            n_purged=int(row["n_purged"]),
+        )
+
+
+def split_sliding(
+    log: Interactions,
+    *,
+    test: Any,
+    train: Any | None = None,
+    step: Any | None = None,
+    start: Any | None = None,
+    end: Any | None = None,
+    purge: Any = 0,
+    validation: Any = 0,
+    seen: Seen = "exclude",
+) -> SlidingSplits:
+    """Return splits at times t, t + step, t + 2 step, …: train on what came before, test on [t, t + test).
+
+    The windows go on while they begin at or before the last interaction. Rows at one time stay together, on
+    the later side of a cut: no training row is later than, or at the time of, a test row. The last window may
+    be shorter than the others.
+
+    Parameters
+    ----------
+    test : number or length of time
+        Length of the test part, in the unit of the timestamps; or such as "7D" where these were dates. Days
+        are 24 hours, in UTC.
+    train : number or length of time, optional
+        Length of the training part. Default: everything before.
+    step : number or length of time, optional
+        From one window to the next. Default: `test`, so that every row is tested once.
+    start : number or date, optional
+        First time of the first test part; a date with a time zone is that instant. Default: the first
+        interaction + train + purge + validation, which needs `train`.
+    end : number or date, optional
+        Rows at or after it are left out.
+    purge : number or length of time
+        Gap between training and what is held out; its rows are in no part, and counted.
+    validation : number or length of time
+        Length of a validation part right before the test part. Default: none.
+    seen : {"exclude", "include"}
+        "include": training items compete, and may be test positives again; see `Split`.
+
+    Raises
+    ------
+    InputError
+        When the log has no timestamps, neither `start` nor `train` is given, or no window has training and
+        test rows.
+
+    References
+    ----------
+    Ng et al., RecNextEval, SIGIR 2026, arXiv 2604.13665: its windows are those of `start=training_t`,
+    `step=window_size`, `test=t_ground_truth_window`.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 1], "item": [0, 1, 0, 2, 3], "time": [1, 2, 3, 3, 5]})
+    >>> splits = split_sliding(Interactions.from_frame(frame, timestamp="time"), start=2, test=2)
+    >>> [(len(split.train), len(split.test)) for split in splits]
+    [(1, 3), (4, 1)]
+    """
+    time = timestamps(log, "a sliding window")
+    check_choice("seen", seen, SEEN)
+    lengths = {"purge": purge, "validation": validation}
+    found = {name: as_duration(one, name, time, low_open=False) for name, one in lengths.items()}
+    found["test"] = as_duration(test, "test", time)
+    found["train"] = None if train is None else as_duration(train, "train", time)
+    every = found["test"] if step is None else as_duration(step, "step", time)
+    last = time.max()
+    limit = np.nextafter(last, np.inf) if isinstance(last, np.floating) else last + 1
+    if end is not None:
+        limit = min(limit, as_time(end, "end"))
+    if start is not None:
+        first = as_time(start, "start")
+    elif train is not None:
+        first = time.min() + found["train"] + found["purge"] + found["validation"]
+    else:
+        raise InputError("give start=, the first time of the first test part, or train=, its history.")
+    last = min(last, limit)
+    if (last - first) / MAX_WINDOWS > every:
+        raise InputError(f"step={every} makes more than {MAX_WINDOWS:,} windows; use a longer step.")
+    n = 1 + int((last - first) // every) if last >= first else 0
+    splits = SlidingSplits(log, first + np.arange(n) * every, end=limit, seen=seen, **found) if n else None
+    if splits is None or not len(splits):
+        raise InputError(
+            f"no window has training and test rows: the timestamps run from {said(time.min())} to "
+            f"{said(time.max())}, and the first of {n:,} windows starts at {said(first)}."
+        )
+    return splits
+
+
+def _low(start: AnyArray) -> Any:
+    """Return a number below every timestamp."""
+    return np.iinfo(start.dtype).min if start.dtype.kind in "iu" else -np.inf

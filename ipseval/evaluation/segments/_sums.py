@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ipseval._base.keys import distinct
+from ipseval._base.ids import distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Parts, Sample, UserSums
 from ipseval.estimators._estimate import independent_sums

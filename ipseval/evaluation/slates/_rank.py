@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples
-from ipseval._base.ids import by_row
-from ipseval._base.keys import ranks_within_group
+from ipseval._base.ids import by_row, ranks_within_group
 from ipseval._base.types import AnyArray, BoolArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.evaluation.slates._slates import Slates

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ipseval._base.keys import distinct
+from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.ranking._targets import Targets
 

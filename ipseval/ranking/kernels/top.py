@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipseval._base.keys import ranks_within_group
+from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.ranking._top_lists import reached_by, reaching
 from ipseval.ranking.kernels.blocks import Gathered, Shape

@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ipseval._base.array_files import read_table
-from ipseval._base.artefacts import check_is_file, reading, writable
+from ipseval._base.artefacts import check_is_file, read_table, reading, writable
 from ipseval._base.checks import examples
 from ipseval.data import Interactions
 from ipseval.errors import InputError, UnknownNameError

@@ -11,7 +11,7 @@ import numpy as np
 
 from ipseval._base.artefacts import remove_leftovers, writable
 from ipseval._base.codec import load, save
-from ipseval._base.keys import among
+from ipseval._base.ids import among
 from ipseval._base.types import FloatArray
 from ipseval.data.splits import Split
 from ipseval.errors import InputError

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ipseval._base.checks import check_counts, check_positive_int, check_real
-from ipseval._base.keys import among
+from ipseval._base.ids import among
 from ipseval._base.types import IntArray, readonly
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import InputError

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.keys import among
+from ipseval._base.ids import among
 from ipseval._base.types import FloatArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split

@@ -19,7 +19,7 @@ from ipseval._base.checks import (
     check_real,
 )
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.keys import among
+from ipseval._base.ids import among
 from ipseval._base.types import FloatArray, IntArray, RngLike, readonly
 from ipseval.data._interactions import Interactions, check_codes
 from ipseval.data.splits import Split

@@ -1,4 +1,4 @@
-"""`ipseval doctor`: what is installed, what is missing, and whether it computes."""
+"""`ipseval doctor`: what is installed and whether it computes; `ipseval metrics`: what there is."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ipseval._version import __version__
-from ipseval.cli._advice import say
-from ipseval.cli._command import Command
+from ipseval.cli._options import Command
+from ipseval.cli._output import say
 
 NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "narwhals", "threadpoolctl", "tqdm")
 # Extra -> the module that shows that it is there, its distribution, and what it is for.
@@ -31,11 +31,7 @@ EXTRAS = {
 }
 
 
-def _add(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults()
-
-
-def _run(options: argparse.Namespace) -> int:
+def _run_doctor(options: argparse.Namespace) -> int:
     say(f"ipseval {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
     say("  ".join(f"{name} {_version(name)}" for name in NEEDED))
     say(f"{_cores()} cores; program {Path(sys.executable)}\n")
@@ -99,11 +95,45 @@ def _cache() -> str:
     return f"{size:.1f} MB of compiled code in {folder}" if files else "no compiled code so far"
 
 
-COMMAND = Command(
+DOCTOR = Command(
     name="doctor",
     summary="what is installed, what is missing, and whether it computes",
     description="Print versions, extras with how to get them, the cache, and the result of a self-test.",
     examples=("ipseval doctor",),
-    add=_add,
-    run=_run,
+    add=lambda parser: None,
+    run=_run_doctor,
+)
+
+
+def _add_metrics(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("labels", nargs="*", metavar="LABEL", help="such as recall@10; default: list all")
+
+
+def _run_metrics(options: argparse.Namespace) -> int:
+    from ipseval._base.registry import package_of
+    from ipseval.estimators import card
+    from ipseval.metrics import METRICS
+    from ipseval.metrics._ratings import RATING_METRICS
+
+    if options.labels:
+        say("\n\n".join(card(label) for label in options.labels))
+        return 0
+    for name, family in METRICS.items():
+        cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.takes_cutoff]
+        parameters = ", ".join(family.parameters)
+        say(f"{name + cutoff:<14}{family.summary}{f' ({parameters})' if parameters else ''}")
+    for name, points in METRICS.offered().items():
+        say(f"{name:<14}of {package_of(points[0])}")
+    say(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
+    say("\nipseval metrics LABEL prints the definition of a metric and what is claimed of each estimator.")
+    return 0
+
+
+METRICS = Command(
+    name="metrics",
+    summary="list the metrics, or print the definitions of some",
+    description="List the metrics. With labels: print definitions, and what is claimed of each estimator.",
+    examples=("ipseval metrics", "ipseval metrics ap@10 auc"),
+    add=_add_metrics,
+    run=_run_metrics,
 )

@@ -1,0 +1,139 @@
+"""`ipseval demo`, `validate` and `study`: worlds and data sets whose truth is known, and many protocols."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+
+from ipseval.cli import _options
+from ipseval.cli._options import Command, add_seed
+from ipseval.cli._output import check_out, deliver, say
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    add_seed(parser)
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="where to draw it; default: ipseval-demo.png, or .svg without matplotlib; '' for none",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write all of it as one page")
+    parser.add_argument("--log", metavar="FILE", help="write the biased log, to go on with: .csv or .parquet")
+    parser.add_argument("--quiet", action="store_true", help="no bar")
+
+
+def _run_demo(options: argparse.Namespace) -> int:
+    if not options.quiet:
+        # Before anything is imported that takes time.
+        words = "Five recommenders learn in a simulated world; this takes some seconds."
+        print(words, file=sys.stderr, flush=True)
+    from ipseval._base.artefacts import writable
+    from ipseval.cli._demo_world import plot_demo, run_demo
+    from ipseval.cli._output import write_table
+
+    default = "ipseval-demo.png" if find_spec("matplotlib") else "ipseval-demo.svg"
+    picture = default if options.picture is None else options.picture
+    for path in filter(None, (picture, options.html, options.log)):
+        writable(path)
+    demo = run_demo(rng=options.seed, progress=False if options.quiet else None)
+    done = []
+    if picture:
+        plot_demo(demo, picture)
+        done.append(f"Picture: {picture}")
+    if options.html:
+        demo.to_html(options.html)
+        done.append(f"Page:    {options.html}")
+    if options.log:
+        write_table(demo.log, options.log)
+        done.append(f"Log:     {options.log}")
+    done.append(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
+    # At once, after all files: a reader that takes one line, such as head, leaves nothing undone.
+    say("\n".join((str(demo), "", *done)))
+    return 0
+
+
+DEMO = Command(
+    name="demo",
+    summary="evaluate five recommenders in a world whose truth is known",
+    description=(
+        "Simulate a world whose truth is known and train five recommenders on a biased log of it. Print\n"
+        "what the plain and the weighted averages say beside the truth, and draw it."
+    ),
+    examples=("ipseval demo", "ipseval demo --html demo.html --log clicks.csv"),
+    add=_add_demo,
+    run=_run_demo,
+)
+
+
+def _add_validate(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("study", help="data set with random exposure: coat, yahoo-r3 or kuairec")
+    add("--data", required=True, metavar="FOLDER", help="folder or archive of the data set")
+    add("--splits", type=_options.positive, default=10, metavar="N", help="repeated splits; default: 10")
+    add(
+        "--exposure-sizes",
+        type=_options.counts,
+        metavar="LIST",
+        help="numbers of users, such as 0,25,100: also how near each estimate comes when so many have random "
+        "exposure, judged by all others",
+    )
+    add("--draws", type=_options.positive, default=20, metavar="N", help="of users for each; default: 20")
+    _options.add_seed(parser)
+    _options.add_output(parser)
+
+
+def _run_validate(options: argparse.Namespace) -> int:
+    from ipseval.validation import run_validation
+
+    check_out(options)
+    result = run_validation(
+        options.study,
+        options.data,
+        n_splits=options.splits,
+        exposure_sizes=options.exposure_sizes,
+        n_draws=options.draws,
+        rng=options.seed,
+    )
+    deliver(result, options)
+    return 0
+
+
+VALIDATE = Command(
+    name="validate",
+    summary="does weighting help: estimates beside random exposure",
+    description=(
+        "Compare plain and weighted estimates from a biased log with what random exposure of the same users\n"
+        "says, on a public data set that has both."
+    ),
+    examples=(
+        "ipseval validate coat --data data/coat --out coat.html",
+        "ipseval validate coat --data data/coat --splits 2 --exposure-sizes 0,25,100 --draws 5",
+    ),
+    add=_add_validate,
+    run=_run_validate,
+)
+
+
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("config", metavar="FILE", help="TOML file; the page on protocols shows one")
+    _options.add_output(parser)
+    parser.set_defaults(format="md")
+
+
+def _run_study(options: argparse.Namespace) -> int:
+    from ipseval.studies.protocols import run_config
+
+    check_out(options)
+    deliver(run_config(options.config), options)
+    return 0
+
+
+STUDY = Command(
+    name="study",
+    summary="does the order of recommenders survive another protocol",
+    description="Evaluate the same recommenders under many protocols, and print how far the orders agree.",
+    examples=("ipseval study study.toml --out study.html",),
+    add=_add_study,
+    run=_run_study,
+)
