@@ -9,7 +9,7 @@ from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Batch, Catalogue, Tile
 from ipseval.ranking.kernels.numpy_kernels import PAIRS
 from tests.inside.ranking import NO_TWINS, Factors
-from tests.ranking.test_levels import CLEAR, EQUAL, NEAR, WIDTH, Watched, made
+from tests.ranking.test_levels import CLEAR, EQUAL, NEAR, WIDTH, made, run
 
 
 class Noted:
@@ -67,28 +67,11 @@ def test_a_positive_outside_of_its_own_bounds_is_lost(monkeypatch):
     assert [lost for lost, _ in found] == [2, 0]
 
 
-def test_products_are_tried_again_for_all_users_once_classes_are_known(monkeypatch):
-    factors, batch, _ = made([CLEAR, NEAR, EQUAL])
-    watched = Watched(monkeypatch, factors, 3)
-    watched.worker.begin(
-        factors.block(batch, factors.exact(batch, _kernels)), factors.error_bound(batch.users)
-    )
-    alone = np.full(factors.n_items, -1)
-    for number, twin in enumerate([NO_TWINS, NO_TWINS, alone, alone, NO_TWINS]):
-        watched.parts.append([])
-        first = number * WIDTH
-        tile = Tile(first, factors.fast_item[first : first + WIDTH], NO_TWINS, np.zeros(0), NO_TWINS)
-        watched.worker.count(Catalogue(factors.item, factors.bias, twin), tile)
-    tried = [(0, [0, 1, 2]), (1, [1]), (1, [2]), (2, [2])]
-    settled = [(0, [0]), (1, [1]), (2, [2])]
-    assert watched.parts == [tried, settled, tried, settled, settled]
-
-
 def test_clear_products_need_no_score_in_double_precision(monkeypatch):
     called = []
     monkeypatch.setattr(_kernels, "wide_scores", lambda *_, **__: called.append(1))
     factors, batch, _ = made([CLEAR, CLEAR])
-    Watched(monkeypatch, factors, 2).run(batch, 3)
+    run(factors, batch, _kernels.Worker(factors.shape(2, WIDTH)), 3)
     assert called == []
 
 
