@@ -23,7 +23,7 @@ from ipseval import Interactions, rank_positives, split_random
 from ipseval.data._evidence import Exposure
 from ipseval.propensity import count_recommendations
 from ipseval.validation import default_models, default_propensities, validate
-from ipseval.validation._run import METRICS, NOT_A_LOGGER
+from ipseval.validation._validate import METRICS, NOT_A_LOGGER
 from ipseval.validation.datasets import STUDIES, RandomExposureStudy
 from ipseval.validation.simulation import World
 

@@ -32,7 +32,7 @@ from ipseval.validation import (
     validate_bandit,
 )
 from ipseval.validation._collected import RANDOM_SAMPLE
-from ipseval.validation._run import METRICS
+from ipseval.validation._validate import METRICS
 from ipseval.validation.datasets import CARDS, BanditLog, BanditStudy, load_coat, load_open_bandit
 from ipseval.validation.simulation import World
 from reproductions.recommenders import TRAINERS

@@ -22,7 +22,7 @@ from ipseval.errors import DataWarning
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import default_models, default_propensities
-from ipseval.validation._run import METRICS
+from ipseval.validation._validate import METRICS
 from ipseval.validation.datasets import load_coat
 from ipseval.validation.simulation import World
 from reproductions.conditional_score import conditional_score

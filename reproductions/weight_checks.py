@@ -28,8 +28,8 @@ from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
-from ipseval.validation._harness import _ranks
 from ipseval.validation._population import Compared, RandomExposure, choose
+from ipseval.validation._validate import _ranks
 from ipseval.validation.datasets import RandomExposureStudy
 from reproductions.conditional_score import ConditionalScore, conditional_score
 from reproductions.joint_test import family_test

@@ -20,7 +20,8 @@ from ipseval.clusters import evaluate_dask, evaluate_spark
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
-from tests.inside.evaluation import _progress
+from tests.inside.clusters import _spark
+from tests.inside.evaluation import _plan
 from tests.test_distributed import (
     METRICS,
     SCALED,
@@ -194,7 +195,7 @@ def population(frames):
 
 @needs_dask
 def test_dask_shows_a_bar_where_it_is_asked_for(frames, cluster, capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "DELAY", 0.0)
+    monkeypatch.setattr(_plan, "DELAY", 0.0)
     given = dask_frames(frames)
     for progress, wanted in ((True, True), (None, False)):
         evaluate_dask({"first": given["first"]}, given["train"], given["test"], progress=progress, **OPTIONS)
@@ -329,12 +330,12 @@ def test_spark_gives_the_groups_of_the_local_path(frames, grouped, spark):
 
 @needs_spark
 def test_spark_shows_a_bar_where_it_is_asked_for(frames, spark, capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "DELAY", 0.0)
+    monkeypatch.setattr(_plan, "DELAY", 0.0)
     given = spark_frames(frames, spark)
     for progress, wanted in ((True, True), (None, False)):
         evaluate_spark({"first": given["first"]}, given["train"], given["test"], progress=progress, **OPTIONS)
         assert ("evaluating: 100%" in capsys.readouterr().err) == wanted
-    assert spark.sparkContext.getLocalProperty(_progress.GROUP) is None
+    assert spark.sparkContext.getLocalProperty(_spark.GROUP) is None
 
 
 @needs_spark

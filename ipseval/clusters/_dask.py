@@ -16,10 +16,15 @@ from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_two
 from ipseval.evaluation._request import DEFAULT_METRICS
-from ipseval.evaluation.partitions._groups import UserRows, add_rows, catalogue, count_rows
-from ipseval.evaluation.partitions._partition import Seen, reduce_partition
-from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
-from ipseval.evaluation.partitions._progress import bar
+from ipseval.evaluation.partitions._partition import (
+    Seen,
+    UserRows,
+    add_rows,
+    catalogue,
+    count_rows,
+    reduce_partition,
+)
+from ipseval.evaluation.partitions._plan import bar, finish, make_plan, split_models
 from ipseval.metrics import Metric
 
 FAN = 8  # counts that are added up at a time

@@ -7,7 +7,10 @@ as a few blocks of bytes.
 from __future__ import annotations
 
 import pickle
+import threading
+import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
@@ -21,10 +24,8 @@ from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_all
 from ipseval.evaluation._request import DEFAULT_METRICS
-from ipseval.evaluation.partitions._groups import UserRows, catalogue
-from ipseval.evaluation.partitions._partition import Plan, Seen, reduce_partition
-from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
-from ipseval.evaluation.partitions._progress import spark_tasks
+from ipseval.evaluation.partitions._partition import Plan, Seen, UserRows, catalogue, reduce_partition
+from ipseval.evaluation.partitions._plan import bar, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays
 from ipseval.metrics import Metric
 
@@ -33,6 +34,8 @@ ANSWER = "number int, failed boolean, payload binary"
 BLOCK = "number int, source int, place long, rows binary"
 ROWS = 4_000_000  # entries of lists that a worker packs at a time, about
 ASTRAY = "Spark does not send users where `hash` says; cast the user ids to whole numbers or plain text."
+PERIOD = 0.5  # seconds between two looks at what Spark has done
+GROUP = "spark.jobGroup.id"
 MERGED = 64  # partitions that one task merges, where there are more; a power of 2: pairs stay the same
 
 
@@ -101,7 +104,7 @@ def evaluate_spark(
     blocks = _blocks([train, test, *lists.values()], size)
 
     try:
-        with spark_tasks(session.sparkContext, progress):
+        with _task_bar(session.sparkContext, progress):
             answers = blocks.mapInArrow(partial(_work, shared=shared), ANSWER)
             while size > MERGED:
                 size = -(-size // MERGED)
@@ -286,3 +289,42 @@ def _parts(answers: pd.DataFrame, size: int) -> list[Reduction | None]:
         # The payloads are what our own workers pickled in this job.
         parts[number] = pickle.loads(payload)  # nosec B301
     return parts
+
+
+@contextmanager
+def _task_bar(context: Any, progress: bool | None) -> Iterator[None]:
+    """Show the tasks of the jobs that this thread starts while the block runs."""
+    shown, before = bar(None, progress, 0), context.getLocalProperty(GROUP)
+    if shown.disable:
+        yield
+        return
+    group, done = before or f"ipseval-{uuid.uuid4()}", threading.Event()
+    watch = threading.Thread(target=_watch, args=(context, group, shown, done), daemon=True)
+    context.setLocalProperty(GROUP, group)
+    watch.start()
+    is_whole = False
+    try:
+        yield
+        is_whole = True
+    finally:
+        done.set()
+        watch.join()
+        if is_whole:  # what Spark reports comes a little late
+            shown.update(shown.total - shown.n)
+        context.setLocalProperty(GROUP, before)
+        shown.close()
+
+
+def _watch(context: Any, group: str, shown: Any, done: threading.Event) -> None:
+    tracker = context.statusTracker()
+    while True:
+        is_last = done.wait(PERIOD)
+        stages: set[int] = set()
+        for number in tracker.getJobIdsForGroup(group):
+            job = tracker.getJobInfo(number)
+            stages.update(job.stageIds if job else ())
+        found = [one for one in map(tracker.getStageInfo, stages) if one]
+        shown.total = sum(one.numTasks for one in found)
+        shown.update(sum(one.numCompletedTasks for one in found) - shown.n)
+        if is_last:
+            return

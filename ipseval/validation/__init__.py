@@ -12,9 +12,14 @@ from ipseval.validation._curve import (
     ExposureCurve,
     exposure_curve,
 )
-from ipseval.validation._harness import Trainer, validate
 from ipseval.validation._result import Validation
-from ipseval.validation._run import default_models, default_propensities, run_validation
+from ipseval.validation._validate import (
+    Trainer,
+    default_models,
+    default_propensities,
+    run_validation,
+    validate,
+)
 
 __all__ = [
     "DENSITY_RATIO",

@@ -25,8 +25,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.validation._calibration import resolve_propensity
-from ipseval.validation._criteria import Ordered, resampled
-from ipseval.validation._estimates import Estimates, error_of_difference
+from ipseval.validation._criteria import Estimates, Ordered, error_of_difference, resampled
 from ipseval.validation._population import Compared, RandomExposure, choose
 from ipseval.validation._result import Cell, Validation
 from ipseval.validation.datasets import RandomExposureStudy

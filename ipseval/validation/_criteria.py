@@ -1,22 +1,116 @@
-"""How well estimates meet a reference: error of the level, agreement of the order, for many resamples."""
+"""Estimates of all recommenders as arrays, and how well they meet a reference."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
 
+from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.validation._estimates import Estimates
+from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
+from ipseval.estimators._estimate import independent_sums
+from ipseval.metrics import Metric
 
 # A difference below this share of the values themselves is rounding: those recommenders are tied.
 ROUNDING = 1e-12
 # −1, 0, 1 or NaN; sums over pairs of up to 5,000 recommenders are exact.
 Signs = npt.NDArray[np.float32]
 CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates of K recommenders and metrics, with what each user adds to them."""
+
+    users: IntArray  # (n,) codes, ascending
+    numerator: FloatArray  # (n, K) N_u; 0 where the metric of the column is undefined for the user
+    denominator: FloatArray  # (n, 1) or (n, K) D_u
+    value: FloatArray  # (K,)
+    share: FloatArray  # (n, K) ψ_u/n: what a user adds to the error of the estimate
+    n_users: IntArray  # (K,) users that enter
+    n_positives: int
+
+    @classmethod
+    def of_form(cls, form: LinearForm, weights: FloatArray, contributions: FloatArray) -> Estimates:
+        """Return ΣN/ΣD of contributions (n_pos, K) that one form, of no sum metric, combines."""
+        numerator, denominator = form.sums(weights, contributions)
+        total = denominator.sum()
+        value = numerator.sum(axis=0) / total
+        share = numerator - denominator[:, None] * value
+        share /= total
+        n_users, n_positives = np.full(value.size, denominator.size), len(form.ranked)
+        return cls(form.ranked.users, numerator, denominator[:, None], value, share, n_users, n_positives)
+
+    @classmethod
+    def of_sums(cls, sums: Sequence[UserSums], n_positives: int) -> Estimates:
+        """Return the estimates that sums of users make, whatever they are."""
+        users = reduce(union, (one.users for one in sums))
+        numerator, denominator, share = (np.zeros((users.size, len(sums))) for _ in range(3))
+        for column, one in enumerate(sums):
+            place = np.searchsorted(users, one.users)
+            numerator[place, column], denominator[place, column] = one.numerator, one.denominator
+            share[place, column] = one.influence() / max(one.n_users, 1)
+        value, n_users = (np.array(one) for one in zip(*((s.value(), s.n_users) for s in sums), strict=True))
+        return cls(users, numerator, denominator, value, share, n_users, n_positives)
+
+    @cached_property
+    def std_error(self) -> FloatArray:
+        """√(Σψ²/(n(n − 1))), (K,); NaN with fewer than two users."""
+        return _errors(self.share, self.n_users)
+
+
+def error_of_difference(one: Estimates, other: Estimates) -> FloatArray:
+    """Return the standard errors of the differences, (K,); users that enter both count as paired."""
+    users = union(one.users, other.users)
+    share = np.zeros((users.size, one.value.size))
+    share[np.searchsorted(users, one.users)] = one.share
+    share[np.searchsorted(users, other.users)] -= other.share
+    return _errors(share, np.full(one.value.size, users.size))
+
+
+def _errors(share: FloatArray, n: IntArray) -> FloatArray:
+    """Return √(Σ share² · n/(n − 1)) of what users add to K errors, (n_users, K)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.sqrt(np.einsum("uk,uk->k", share, share) * np.where(n > 1, n / (n - 1), np.nan)))
+
+
+def common_form(
+    kind: Estimator, metrics: Sequence[Metric], sample: Sample, contributions: FloatArray
+) -> LinearForm | None:
+    """Return the form in which an estimator combines the contributions of all metrics; None: no such form."""
+    ranked = sample.ranked
+    if np.isnan(contributions[:1]).any() or ranked.cluster is not None:
+        return None
+    forms = {kind.linear_form(one, ranked, is_probability=sample.is_probability) for one in metrics}
+    form = forms.pop() if len(forms) == 1 else None
+    return None if form is None or form.is_sum else form
+
+
+def estimates(
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator, contributions: FloatArray
+) -> Estimates:
+    """Return what `estimate` gives of each metric, and within it of each recommender, from c (n_pos, K)."""
+    first = next(iter(samples.values()))
+    for one in metrics:
+        kind.check(one, is_probability=first.is_probability, n_relevant=first.n_relevant_kind)
+    form = common_form(kind, metrics, first, contributions)
+    if form is not None:
+        return Estimates.of_form(form, first.weights if form.weighted else np.ones(0), contributions)
+    return Estimates.of_sums(
+        [independent_sums(sample, one, kind) for one in metrics for sample in samples.values()],
+        len(first.ranked),
+    )
+
+
+def contributions_of(samples: Mapping[str, Sample], metrics: Sequence[Metric]) -> FloatArray:
+    """Return c of the positives of each metric and recommender, (n_pos, K); NaN where there is none."""
+    found = [sample.contributions(one) for one in metrics for sample in samples.values()]
+    size = len(next(iter(samples.values())).ranked)
+    return np.column_stack([np.full(size, np.nan) if one is None else one for one in found])
 
 
 def criteria(estimate: FloatArray, reference: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from ipseval.estimators._sample import weighted_sample
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.validation._estimates import Estimates, contributions_of, estimates
+from ipseval.validation._criteria import Estimates, contributions_of, estimates
 from ipseval.validation.datasets import RandomExposureStudy, StudyPositives
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.validation.datasets import CARDS, download, load_movielens
-from tests.inside.validation import _download
+from tests.inside.validation import _files
 
 pytest.importorskip("pooch", reason="downloads need pooch")
 CONTENT = b"10\t3\t4\t100\n2\t3\t1\t200\n"
@@ -44,20 +44,20 @@ def card(server, content=CONTENT, name="u.data"):
 
 
 def test_a_file_with_the_right_checksum_arrives_and_can_be_loaded(server, tmp_path):
-    path = _download.fetch(card(server), tmp_path / "new" / "folder", "u.data")
+    path = _files.fetch(card(server), tmp_path / "new" / "folder", "u.data")
     assert path.read_bytes() == CONTENT
     assert len(load_movielens(path.parent)) == 2
 
 
 def test_a_file_in_a_sub_folder_keeps_its_place(server, tmp_path):
-    path = _download.fetch(card(server, b"a,b\n1,2\n", "sub/part.csv"), tmp_path / "new", "sub/part.csv")
+    path = _files.fetch(card(server, b"a,b\n1,2\n", "sub/part.csv"), tmp_path / "new", "sub/part.csv")
     assert path == tmp_path / "new" / "sub" / "part.csv"
     assert path.is_file()
 
 
 def test_a_wrong_checksum_is_an_error_and_leaves_nothing_behind(server, tmp_path):
     with pytest.raises(InputError, match=r"does not have the checksum sha256:.*nothing was kept"):
-        _download.fetch(card(server, b"something else"), tmp_path / "new", "u.data")
+        _files.fetch(card(server, b"something else"), tmp_path / "new", "u.data")
     assert list((tmp_path / "new").iterdir()) == []
 
 
@@ -70,18 +70,18 @@ def test_the_published_checksum_guards_a_mirror(server, tmp_path):
 def test_a_file_that_is_there_already_is_not_fetched_again(server, tmp_path):
     (tmp_path / "u.data").write_bytes(CONTENT)
     closed = card("http://127.0.0.1:9")  # nothing listens there: fetching would fail
-    assert _download.fetch(closed, tmp_path, "u.data").read_bytes() == CONTENT
+    assert _files.fetch(closed, tmp_path, "u.data").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("name", ["missing.dat"])
 def test_a_missing_address_is_an_error_with_the_address(server, tmp_path, name):
     with pytest.raises(InputError, match=r"missing\.dat could not be downloaded from http://127.*404"):
-        _download.fetch(card(server, name=name), tmp_path / "new", name)
+        _files.fetch(card(server, name=name), tmp_path / "new", name)
 
 
 def test_no_connection_is_an_error_with_the_address(tmp_path):
     with pytest.raises(InputError, match="could not be downloaded from http://127"):
-        _download.fetch(card("http://127.0.0.1:9"), tmp_path, "u.data")
+        _files.fetch(card("http://127.0.0.1:9"), tmp_path, "u.data")
 
 
 @pytest.mark.parametrize(

@@ -2,4 +2,5 @@
 
 from __future__ import annotations
 
+from ipseval.clusters import _spark
 from ipseval.clusters._blocks import dealt, opened

@@ -8,9 +8,15 @@ from ipseval.evaluation._trackers import metric_names
 from ipseval.evaluation._verdict import Reach, Standing, Verdict, of_record, verdict_lines
 from ipseval.evaluation._windows import _over_windows
 from ipseval.evaluation.beyond._measures import Recommended
-from ipseval.evaluation.partitions import _partition, _progress, _sorted
-from ipseval.evaluation.partitions._groups import UserRows, add_rows, catalogue, count_rows, popularity_of
-from ipseval.evaluation.partitions._partition import reduce_partition
+from ipseval.evaluation.partitions import _partition, _plan, _sorted
+from ipseval.evaluation.partitions._partition import (
+    UserRows,
+    add_rows,
+    catalogue,
+    count_rows,
+    popularity_of,
+    reduce_partition,
+)
 from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
 from ipseval.evaluation.segments._build import segment

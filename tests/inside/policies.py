@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from ipseval.policies._candidate_sums import shown_weights, sum_candidates
-from ipseval.policies._rates import difference_interval, weighted_rate_interval
-from ipseval.policies._rewards import STRENGTHS, click_rates, shrunk_factors
+from ipseval.policies._click_rates import (
+    STRENGTHS,
+    click_rates,
+    difference_interval,
+    shrunk_factors,
+    weighted_rate_interval,
+)
+from ipseval.policies._evaluate_rewards import shown_weights, sum_candidates

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ipseval.validation._calibration import resolve_propensity
-from ipseval.validation._criteria import CRITERIA, criteria, resampled, user_weights
+from ipseval.validation._criteria import CRITERIA, Estimates, criteria, resampled, user_weights
 from ipseval.validation._curve import SCORES, _scores
-from ipseval.validation._estimates import Estimates
 from ipseval.validation._population import Compared
-from ipseval.validation.datasets import _download, _files
+from ipseval.validation.datasets import _files
 from ipseval.validation.simulation._sampling import draw_distinct, uniform_hash
-from ipseval.validation.simulation._truth import truth
+from ipseval.validation.simulation._world import truth

@@ -19,10 +19,8 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation._evaluate import Evaluation
 from ipseval.evaluation._request import DEFAULT_METRICS
-from ipseval.evaluation.partitions._groups import UserRows, popularity_of, universe
-from ipseval.evaluation.partitions._partition import Seen, reduce_partition
-from ipseval.evaluation.partitions._plan import finish, make_plan, split_models
-from ipseval.evaluation.partitions._progress import bar
+from ipseval.evaluation.partitions._partition import Seen, UserRows, popularity_of, reduce_partition, universe
+from ipseval.evaluation.partitions._plan import bar, finish, make_plan, split_models
 from ipseval.metrics import Metric
 
 ROWS = 8_000_000  # of all files in a part, about: 1 GB with what is made of them

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice, check_models
+from ipseval._base.compute import quiet_tqdm
 from ipseval._base.ids import to_id_array
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError, PropensityError
@@ -18,12 +19,27 @@ from ipseval.evaluation._evaluate import Evaluation
 from ipseval.evaluation._finish import finished
 from ipseval.evaluation._reduction import Reduction, merge_all
 from ipseval.evaluation._request import Request, fitted_propensity, requested_estimators
-from ipseval.evaluation.partitions._groups import Grouped, UserRows
-from ipseval.evaluation.partitions._needs import segments_of
-from ipseval.evaluation.partitions._partition import Factors, Plan, Seen, absent_users, reduce_users
+from ipseval.evaluation.partitions._partition import (
+    Factors,
+    Grouped,
+    Plan,
+    Seen,
+    UserRows,
+    absent_users,
+    reduce_users,
+)
 from ipseval.evaluation.partitions._sorted import Rows
+from ipseval.evaluation.segments._build import segments_of
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+
+DELAY = 2.0  # seconds before a bar appears
+
+
+def bar(parts: Any, progress: bool | None, total: int | None = None) -> Any:
+    """Return a bar over parts; progress None: only on a terminal."""
+    hidden = None if progress is None else not progress
+    return quiet_tqdm()(parts, desc="evaluating", unit="part", delay=DELAY, disable=hidden, total=total)
 
 
 def make_plan(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.policies.rewards._base import Reward, RewardModel, ShownData
-from ipseval.policies.rewards._boosting import BoostingReward
-from ipseval.policies.rewards._linear import FactorReward, ItemReward
+from ipseval.policies.rewards._models import (
+    BoostingReward,
+    FactorReward,
+    ItemReward,
+    Reward,
+    RewardModel,
+    ShownData,
+)
 from ipseval.policies.rewards._rewards import FittedRewards, Rewards
 
 __all__ = [

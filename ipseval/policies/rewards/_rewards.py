@@ -13,8 +13,7 @@ from ipseval._base.types import FloatArray, IntArray, RngLike, freeze
 from ipseval.data import ExposureLog
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.policies.rewards._base import Reward, RewardModel, ShownData
-from ipseval.policies.rewards._linear import FactorReward
+from ipseval.policies.rewards._models import FactorReward, Reward, RewardModel, ShownData
 from ipseval.propensity import ExaminationCurve
 from ipseval.propensity._impressions import PairCounts, check_same_universe
 

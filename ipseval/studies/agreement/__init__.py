@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.studies.agreement._blocks import Blocks, blocks
-from ipseval.studies.agreement._measures import RowOrders, measures
-from ipseval.studies.agreement._orders import mean_agreement, order_agreement
-from ipseval.studies.agreement._result import OrderAgreement, with_intervals
+from ipseval.studies.agreement._orders import (
+    OrderAgreement,
+    RowOrders,
+    mean_agreement,
+    measures,
+    order_agreement,
+    with_intervals,
+)
 
 __all__ = [
     "Blocks",

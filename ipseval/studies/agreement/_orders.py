@@ -1,19 +1,176 @@
-"""Agreement of two orderings, and its mean over data sets."""
+"""Agreement of two orders of the same recommenders: OR@k, SRC, IPC and tau-b, with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ipseval._base.checks import as_generator, check_fraction, check_positive_int, examples
-from ipseval._base.types import FloatArray, RngLike
+from ipseval._base.types import AnyArray, FloatArray, RngLike
 from ipseval.errors import InputError
-from ipseval.studies.agreement._measures import RowOrders, measures
-from ipseval.studies.agreement._result import OrderAgreement, percentiles, with_intervals
 
 DEFAULT_K = (1, 3, 5)
+
+
+@dataclass(frozen=True, eq=False)
+class RowOrders:
+    """The order of recommenders in each row of values, (n_rows, n_recommenders), ready to be compared.
+
+    `above` and `tied` count, for each recommender, those with a higher and with the same value (itself
+    included); `sign` holds the sign of the difference of each pair once, (n_rows, n_pairs).
+    """
+
+    above: AnyArray
+    tied: AnyArray
+    sign: AnyArray
+
+    def __repr__(self) -> str:
+        return f"RowOrders({self.above.shape[0]:,} rows of {self.above.shape[1]:,} recommenders)"
+
+    @classmethod
+    def of(cls, values: FloatArray) -> RowOrders:
+        """Return the orders of the rows of `values`; one row may also be given as a vector."""
+        values = np.atleast_2d(values)
+        sign = np.sign(values[:, None, :] - values[:, :, None]).astype(np.int8)
+        rows, columns = np.triu_indices(values.shape[1], 1)
+        above, tied = (sign > 0).sum(axis=2, dtype=np.int32), (sign == 0).sum(axis=2, dtype=np.int32)
+        return cls(above, tied, sign[:, rows, columns])
+
+    def in_top(self, k: int) -> FloatArray:
+        """Return the chance of each recommender to be among the top k, ties broken at random."""
+        chance: FloatArray = np.clip((k - self.above) / self.tied, 0, 1)
+        return chance
+
+    @property
+    def centred_ranks(self) -> FloatArray:
+        """Average ranks minus their mean."""
+        mean = (self.above.shape[1] + 1) / 2
+        return np.asarray(self.above + (self.tied + 1) / 2 - mean, dtype=np.float64)
+
+
+def measures(a: RowOrders, b: RowOrders, k: Iterable[int]) -> dict[str, FloatArray]:
+    """Return every measure for each row of two orders, (n_rows,) each; NaN where undefined."""
+    k = [check_positive_int("k", cut) for cut in k]
+    if max(k, default=1) > a.above.shape[1]:
+        raise InputError(f"k must be at most the number of recommenders, {a.above.shape[1]}; got {max(k)}.")
+    result = {f"or@{cut}": (a.in_top(cut) * b.in_top(cut)).sum(axis=1) / cut for cut in k}
+    ranks = a.centred_ranks, b.centred_ranks
+    result["src"] = _ratio((ranks[0] * ranks[1]).sum(axis=1), *((rank**2).sum(axis=1) for rank in ranks))
+    product = a.sign * b.sign
+    result["ipc"] = (product < 0).sum(axis=1).astype(np.float64)
+    untied = [np.abs(one.sign).sum(axis=1, dtype=np.float64) for one in (a, b)]
+    result["tau_b"] = _ratio(product.sum(axis=1, dtype=np.float64), *untied)
+    return result
+
+
+def _ratio(numerator: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return numerator / √(first · second), NaN where that is 0."""
+    scale = np.sqrt(first * second)
+    ratio: FloatArray = np.divide(numerator, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
+    return ratio
+
+
+@dataclass(frozen=True, eq=False)
+class OrderAgreement:
+    """How far two orderings of the same recommenders agree.
+
+    Attributes
+    ----------
+    values : mapping
+        Measure → value: ``"or@k"`` in [0, 1] (1: the same k at the top), ``"src"`` and ``"tau_b"`` in [-1, 1]
+        (1: the same order), ``"ipc"`` in 0 … n(n-1)/2 (0: no pair is inverted). NaN: see `note`.
+    intervals : mapping
+        Measure → (low, high), where a bootstrap was run; else empty.
+    n_recommenders : int
+        Number of recommenders ordered.
+    unit : str
+        What was resampled: ``"users"``, ``"data sets"``, or empty.
+    n_units : int
+        Number of users or data sets resampled (0: none).
+    confidence_level : float
+        Of the intervals.
+    note : str
+        Why a measure is NaN, where ties were averaged over, and limits of the intervals.
+    """
+
+    values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    n_recommenders: int
+    unit: str = ""
+    n_units: int = 0
+    confidence_level: float = 0.95
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
+        object.__setattr__(self, "intervals", MappingProxyType(dict(self.intervals)))
+
+    def __repr__(self) -> str:
+        parts = []
+        for name, value in self.values.items():
+            interval = self.intervals.get(name)
+            shown = f" [{interval[0]:.3g}, {interval[1]:.3g}]" if interval else ""
+            parts.append(f"{name}={value:.3g}{shown}")
+        note = f"; {self.note}" if self.note else ""
+        return f"OrderAgreement({', '.join(parts)}; {self.n_recommenders} recommenders{note})"
+
+    @property
+    def overlap(self) -> dict[int, float]:
+        """OR@k by k: the share of the top k of one ordering that is in the top k of the other."""
+        return {int(name[3:]): value for name, value in self.values.items() if name.startswith("or@")}
+
+    @property
+    def src(self) -> float:
+        """Spearman's rank correlation, average ranks on ties."""
+        return self.values["src"]
+
+    @property
+    def ipc(self) -> float:
+        """Inversion pair count: pairs of recommenders that stand in opposite order."""
+        return self.values["ipc"]
+
+    @property
+    def tau_b(self) -> float:
+        """Kendall's tau-b."""
+        return self.values["tau_b"]
+
+    def to_dict(self) -> dict[str, float]:
+        """Return one flat row: each measure and, where there are intervals, ``<measure>_low``, ``_high``."""
+        row: dict[str, float] = {}
+        for name, value in self.values.items():
+            row[name] = value
+            if name in self.intervals:
+                row[f"{name}_low"], row[f"{name}_high"] = self.intervals[name]
+        return row
+
+
+def with_intervals(
+    result: OrderAgreement, draws: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
+) -> OrderAgreement:
+    """Return `result` with percentile intervals from the values of each measure in the replicates."""
+    undefined = np.isnan(draws["src"]).mean()
+    note = f"src and tau_b undefined in {undefined:.1%} of the replicates" if undefined else ""
+    return replace(
+        result,
+        intervals={name: percentiles(values, level) for name, values in draws.items()},
+        unit=unit,
+        n_units=n_units,
+        confidence_level=level,
+        note="; ".join(filter(None, [result.note, note])),
+    )
+
+
+def percentiles(values: FloatArray, level: float) -> tuple[float, float]:
+    tail = (1 - check_fraction("confidence_level", level)) / 2
+    known = values[~np.isnan(values)]
+    if known.size == 0:
+        return (np.nan, np.nan)
+    low, high = np.quantile(known, [tail, 1 - tail])
+    return (float(low), float(high))
 
 
 def order_agreement(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.studies.online._agreement import online_agreement
-from ipseval.studies.online._result import OnlineAgreement
+from ipseval.studies.online._agreement import OnlineAgreement, online_agreement
 
 __all__ = ["OnlineAgreement", "online_agreement"]
 

@@ -1,23 +1,242 @@
-"""online_agreement(): offline differences against A/B results, with the noise of both."""
+"""Offline differences against A/B results, with the noise of both."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, norm
 
-from ipseval._base.checks import as_generator, check_fraction, check_positive_int
+from ipseval._base.checks import (
+    as_generator,
+    check_choice,
+    check_fraction,
+    check_positive_int,
+    counted,
+    examples,
+)
 from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
-from ipseval.studies.online._join import joined
+from ipseval.report import Tables
+from ipseval.report._reported import Reported
+from ipseval.report._tables import Notes, Table
 from ipseval.studies.online._noise import Noisy, TrueSpread, naive_pearson, reliability
-from ipseval.studies.online._result import OnlineAgreement
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHOWN = ("sign", "pearson", "kendall", "naive_pearson", "cv_gain", "n_needed")
+VERSIONS = ["model", "reference"]
+INDICATOR = ("metric", "estimator", "gamma")
 FEWEST = 8
 N_RESAMPLES = 1000
 POWER = norm.ppf(0.975) + norm.ppf(0.8)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnlineAgreement(Reported):
+    """How offline differences agree with online ones, one row per indicator: of `online_agreement`.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The columns that tell indicators apart (metric, estimator, gamma, where given) and
+
+        * sign, sign_low, sign_high : share of the experiments with equal signs (one of two zeros counts ½),
+          Wilson's interval; sign_true : the chance that the *true* differences of an experiment have equal
+          signs, under the normal model;
+        * pearson, pearson_low, pearson_high : correlation of the true differences, both noises taken out;
+          an end of ±1: not bounded there;
+        * kendall, kendall_low, kendall_high : 2/π · arcsin of it, Kendall's τ of normal differences;
+        * naive_pearson, naive_kendall : of the measured differences, too near 0;
+        * reliability_offline, reliability_online : share of the measured variance that is true;
+        * slope : true online difference per true offline difference;
+        * cv_gain, cv_error : log density of held-out online differences gained over a prediction without the
+          indicator, in nats per experiment, and its standard error; cv_sign : share of held-out experiments
+          whose sign is predicted;
+        * behind, behind_error : cv_gain of the best minus this one's, and its standard error;
+        * n_needed : experiments like these for an interval of ± `half_width`; n_to_tell : for telling the
+          best indicator from this one (power 80 %, 95 %); NaN where the difference is 0.
+    data : DataFrame
+        indicator (row number of `frame`), experiment, offline, offline_error, online, online_error.
+    best : int
+        Row of `frame` with the largest cv_gain.
+    chosen_share : float
+        How often the same indicator is best when the experiments are drawn again.
+    nested_gain : float
+        cv_gain of the whole procedure: the indicator is chosen without the experiments it is judged on. That
+        of the best is larger on average, as it was chosen for it.
+    n_experiments : int
+    confidence_level, half_width : float
+    notes : tuple of str
+    """
+
+    frame: pd.DataFrame
+    data: pd.DataFrame
+    best: int
+    chosen_share: float
+    nested_gain: float
+    n_experiments: int
+    confidence_level: float
+    half_width: float
+    notes: tuple[str, ...]
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: one row per indicator, what to read from it, what was left out."""
+        names = [name for name in self.frame if name in ("metric", "estimator", "gamma")]
+        bounds = [f"{name}_{end}" for name in ("sign", "pearson", "kendall") for end in ("low", "high")]
+        shown = self.frame[[name for name in self.frame if name in (*names, *SHOWN, *bounds)]]
+        shown = shown.sort_values("cv_gain", ascending=False, kind="stable")
+        formats = dict.fromkeys(map(str, shown), f".{digits}f") | {
+            "n_needed": ".0f",
+            "gamma": "g",
+            "cv_gain": ".3f",
+        }
+        best = self.frame.iloc[self.best]
+        label = " ".join(str(best[name]) for name in names) or "the indicator"
+        lines = (
+            f"Best by cross-validation: {label}, chosen again in {self.chosen_share:.0%} of draws of the "
+            "experiments.",
+            f"Gain of choosing and predicting: {self.nested_gain:.3f} nats per experiment "
+            "(nested cross-validation).",
+            "pearson and kendall are of the true differences: both noises are taken out, under a normal "
+            "model. naive_pearson leaves them in and is too near 0.",
+            f"n_needed: experiments like these for an interval of ± {self.half_width:g}.",
+            *(f"{note[:1].upper()}{note[1:]}." for note in self.notes),
+        )
+        summary = (
+            f"{self.n_experiments} online experiments, {len(self.frame)} offline indicators; "
+            f"{self.confidence_level:.0%} intervals.",
+        )
+        table = Table.of(shown, formats=formats, n_keys=max(len(names), 1))
+        return Tables(summary, (table, Notes(lines)), title="Offline and online")
+
+    def plot(self, indicator: int | None = None, *, ax: Axes | None = None) -> Axes:
+        """Return axes with online against offline differences, their errors, and the line of true ones.
+
+        `indicator`: row of `frame`; default: the best.
+        """
+        from ipseval.report.plots import plot_online
+
+        row = self.best if indicator is None else indicator
+        if not 0 <= row < len(self.frame):
+            raise InputError(f"indicator must be a row of the frame, 0 to {len(self.frame) - 1}; got {row}.")
+        one = self.frame.iloc[row]
+        names = [str(one[name]) for name in self.frame if name in ("metric", "estimator", "gamma")]
+        part = self.data[self.data["indicator"] == row]
+        line = (float(one["slope"]), float(one["intercept"]))
+        return plot_online(part, line=line, label=" ".join(names) or "offline", ax=ax)
+
+    def select(self, **where: Any) -> pd.DataFrame:
+        """Return the rows of some metric, estimator or gamma."""
+        found = self.frame
+        for name, value in where.items():
+            check_choice("column", name, list(map(str, self.frame)))
+            found = found[found[name] == value]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """One row per experiment and indicator: offline and online difference with their standard errors."""
+
+    frame: pd.DataFrame  # indicator, experiment, offline, offline_error, online, online_error
+    indicators: pd.DataFrame  # one row per indicator, indexed by its number
+    notes: tuple[str, ...]
+
+
+def joined(offline: Any, online: Any) -> Joined:
+    """Return the differences of experiments that both frames have, the same ones for every indicator."""
+    offline, online = _checked("offline", offline), _checked("online", online)
+    keys = ["experiment"] if "experiment" in online and "experiment" in offline else VERSIONS
+    for name, frame in (("offline", offline), ("online", online)):
+        missing = [key for key in keys if key not in frame]
+        if missing:
+            raise InputError(
+                f"{name} needs a column 'experiment', or 'model' and 'reference' (the two versions); it has "
+                f"{examples(frame.columns, 12)}."
+            )
+    offline, online = _keyed(offline, keys), _keyed(online, keys)
+    repeated = online["key"][online["key"].duplicated()].unique()
+    if repeated.size:
+        raise InputError(f"online has several rows for {examples(repeated)}; pool them into one each.")
+    named = [name for name in INDICATOR if name in offline]
+    indicators = offline[named].drop_duplicates().reset_index(drop=True) if named else pd.DataFrame(index=[0])
+    # A frame without columns has rows in some versions of pandas only, so one indicator is no look-up.
+    numbers = {tuple(row): n for n, row in enumerate(indicators.fillna("").itertuples(index=False))}
+    rows = offline[named].fillna("").itertuples(index=False)
+    offline["indicator"] = [numbers[tuple(row)] for row in rows] if named else 0
+    twice = offline.duplicated(["indicator", "key"])
+    if twice.any():
+        raise InputError(
+            f"offline has several rows for {examples(offline['key'][twice].unique())} and one indicator; "
+            f"an indicator is told by the columns {', '.join(INDICATOR)}."
+        )
+    return _matched(offline, online, indicators)
+
+
+def _matched(offline: pd.DataFrame, online: pd.DataFrame, indicators: pd.DataFrame) -> Joined:
+    both = offline.merge(online, on="key", suffixes=("_offline", "_online"))
+    notes = []
+    for name, frame, other in (("offline", offline, online), ("online", online, offline)):
+        n_alone = (~frame.drop_duplicates("key")["key"].isin(other["key"])).sum()
+        if n_alone:
+            notes.append(f"{counted(int(n_alone), 'experiment')} of {name} has no match and is left out")
+    flip = np.where(both["flipped_offline"] == both["flipped_online"], 1.0, -1.0)
+    frame = pd.DataFrame(
+        {
+            "indicator": both["indicator"],
+            "experiment": both["key"],
+            "offline": flip * both["difference_offline"],
+            "offline_error": both["std_error_offline"],
+            "online": both["difference_online"],
+            "online_error": both["std_error_online"],
+        }
+    )
+    known = frame[["offline", "offline_error", "online", "online_error"]].notna().all(axis=1)
+    whole = frame[known].groupby("experiment")["indicator"].nunique() == len(indicators)
+    kept = frame["experiment"].isin(whole.index[whole])
+    n_partial = frame["experiment"][~kept].nunique()
+    if n_partial:
+        text = counted(n_partial, "experiment")
+        notes.append(f"{text} without a defined difference for every indicator left out of all")
+    return Joined(frame[kept].reset_index(drop=True), indicators, tuple(notes))
+
+
+def _checked(name: str, given: Any) -> pd.DataFrame:
+    if not isinstance(given, pd.DataFrame):
+        raise InputError(f"{name} must be a DataFrame; got {type(given).__name__}.")
+    missing = [column for column in ("difference", "std_error") if column not in given]
+    if missing:
+        raise InputError(
+            f"{name} needs columns difference and std_error; it has {examples(given.columns, 12)}."
+        )
+    frame = given.reset_index(drop=True).copy()
+    for column in ("difference", "std_error"):
+        try:
+            frame[column] = frame[column].astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"column {column!r} of {name} must hold numbers.") from None
+    numbers = frame[["difference", "std_error"]].to_numpy(dtype=np.float64)
+    bad = (numbers[:, 1] < 0) | np.isinf(numbers).any(axis=1)
+    if bad.any():
+        raise InputError(f"{int(bad.sum())} rows of {name} are infinite or have a std_error below 0.")
+    return frame
+
+
+def _keyed(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Add the key of the experiment, and whether its two versions stand in the other order."""
+    frame["flipped"] = False
+    if keys == VERSIONS:
+        first, second = frame["model"].astype(str), frame["reference"].astype(str)
+        frame["flipped"] = first < second
+        low, high = first.where(first < second, second), second.where(first < second, first)
+        frame["key"] = low + " / " + high
+    else:
+        frame["key"] = frame["experiment"].astype(str)
+    return frame
 
 
 def online_agreement(

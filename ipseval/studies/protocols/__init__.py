@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.studies.protocols._compare import Inversion, ProtocolComparison
-from ipseval.studies.protocols._config import run_config
-from ipseval.studies.protocols._protocol import Protocol, grid
+from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
 from ipseval.studies.protocols._result import ProtocolStudy
-from ipseval.studies.protocols._study import study
-from ipseval.studies.protocols._tuned import Tuned
+from ipseval.studies.protocols._study import run_config, study
 
 __all__ = [
     "Inversion",

@@ -23,12 +23,13 @@ from ipseval.studies.protocols._compare import (
     FACTORS,
     ProtocolComparison,
     compare,
+    conclusions,
     level,
     mean_of_comparisons,
+    verdict_section,
 )
 from ipseval.studies.protocols._evaluate import Result, winners
 from ipseval.studies.protocols._protocol import LEGEND
-from ipseval.studies.protocols._verdict import conclusions, verdict_section
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,10 +20,8 @@ from ipseval.data import Interactions
 from ipseval.data.splits import Split, k_core
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.studies.protocols._fingerprint import fingerprint, log_fingerprint
-from ipseval.studies.protocols._protocol import Protocol
-from ipseval.studies.protocols._store import Store
-from ipseval.studies.protocols._tuned import Choice, Tuned, described
+from ipseval.studies.protocols._protocol import Choice, Protocol, Tuned, described
+from ipseval.studies.protocols._store import Store, fingerprint, log_fingerprint
 
 FitFunction = Callable[[Interactions], Any]
 Advance = Callable[[int], object]

@@ -5,17 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipseval._base.border import guard
-from ipseval.validation.datasets import _coat, _kuairec, _movielens, _open_bandit, _yahoo
-from ipseval.validation.datasets._adjacency import load_adjacency
+from ipseval._base.checks import check_choice
+from ipseval.errors import InputError
 from ipseval.validation.datasets._base import DataCard, RandomExposureStudy, StudyPositives
-from ipseval.validation.datasets._coat import load_coat
-from ipseval.validation.datasets._download import fetch_all as _fetch_all
-from ipseval.validation.datasets._kuairec import load_kuairec
-from ipseval.validation.datasets._movielens import load_movielens
-from ipseval.validation.datasets._open_bandit import BanditLog, BanditStudy, load_open_bandit
-from ipseval.validation.datasets._yahoo import load_yahoo_r3
+from ipseval.validation.datasets._files import fetch as _fetch
+from ipseval.validation.datasets._logs import MOVIELENS, load_adjacency, load_movielens
+from ipseval.validation.datasets._open_bandit import OPEN_BANDIT, BanditLog, BanditStudy, load_open_bandit
+from ipseval.validation.datasets._random_exposure import (
+    COAT,
+    KUAIREC,
+    YAHOO_R3,
+    load_coat,
+    load_kuairec,
+    load_yahoo_r3,
+)
 
-CARDS = {module.CARD.name: module.CARD for module in (_coat, _kuairec, _movielens, _open_bandit, _yahoo)}
+CARDS = {card.name: card for card in (COAT, KUAIREC, MOVIELENS, OPEN_BANDIT, YAHOO_R3)}
 STUDIES = {"coat": load_coat, "yahoo-r3": load_yahoo_r3, "kuairec": load_kuairec}
 
 
@@ -44,7 +49,16 @@ def download(
     InputError
         When the data set may not or cannot be downloaded, the transfer fails, or a checksum disagrees.
     """
-    return _fetch_all(CARDS, name, folder, files, mirror)
+    check_choice("name", name, CARDS)
+    card = CARDS[name]
+    if not card.downloads:
+        raise InputError(
+            f"{name} cannot be downloaded from here (its terms forbid it, or no checksum is "
+            f"published). {card.how_to_get} ({card.url})"
+        )
+    if files is None and len(card.downloads) > 1 and name == "movielens":
+        raise InputError(f"movielens has several releases; pass files=[…] from {', '.join(card.downloads)}.")
+    return [_fetch(card, folder, file, mirror=mirror) for file in files or list(card.downloads)]
 
 
 __all__ = [

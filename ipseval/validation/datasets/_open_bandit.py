@@ -30,7 +30,7 @@ _SAMPLE_SHA256 = {
     "random/women/women.csv": "e65f3bd3beb17664fa69cc129bf7bf852a775f8ffa630506e505fc905315bb34",
     "random/women/item_context.csv": "b1ca4905f97703d196004f2ad4552c1e90c2afad8b50688d333b0d2dc0b33147",
 }
-CARD = DataCard(
+OPEN_BANDIT = DataCard(
     name="open-bandit",
     title="Open Bandit Dataset",
     url="https://research.zozo.com/data.html",
@@ -157,11 +157,11 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
             f"open-bandit: the random log must have propensity 1/{random.n_items}; {int(off.sum())} of "
             f"{len(random):,} rows do not (e.g. {random.propensity[off][0]:g}). Are the folders swapped?"
         )
-    return BanditStudy(campaign, random, bts, CARD)
+    return BanditStudy(campaign, random, bts, OPEN_BANDIT)
 
 
 def _read(folder: Path, policy: str, campaign: str) -> BanditLog:
-    items = read_columns(folder, "item_context.csv", CARD, {"item_id": "int64"})["item_id"]
+    items = read_columns(folder, "item_context.csv", OPEN_BANDIT, {"item_id": "int64"})["item_id"]
     n_items = N_ITEMS[campaign]
     if sorted(items) != list(range(n_items)):
         raise InputError(
@@ -169,7 +169,7 @@ def _read(folder: Path, policy: str, campaign: str) -> BanditLog:
             f"has {len(items)} rows, {items.nunique()} of them distinct."
         )
     name = f"{campaign}.csv"
-    frame = read_columns(folder, name, CARD, COLUMNS)
+    frame = read_columns(folder, name, OPEN_BANDIT, COLUMNS)
     for column, good, expected in (
         ("item_id", frame["item_id"].between(0, n_items - 1), f"0 … {n_items - 1}"),
         ("position", frame["position"].between(1, N_POSITIONS), "1, 2 or 3"),

@@ -1,0 +1,271 @@
+"""Studies with random exposure: Coat, Yahoo! R3 and KuaiRec."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.types import FloatArray
+from ipseval.data._interactions import Interactions
+from ipseval.errors import InputError
+from ipseval.propensity import Propensity
+from ipseval.validation.datasets._base import DataCard, RandomExposureStudy, check_sizes
+from ipseval.validation.datasets._files import check_sha256, has_file, read_columns, read_text
+
+COAT = DataCard(
+    name="coat",
+    title="Coat Shopping",
+    url="https://www.cs.cornell.edu/~schnabts/mnar/",
+    how_to_get="Download coat.zip from the authors' page; pass the folder with train.ascii and test.ascii.",
+    licence="made public by the authors for research; no licence text",
+    citation=(
+        "Schnabel, Swaminathan, Singh, Chandak, Joachims: Recommendations as Treatments: Debiasing Learning "
+        "and Evaluation, ICML 2016, arXiv 1602.05352"
+    ),
+    sizes={"users": 290, "items": 300, "biased ratings": 6960, "random-exposure ratings": 4640},
+    sha256={
+        "train.ascii": "a87bd9e7eaf3b89f976df3f25d4aa5d5d871be8a00b58947df9e6e015559bd37",
+        "test.ascii": "de6714ab105a5e0be8166be7fd313901b29f9a09c3bea307901457d1d71847e6",
+        "propensities.ascii": "a72e3142a413623c4a6b9d20c4f70fcc017e0db67cc3eb242116f69fb8fb9661",
+    },
+)
+TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
+TEST = "ydata-ymusic-rating-study-v1_0-test.txt"
+YAHOO_R3 = DataCard(
+    name="yahoo-r3",
+    title="Yahoo! R3 (Music ratings for user selected and randomly selected songs, version 1.0)",
+    url="https://webscope.sandbox.yahoo.com/catalog.php?datatype=r",
+    how_to_get="Request data set R3 from Yahoo! Webscope and pass the folder with its two rating files.",
+    licence="Yahoo! Webscope agreement: research only, no redistribution",
+    citation=(
+        "Marlin, Zemel: Collaborative Prediction and Ranking with Non-Random Missing Data, RecSys 2009, "
+        "doi 10.1145/1639714.1639717"
+    ),
+    sizes={"users": 15400, "items": 1000, "biased ratings": 311704, "random-exposure ratings": 54000},
+)
+KUAIREC = DataCard(
+    name="kuairec",
+    title="KuaiRec 2.0",
+    url="https://kuairec.com",
+    how_to_get="Download KuaiRec.zip from the authors' page; pass the archive, or its folder `data`.",
+    licence="CC BY-SA 4.0",
+    citation=(
+        "Gao, Li, Lei, Chen, Li, Jiang, He, Mao, Chua: KuaiRec: A Fully-Observed Dataset and Insights for "
+        "Evaluating Recommender Systems, CIKM 2022, doi 10.1145/3511808.3557220"
+    ),
+    sizes={
+        "users": 7176,
+        "items": 10728,
+        "users of the block": 1411,
+        "items of the block": 3327,
+        "rows of big_matrix.csv": 12530806,
+        "rows of small_matrix.csv": 4676570,
+    },
+)
+KUAIREC_COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "float64"}
+
+
+def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
+    """Return Coat as a study: 6,960 chosen and 4,640 randomly shown ratings, 1–5, positive from 4.
+
+    Each of 290 users rated 24 coats of their choice and 16 that were shown at random, out of 300; 366 pairs
+    are in both logs. Published propensities (of a naive Bayes model on user and item attributes) come with
+    it, when `propensities.ascii` is there.
+
+    Parameters
+    ----------
+    path : folder or archive
+        Holds `train.ascii` (chosen), `test.ascii` (random) and, optionally, `propensities.ascii`:
+        space-separated matrices of users × items, 0 = no rating.
+    verify : bool
+        Check sizes and sha256 against the published files; False reads any files of this format.
+
+    Raises
+    ------
+    InputError
+        When a file is missing, ragged, not numeric, not of the published size or content, or has ratings
+        outside 0–5.
+
+    References
+    ----------
+    Schnabel et al., Recommendations as Treatments, ICML 2016, arXiv 1602.05352.
+    """
+    texts, matrices = {}, {}
+    for name in ("train.ascii", "test.ascii"):
+        texts[name] = read_text(path, name, COAT)
+        matrices[name] = _ratings_of(texts[name], name)
+        if verify:
+            users, items = matrices[name].shape
+            check_sizes(COAT, {"users": users, "items": items})
+    train, test = matrices["train.ascii"], matrices["test.ascii"]
+    if train.shape != test.shape:
+        raise InputError(
+            f"coat: train.ascii is {train.shape} and test.ascii {test.shape}; expected the same."
+        )
+    if verify:
+        counts = {"biased ratings": (train > 0).sum(), "random-exposure ratings": (test > 0).sum()}
+        check_sizes(COAT, {what: int(count) for what, count in counts.items()})
+        for name, text in texts.items():
+            check_sha256(text.encode(), name, COAT)
+    return RandomExposureStudy(
+        "coat",
+        _of_matrix(train),
+        _of_matrix(test),
+        threshold=4,
+        propensity=_published(path, train.shape, verify),
+        card=COAT,
+    )
+
+
+def _matrix(text: str, name: str) -> FloatArray:
+    if not text.strip():
+        raise InputError(f"coat: {name} is empty.")
+    try:
+        matrix = np.loadtxt(io.StringIO(text), dtype=np.float64, ndmin=2)
+    except ValueError as error:
+        raise InputError(
+            f"coat: {name} is not a space-separated matrix of numbers, one row per user: {error}"
+        ) from None
+    return matrix
+
+
+def _ratings_of(text: str, name: str) -> FloatArray:
+    matrix = _matrix(text, name)
+    bad = ~np.isin(matrix, np.arange(6))
+    if bad.any():
+        raise InputError(
+            f"coat: {name} must hold ratings 1–5 and 0 for none; {int(bad.sum())} of {matrix.size} "
+            f"entries are something else (e.g. {matrix[bad][0]:g})."
+        )
+    return matrix
+
+
+def _of_matrix(matrix: FloatArray) -> Interactions:
+    user, item = np.nonzero(matrix)
+    users, items = (np.arange(n) for n in matrix.shape)
+    return Interactions(user, item, users, items, value=matrix[user, item])
+
+
+def _published(path: str | Path, shape: tuple[int, ...], verify: bool) -> Propensity | None:
+    name = "propensities.ascii"
+    if not has_file(path, name):
+        return None
+    matrix = _matrix(read_text(path, name, COAT, verify=verify), name)
+    if matrix.shape != shape:
+        raise InputError(f"coat: propensities.ascii is {matrix.shape}; expected {shape} like train.ascii.")
+    key = np.arange(matrix.size)
+    return Propensity(None, True, "published with Coat", shape[1], pair=matrix.ravel(), pair_key=key)
+
+
+def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
+    """Return Yahoo! R3 as a study: 311,704 chosen and 54,000 random ratings, 1–5, positive from 4.
+
+    15,400 users rated songs of their choice among 1,000; the first 5,400 of them also rated 10 songs drawn at
+    random. Ids run from 1, as in the files.
+
+    Parameters
+    ----------
+    path : folder or archive
+        Holds `ydata-ymusic-rating-study-v1_0-train.txt` and `…-test.txt`: user, song and rating, separated by
+        tabs, without a header.
+    verify : bool
+        Check the published sizes; False reads any files of this format (ids 1 to the largest).
+
+    Raises
+    ------
+    InputError
+        When a file is missing, a row is not three whole numbers, an id is below 1 or above the published
+        number, a rating is outside 1–5, a pair repeats, or sizes differ from the published ones.
+
+    References
+    ----------
+    Marlin & Zemel, Collaborative Prediction and Ranking with Non-Random Missing Data, RecSys 2009, doi
+    10.1145/1639714.1639717.
+    """
+    train, test = (_read_yahoo(path, name) for name in (TRAIN, TEST))
+    if verify:
+        check_sizes(YAHOO_R3, {"biased ratings": len(train), "random-exposure ratings": len(test)})
+    found = {
+        "users": int(max(train["user"].max(), test["user"].max())),
+        "items": int(max(train["item"].max(), test["item"].max())),
+    }
+    if verify:
+        check_sizes(YAHOO_R3, found)
+    users, items = (np.arange(1, found[what] + 1) for what in ("users", "items"))
+    biased, random = (
+        Interactions.from_frame(frame, value="rating", users=users, items=items) for frame in (train, test)
+    )
+    return RandomExposureStudy("yahoo-r3", biased, random, threshold=4, card=YAHOO_R3)
+
+
+def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
+    columns = {"user": "int64", "item": "int64", "rating": "int64"}
+    frame = read_columns(path, name, YAHOO_R3, columns, sep="\t", header=list(columns))
+    bad = ~frame["rating"].between(1, 5) | (frame["user"] < 1) | (frame["item"] < 1)
+    if bad.any():
+        row = frame[bad].iloc[0].tolist()
+        raise InputError(
+            f"yahoo-r3: {name} must hold ids from 1 and ratings 1–5; {int(bad.sum())} of {len(frame):,} rows "
+            f"do not (first: {row})."
+        )
+    return frame
+
+
+def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
+    """Return KuaiRec as a study: the big matrix as biased log, the small one as fully observed truth.
+
+    value = watch ratio (time watched / length), the largest where a pair occurs several times; positive from
+    2, as in the paper. The block of 1,411 users × 3,327 videos is 99.6 % observed: its positives are S_u
+    within the block. Its pairs were taken out of the big matrix, so a held-out part of the big matrix shows
+    the same users on *other* videos: a comparison with the block is fair for models and candidates limited to
+    the block's users, and says less about items outside it.
+
+    Parameters
+    ----------
+    path : folder or archive
+        Holds `big_matrix.csv` and `small_matrix.csv`, with columns user_id, video_id and watch_ratio.
+    verify : bool
+        Check the published sizes; False reads any files of this format.
+
+    Raises
+    ------
+    InputError
+        When a file or column is missing, an entry is not a number, a watch ratio is negative, or sizes
+        differ.
+
+    References
+    ----------
+    Gao et al., KuaiRec, CIKM 2022, doi 10.1145/3511808.3557220.
+    """
+    big, small = (_read_kuairec(path, name, verify) for name in ("big_matrix.csv", "small_matrix.csv"))
+    users = np.union1d(big["user"], small["user"])
+    items = np.union1d(big["item"], small["item"])
+    if verify:
+        check_sizes(
+            KUAIREC,
+            {
+                "users": users.size,
+                "items": items.size,
+                "users of the block": small["user"].nunique(),
+                "items of the block": small["item"].nunique(),
+            },
+        )
+    biased, block = (
+        Interactions.from_frame(frame, value="value", users=users, items=items) for frame in (big, small)
+    )
+    return RandomExposureStudy("kuairec", biased, block, threshold=2, card=KUAIREC)
+
+
+def _read_kuairec(path: str | Path, name: str, verify: bool) -> pd.DataFrame:
+    frame = read_columns(path, name, KUAIREC, KUAIREC_COLUMNS)
+    if verify:
+        check_sizes(KUAIREC, {f"rows of {name}": len(frame)})
+    bad = ~np.isfinite(frame["watch_ratio"]) | (frame["watch_ratio"] < 0)
+    if bad.any():
+        raise InputError(f"kuairec: {int(bad.sum())} of {len(frame):,} watch ratios of {name} are not >= 0.")
+    frame.columns = pd.Index(["user", "item", "value"])
+    best: pd.DataFrame = frame.groupby(["user", "item"], sort=True).max().reset_index()
+    return best
