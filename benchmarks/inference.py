@@ -16,7 +16,7 @@ import numpy as np
 from ipseval.estimators import Sample
 from ipseval.estimators._estimate import estimate
 from ipseval.estimators._labels import resolve_estimator
-from ipseval.inference._bootstrap import bootstrap
+from ipseval.inference._intervals import bootstrap
 from ipseval.metrics import metric
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import RankedPositives

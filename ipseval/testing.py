@@ -19,8 +19,7 @@ from ipseval.errors import InputError, PositivityWarning, UnknownNameError
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._questions import estimator_label, metric_label
-from ipseval.inference._frame import Key
-from ipseval.inference._intervals import normal_interval
+from ipseval.inference._intervals import Key, normal_interval
 
 __all__ = ["BaselineCheck", "assert_metric", "assert_not_worse", "compare_results"]
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.estimators._base import Estimator
-from ipseval.estimators._card import card, claim
+from ipseval.estimators._base import Estimator, LinearForm, Parts
 from ipseval.estimators._claims import Claim
-from ipseval.estimators._estimate import Estimate
+from ipseval.estimators._estimate import Estimate, card, claim
 from ipseval.estimators._labels import ESTIMATORS
-from ipseval.estimators._linear import LinearForm
-from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 

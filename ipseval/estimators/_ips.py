@@ -9,9 +9,8 @@ import numpy as np
 
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._base import Estimator
+from ipseval.estimators._base import Estimator, Parts
 from ipseval.estimators._claims import Claim, NRelevant
-from ipseval.estimators._parts import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric

@@ -8,12 +8,11 @@ from typing import Any, Final
 from ipseval._base.checks import kind_of
 from ipseval._base.registry import Registry
 from ipseval.errors import InputError
-from ipseval.estimators._average import Average
+from ipseval.estimators._average import Average, ShrunkSnips
 from ipseval.estimators._base import Estimator, Target
 from ipseval.estimators._dm import DirectMethod
 from ipseval.estimators._dr import DoublyRobust
 from ipseval.estimators._ips import Ips
-from ipseval.estimators._shrunk import ShrunkSnips
 from ipseval.estimators._snips_shown import SnipsShown
 
 AOA: Final = "aoa"

@@ -15,8 +15,7 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
 from ipseval.inference import compare
 from ipseval.inference._comparisons import adjust
-from ipseval.inference._frame import Key
-from ipseval.inference._intervals import normal_interval
+from ipseval.inference._intervals import Key, normal_interval
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table

@@ -8,12 +8,11 @@ from ipseval._base.types import AnyArray
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate
 from ipseval.estimators._estimate import estimate_of
-from ipseval.estimators._extent import Extent
-from ipseval.estimators._sample import NOBODY
+from ipseval.estimators._sample import NOBODY, Extent
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import Request, warn_about_few_positives, warn_about_sampling
 from ipseval.evaluation._result import Evaluation
-from ipseval.inference._flags import joined, judged
+from ipseval.inference._frame import joined, judged
 from ipseval.ranking._missing_lists import check_lists, list_count, list_notes
 
 MANY_LEFT_OUT = 0.1  # of the positives

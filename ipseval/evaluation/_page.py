@@ -14,8 +14,8 @@ from ipseval._base.types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.evaluation._verdict import Verdict
-from ipseval.inference._popularity import popularity_weights
 from ipseval.inference._sensitivity import sensitivity
+from ipseval.inference._weights import popularity_weights
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report._drawing import N_STYLES

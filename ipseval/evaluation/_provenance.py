@@ -18,7 +18,7 @@ from ipseval._base.types import AnyArray
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.estimators._extent import Extent
+from ipseval.estimators._sample import Extent
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking._ranked import ALL_ITEMS

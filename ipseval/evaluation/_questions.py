@@ -16,8 +16,8 @@ from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.inference import Sensitivity, bounds, compare, tipping_factors
 from ipseval.inference._comparisons import Correction, Family
-from ipseval.inference._flags import with_trust
-from ipseval.inference._frame import Key
+from ipseval.inference._frame import with_trust
+from ipseval.inference._intervals import Key
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import Propensity

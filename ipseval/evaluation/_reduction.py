@@ -14,12 +14,12 @@ from ipseval._base.counts import RESULT, Count, added
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.estimators import Sample, UserSums
 from ipseval.estimators._estimate import independent_sums
-from ipseval.estimators._extent import Extent
-from ipseval.estimators._moments import MergedSums, Moments
+from ipseval.estimators._sample import Extent
+from ipseval.estimators._sums import MergedSums, Moments
 from ipseval.evaluation._request import Request
 from ipseval.evaluation.segments import Groups
 from ipseval.evaluation.segments._sums import SegmentSums
-from ipseval.inference._drift import drifts
+from ipseval.inference._refit import drifts
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError
 from ipseval.ranking import RankedPositives

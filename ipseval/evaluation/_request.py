@@ -20,10 +20,9 @@ from ipseval._base.types import IntervalMethod, Missing, OnLowEss, RngLike, TieC
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._claims import NRelevant
-from ipseval.estimators._extent import Extent
 from ipseval.estimators._labels import default_estimators, resolve_estimator
-from ipseval.estimators._sample import NRelevantLike, check_drawn, weighted_sample
-from ipseval.inference._bootstrap import INTERVAL_METHODS
+from ipseval.estimators._sample import Extent, NRelevantLike, check_drawn, weighted_sample
+from ipseval.inference._intervals import INTERVAL_METHODS
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import Propensity, parse_propensity

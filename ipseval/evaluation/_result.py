@@ -18,7 +18,7 @@ from ipseval._base.counts import Count, counts_frame
 from ipseval._base.types import AnyArray, IntervalMethod, RngLike
 from ipseval.correction import Correction
 from ipseval.estimators import Estimate, Estimator, Sample, card
-from ipseval.estimators._extent import Extent
+from ipseval.estimators._sample import Extent
 from ipseval.evaluation._differences import ModelResult
 from ipseval.evaluation._explanation import explained_tables
 from ipseval.evaluation._page import Drawn, PageData, drawn_of, page_parts
@@ -37,16 +37,15 @@ from ipseval.evaluation._verdict import Reach, Verdict, reaches, verdict_lines, 
 from ipseval.evaluation.segments import Segments, TrainingCounts
 from ipseval.evaluation.segments._build import Segmented
 from ipseval.inference import Refit
-from ipseval.inference._bootstrap import INTERVAL_METHODS
-from ipseval.inference._comparisons import compare
-from ipseval.inference._frame import Key, tidy_frame
+from ipseval.inference._comparisons import PairTests, compare, pair_tests
+from ipseval.inference._frame import tidy_frame
 from ipseval.inference._interval_methods import (
     Interval,
     bootstrap_intervals,
     normal_intervals,
     refit_intervals,
 )
-from ipseval.inference._pairs import PairTests, pair_tests
+from ipseval.inference._intervals import INTERVAL_METHODS, Key
 from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity

@@ -17,8 +17,8 @@ from ipseval.evaluation._questions import Questions, estimator_label, metric_lab
 from ipseval.evaluation._trackers import Logged, log_to, metric_names
 from ipseval.evaluation._verdict import Verdict, verdict_lines
 from ipseval.inference import Sensitivity
-from ipseval.inference._popularity import popularity_weights
 from ipseval.inference._sensitivity import sensitivity
+from ipseval.inference._weights import popularity_weights
 from ipseval.report._words import csv_text
 
 KINDS = (

@@ -12,8 +12,8 @@ import pandas as pd
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._labels import default_estimators
+from ipseval.inference._comparisons import PairTests
 from ipseval.inference._leads import leading_factors, leading_gammas
-from ipseval.inference._pairs import PairTests
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report._words import LEVEL, listed, number, shown_p, signed

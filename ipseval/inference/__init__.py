@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.inference._bounds import bounds
+from ipseval.inference._bounds import bounds, tipping_factors
 from ipseval.inference._comparisons import compare
-from ipseval.inference._factors import tipping_factors
 from ipseval.inference._refit import PowerLawRefit, Refit
 from ipseval.inference._sensitivity import Sensitivity
 

@@ -1,13 +1,15 @@
-"""Bounds when the propensities may be wrong by a factor: extremes of Σwc/Σw over a box of weights."""
+"""Weights that are wrong by a factor: bounds of an estimate, and what turns the order of two."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import overload
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_pairs, real_number
+from ipseval._base.checks import as_float_vector, check_pairs, real_number
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
@@ -125,3 +127,163 @@ def _row_bounds(c: FloatArray, w: FloatArray, factor: float) -> tuple[FloatArray
 
 def _from_zero(sums: FloatArray) -> FloatArray:
     return np.concatenate([np.zeros((sums.shape[0], 1)), sums], axis=1)
+
+
+TIPPING_FACTOR_COLUMNS = (
+    "metric",
+    "estimator",
+    "model",
+    "other",
+    "difference",
+    "factor",
+    "statement",
+    "note",
+)
+# Beyond this Λ a per-user estimate is said to be out of reach: its bounds are those of Λ → ∞ to 1e-8.
+LARGEST_FACTOR = 1e4
+TOLERANCE = 1e-10
+BLOCK_ENTRIES = 32_768  # of contributions, 256 kB
+
+
+@overload
+def required_factor(contributions: FloatArray, weights: FloatArray, target: float) -> float: ...
+
+
+@overload
+def required_factor(contributions: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray: ...
+
+
+def required_factor(
+    contributions: FloatArray, weights: FloatArray, target: float | FloatArray
+) -> float | FloatArray:
+    """Return the smallest Λ ≥ 1 with which weights in [w/Λ, Λw] bring Σwc/Σw to `target`, in O(N)."""
+    # With A = Σ_{c<t} w(t − c) and B = Σ_{c>t} w(c − t), the largest Σv(c − t) in the box is ΛB − A/Λ and the
+    # smallest B/Λ − ΛA: Λ = √max(A/B, B/A), 1 where the estimate is t, inf where all c lie on one side of t.
+    # Tan, JASA 101, 2006, 10.1198/016214506000000023. Contributions (n, k) with targets (k,) give k of them.
+    if np.ndim(contributions) == 1:
+        c, w = check_pairs(contributions, weights)
+        if np.ndim(target):
+            raise InputError(f"target must be one number for contributions (n,); got {np.shape(target)}.")
+        return float(_required_factors(c[:, None], w, as_float_vector("target", np.reshape(target, 1)))[0])
+    c = np.asarray(contributions, dtype=np.float64)
+    if c.ndim != 2 or np.shape(target) != c.shape[1:]:
+        raise InputError(
+            f"contributions must be (n, k) and target (k,); got {c.shape} and {np.shape(target)}."
+        )
+    _, w = check_pairs(np.zeros(c.shape[0]), weights)
+    return _required_factors(c, w, as_float_vector("target", target))
+
+
+def _required_factors(c: FloatArray, w: FloatArray, target: FloatArray) -> FloatArray:
+    above, below, size = np.zeros((3, target.size))
+    step = max(1, BLOCK_ENTRIES // max(target.size, 1))
+    for start in range(0, w.size, step):
+        rows = slice(start, start + step)
+        gap = c[rows] - target
+        above += w[rows] @ np.maximum(gap, 0)
+        below -= w[rows] @ np.minimum(gap, 0)
+        size += w[rows] @ np.abs(c[rows])
+    size += w.sum() * np.abs(target)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.sqrt(np.maximum(above / below, below / above))
+    factor[np.minimum(above, below) == 0] = np.inf
+    # A target that is the estimate up to rounding needs nothing, also where all c are equal.
+    factor[np.abs(above - below) <= 1e-14 * size] = 1.0
+    factor[np.isnan(above + below)] = np.nan
+    return factor
+
+
+def tipping_factors(
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator]
+) -> pd.DataFrame:
+    """Return, for every pair of recommenders, how wrong the weights must be for their order to change.
+
+    Both are weighted by the same w, so their difference is a weighted mean of d = c_A − c_B. With a common
+    normaliser (`snips-global`, `snips-pooled`) it is 0 for some weights in [w/Λ, Λw] from
+
+        Λ = √max(Σ w d⁺ / Σ w d⁻, Σ w d⁻ / Σ w d⁺)
+
+    on; with one per user (`snips`) Λ is found by bisection. Below it the order holds whatever the weights in
+    the box, as far as this sample goes: nothing is said of sampling error. Unweighted estimators are moved
+    from w = 1.
+
+    Returns
+    -------
+    DataFrame
+        Columns metric, estimator, model (the better one), other, difference, factor (1: equal already; inf:
+        no weights turn the order), statement, note; NaN with a note for metrics and estimators that are no
+        weighted average of contributions.
+
+    References
+    ----------
+    Zhao, Small & Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327.
+    """
+    linear, others = groups(samples, metrics, estimators)
+    missing = {(model, metric.label, one.label) for model, metric, one in others}
+    weights = weights_or_ones(next(iter(samples.values())))
+    found = {}
+    for group in linear:
+        found.update(_group_factors(group, weights))
+    rows = []
+    for metric in metrics:
+        for one in estimators:
+            for first, second in combinations(samples, 2):
+                key = (metric.label, one.label)
+                if {(first, *key), (second, *key)} & missing:
+                    note = f"no factor: {lacks(one, 'linear_form') or NOT_LINEAR}"
+                    rows.append((*key, first, second, float("nan"), float("nan"), "", note))
+                else:
+                    rows.append((*key, *_ordered(first, second, *found[first, second, *key])))
+    return pd.DataFrame(rows, columns=list(TIPPING_FACTOR_COLUMNS))
+
+
+def _ordered(
+    first: str, second: str, difference: float, factor: float
+) -> tuple[str, str, float, float, str, str]:
+    if difference == 0:
+        return first, second, 0.0, 1.0, f"{first} = {second}", ""
+    better, worse = (first, second) if difference > 0 else (second, first)
+    if np.isinf(factor):
+        statement = f"{better} stays ahead of {worse} whatever the weights"
+    else:
+        statement = f"{better} stays ahead of {worse} unless some weight is off by more than ×{factor:.3g}"
+    return better, worse, abs(difference), factor, statement, ""
+
+
+def _group_factors(
+    group: LinearGroup, weights: FloatArray
+) -> dict[tuple[str, str, str, str], tuple[float, float]]:
+    """Return (first, second, metric, estimator) -> (difference, Λ) of the pairs within a group."""
+    form = group.form
+    w = weights if form.weighted else np.ones(weights.size)
+    values = form.coefficients(weights) @ group.contributions
+    result = {}
+    for one, two in combinations(range(len(group.keys)), 2):
+        (first, *cell), (second, *other) = group.keys[one], group.keys[two]
+        if cell != other:
+            continue
+        d = group.contributions[:, one] - group.contributions[:, two]
+        factor = _per_user_factor(form, d, w) if form.per_user else required_factor(d, form.base * w, 0.0)
+        difference = 0.0 if factor == 1 else float(values[one] - values[two])
+        result[first, second, cell[0], cell[1]] = (difference, factor)
+    return result
+
+
+def _per_user_factor(form: LinearForm, d: FloatArray, weights: FloatArray) -> float:
+    """Return the Λ at which the bounds of a mean of users' own ratios reach 0."""
+    low, high = per_user_bounds(form, d, weights, 1.0)
+    sign = np.sign(low)
+    if abs(high) <= TOLERANCE * float(np.abs(d).max(initial=0)):
+        return 1.0
+
+    def nearest(factor: float) -> float:
+        bounds = per_user_bounds(form, d, weights, factor)
+        return bounds[0] if sign > 0 else -bounds[1]
+
+    lower, upper = 0.0, float(np.log(LARGEST_FACTOR))
+    if nearest(LARGEST_FACTOR) > 0:
+        return float("inf")
+    while upper - lower > TOLERANCE:
+        middle = (lower + upper) / 2
+        lower, upper = (middle, upper) if nearest(float(np.exp(middle))) > 0 else (lower, middle)
+    return float(np.exp((lower + upper) / 2))

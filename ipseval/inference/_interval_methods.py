@@ -12,8 +12,7 @@ from scipy.special import expit, logit
 from ipseval._base.checks import counted
 from ipseval._base.types import IntervalMethod, RngLike
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.inference._bootstrap import Bootstrap, Key, bootstrap
-from ipseval.inference._intervals import normal_interval
+from ipseval.inference._intervals import Bootstrap, Key, bootstrap, normal_interval
 from ipseval.inference._refit import Refit, bootstrap_refit
 from ipseval.metrics import Metric
 

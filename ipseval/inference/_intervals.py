@@ -1,15 +1,31 @@
-"""Intervals: from a standard error, and from the replicates of a bootstrap."""
+"""Intervals: from a standard error, and from a bootstrap over users that recomputes the ratio."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ipseval._base.checks import as_float_vector, check_fraction, refuse_masked
-from ipseval._base.types import FloatArray
+from ipseval._base.checks import (
+    as_float_vector,
+    as_generator,
+    check_choice,
+    check_fraction,
+    check_positive_int,
+    counted,
+    refuse_masked,
+)
+from ipseval._base.compute import one_blas_thread
+from ipseval._base.ids import distinct
+from ipseval._base.types import BoolArray, FloatArray, IntArray, IntervalMethod, RngLike, readonly
 from ipseval.errors import InputError
+from ipseval.estimators import UserSums
 
 
 @overload
@@ -80,3 +96,190 @@ def _quantiles(replicates: FloatArray, low: float, high: float) -> tuple[float, 
         return float("nan"), float("nan")
     bounds = np.quantile(defined, [low, high])
     return float(bounds[0]), float(bounds[1])
+
+
+Key = tuple[str, str, str]
+INTERVAL_METHODS = ("normal", "percentile", "bca")
+
+# Entries of one block of counts: 16 MB. A function of the data alone, so that results depend on nothing else.
+BLOCK_ENTRIES = 2_097_152
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Replicates of estimates under resampling of users."""
+
+    keys: tuple[Key, ...]  # what the columns are
+    values: FloatArray  # (n_estimates,)
+    replicates: FloatArray  # (n_resamples, n_estimates), NaN where an estimate is undefined in a resample
+    acceleration: FloatArray  # (n_estimates,), for BCa; NaN where the propensity was fitted anew
+
+    def __repr__(self) -> str:
+        n_resamples, n_estimates = self.replicates.shape
+        return (
+            f"Bootstrap({counted(n_estimates, 'estimate')}, {counted(n_resamples, 'resample')} of the users)"
+        )
+
+    @cached_property
+    def _column(self) -> dict[Key, int]:
+        return {key: column for column, key in enumerate(self.keys)}
+
+    def interval(
+        self, key: Key, *, confidence_level: float = 0.95, method: IntervalMethod = "bca"
+    ) -> tuple[float, float]:
+        """Return the interval of one estimate: quantiles, BCa, or value ∓ z times the deviation."""
+        # BCa of refits is refused: the acceleration would need as many fits as there are users.
+        check_choice("method", method, INTERVAL_METHODS)
+        column = self._column[key]
+        replicates, value = self.replicates[:, column], float(self.values[column])
+        if method == "normal":
+            return normal_interval(value, self.standard_error(key), confidence_level=confidence_level)
+        if method == "percentile":
+            return percentile_interval(replicates, confidence_level=confidence_level)
+        acceleration = float(self.acceleration[column])
+        if np.isnan(acceleration) and not np.isnan(value):
+            raise InputError("bca intervals are not available with refit=; use 'percentile' or 'normal'.")
+        return bca_interval(value, replicates, acceleration, confidence_level=confidence_level)
+
+    def standard_error(self, key: Key) -> float:
+        """Return the standard deviation of the defined replicates; NaN with fewer than two."""
+        column = self.replicates[:, self._column[key]]
+        defined = column[~np.isnan(column)]
+        return float(np.std(defined, ddof=1)) if defined.size > 1 else float("nan")
+
+    def n_undefined(self, key: Key) -> int:
+        """Return in how many resamples the estimate is undefined."""
+        return int(np.isnan(self.replicates[:, self._column[key]]).sum())
+
+
+def bootstrap(
+    sums: Mapping[Key, UserSums],
+    *,
+    n_resamples: int = 10_000,
+    rng: RngLike = None,
+    n_threads: int = 2,
+) -> Bootstrap:
+    """Return replicates of R = (ΣN/ΣD)(ΣV/ΣM) over resampled users, for many estimates at once."""
+    # One resample is shared by all estimates, so that differences are paired, and a block of resamples is one
+    # matrix product: counts of users times sums. Users that move any estimate are resampled, through fitted
+    # weights by their drift. Replicates depend on `rng` and the users alone, not on `n_threads`.
+    check_positive_int("n_resamples", n_resamples)
+    check_positive_int("n_threads", n_threads)
+    users = _population(sums)
+    stacked = _Stacked.of(sums, users)
+    seed = as_generator(rng).integers(2**63, size=2).tolist()
+
+    def totals(block: tuple[int, int]) -> FloatArray:
+        number, size = block
+        return draw_counts(users.size, size, seed, number) @ stacked.matrix
+
+    # One BLAS thread in each worker: its sums then have one order, whatever the machine.
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        parts = [stacked.ratios(part) for part in pool.map(totals, blocks(n_resamples, users.size))]
+    return Bootstrap(
+        keys=tuple(sums),
+        values=readonly(np.array([one.value() for one in sums.values()])),
+        replicates=readonly(np.concatenate(parts)),
+        acceleration=readonly(
+            np.array([jackknife_acceleration(leave_one_out(one)) for one in sums.values()])
+        ),
+    )
+
+
+def leave_one_out(sums: UserSums) -> FloatArray:
+    """Return the estimate without each user in turn, (n,): exact, as R depends on sums; but for drift."""
+    n = sums.n_users
+    if n < 2:
+        return np.full(n, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = (sums.numerator.sum() - sums.numerator) / (sums.denominator.sum() - sums.denominator)
+        ratio = np.sqrt(ratio) if sums.root else ratio
+        if sums.volume is not None:
+            size = np.ones(n) if sums.size is None else sums.size
+            ratio = ratio * (sums.volume.sum() - sums.volume) / (size.sum() - size)
+    return np.asarray(ratio if sums.drift is None else ratio - sums.drift[sums.users])
+
+
+def draw_counts(n_users: int, n_resamples: int, seed: list[int], block: int) -> FloatArray:
+    """Return how often each user occurs in each resample of a block, (n_resamples, n_users)."""
+    # A stream for every block: the draws do not depend on which thread comes first.
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+    counts = np.empty((n_resamples, n_users))
+    for row in counts:
+        # Uniform draws and a count are an order of magnitude faster than a multinomial over all users.
+        row[:] = np.bincount(generator.integers(n_users, size=n_users, dtype=np.uint32), minlength=n_users)
+    return counts
+
+
+def blocks(n_resamples: int, n_users: int) -> Iterator[tuple[int, int]]:
+    """Yield (number, resamples) of blocks whose counts fit in memory; a function of the data alone."""
+    size = int(np.clip(BLOCK_ENTRIES // n_users, 16, 256))
+    for number, first in enumerate(range(0, n_resamples, size)):
+        yield number, min(size, n_resamples - first)
+
+
+def _population(sums: Mapping[Key, UserSums]) -> IntArray:
+    if not sums:
+        raise InputError("bootstrap needs at least one estimate.")
+    users = distinct(np.concatenate([one.effects()[0] for one in sums.values()]))
+    if users.size == 0:
+        raise InputError("bootstrap needs at least one user with a defined value.")
+    return users
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """The distinct per-user sums of all estimates side by side, (n_users, n_columns), and who reads which."""
+
+    matrix: FloatArray
+    numerator: IntArray
+    denominator: IntArray
+    volume: IntArray
+    entered: IntArray
+    has_volume: BoolArray
+    is_root: BoolArray
+    drift: IntArray
+    drifted: FloatArray
+
+    @classmethod
+    def of(cls, sums: Mapping[Key, UserSums], users: IntArray) -> _Stacked:
+        columns: list[FloatArray] = []
+        known: dict[bytes, int] = {}
+        reads: list[tuple[int, ...]] = []
+
+        def place(rows: IntArray, values: FloatArray) -> int:
+            column = np.zeros(users.size)
+            column[rows] = values
+            # Denominators are shared by all metrics and models: equal columns are multiplied once.
+            key = hashlib.blake2b(column.tobytes(), digest_size=16).digest()
+            if key not in known:
+                known[key] = len(columns)
+                columns.append(column)
+            return known[key]
+
+        for one in sums.values():
+            rows = np.searchsorted(users, one.users)
+            entered = place(rows, np.ones(rows.size) if one.size is None else one.size)
+            volume = entered if one.volume is None else place(rows, one.volume)
+            sums_of = place(rows, one.numerator), place(rows, one.denominator), volume, entered
+            drift = entered if one.drift is None else place(np.arange(users.size), one.drift[users])
+            reads.append((*sums_of, drift))
+        numerator, denominator, volume_of, entered_of, drift_of = np.array(reads).T
+        has_volume = np.array([one.volume is not None for one in sums.values()])
+        is_root = np.array([one.root for one in sums.values()])
+        matrix = np.column_stack(columns)
+        known_weights = np.array([one.drift is None for one in sums.values()])
+        drifted = np.where(known_weights, np.nan, matrix.sum(axis=0)[drift_of])
+        read = (numerator, denominator, volume_of, entered_of, has_volume, is_root)
+        return cls(matrix, *read, drift_of, drifted)
+
+    def ratios(self, totals: FloatArray) -> FloatArray:
+        """Return the estimates of each resample from its totals, (n_resamples, n_estimates)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = totals[:, self.numerator] / totals[:, self.denominator]
+            factor = totals[:, self.volume] / totals[:, self.entered]
+        values = np.where(self.has_volume, ratio * factor, ratio)
+        values[:, self.is_root] = np.sqrt(values[:, self.is_root])
+        fitted = ~np.isnan(self.drifted)
+        values[:, fitted] += totals[:, self.drift[fitted]] - self.drifted[fitted]
+        return np.where(totals[:, self.denominator] == 0, np.nan, values)

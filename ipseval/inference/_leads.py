@@ -8,9 +8,9 @@ import numpy as np
 
 from ipseval._base.types import BoolArray, FloatArray
 from ipseval.estimators import Estimator, Sample
-from ipseval.inference._bootstrap import Key
+from ipseval.inference._bounds import required_factor
 from ipseval.inference._curves import Curves
-from ipseval.inference._factors import required_factor
+from ipseval.inference._intervals import Key
 from ipseval.inference._linear import LinearGroup, groups, weights_or_ones
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity

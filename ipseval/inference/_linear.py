@@ -10,7 +10,7 @@ import numpy as np
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.inference._bootstrap import Key
+from ipseval.inference._intervals import Key
 from ipseval.metrics import Metric
 
 

@@ -1,4 +1,4 @@
-"""Bootstrap that fits n* and γ again in every resample, so that their uncertainty reaches the interval."""
+"""The propensity fitted anew: in every resample of a bootstrap, and along each axis of its error."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from ipseval.data._interactions import Interactions
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.estimators._estimate import estimate, independent_sums
-from ipseval.inference._bootstrap import Bootstrap, Key, blocks, draw_counts
+from ipseval.estimators._sums import ROUNDING
+from ipseval.inference._intervals import Bootstrap, Key, blocks, draw_counts
 from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.metrics import Metric
-from ipseval.propensity import PowerLawPropensity, Propensity
+from ipseval.propensity import FitError, PowerLawPropensity, Propensity
 
 
 class Refit(Protocol):
@@ -149,3 +150,34 @@ def _checked(propensity: Propensity, sample: Sample) -> Propensity:
             f"{sample.ranked.item_ids.size:,}."
         )
     return propensity
+
+
+def drifts(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    error: FitError,
+) -> dict[Key, FloatArray]:
+    """Return (recommender, metric, estimator) -> what each user moves the estimate by through the weights."""
+    # With a_j half the difference of the estimates with weights one standard error up and down axis j of the
+    # fit, user u moves the estimate by Σ_j z_uj a_j, (n_users,). It holds for every estimator, by two
+    # estimates for each axis. Estimators without weights have none. A difference that rounding makes is 0.
+    weighted = [one for one in estimators if one.weighted]
+    if not weighted:
+        return {}
+    first = next(iter(samples.values()))
+    assert first.propensity is not None
+    change = error.change(first.ranked.user, first.ranked.item)
+    parts, ones = stacks(samples, metrics), np.ones(first.ranked.unit_ids.size)
+    moved: dict[Key, list[float]] = {}
+    for column in change.T:
+        ends = []
+        for sign in (1, -1):
+            values = first.propensity * np.exp(sign * column)
+            now = {name: one.under(values, one.is_probability) for name, one in samples.items()}
+            ends.append(replicate(now, metrics, weighted, parts, ones))
+        for key, up in ends[0].items():
+            down = ends[1][key]
+            same = abs(up - down) <= ROUNDING * max(abs(up), abs(down))
+            moved.setdefault(key, []).append(0.0 if same else (up - down) / 2)
+    return {key: np.asarray(error.users @ np.array(one)) for key, one in moved.items()}

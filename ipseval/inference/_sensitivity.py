@@ -14,9 +14,8 @@ from ipseval._base.checks import as_float_vector, check_choice, check_finite
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
-from ipseval.inference._bootstrap import Key
 from ipseval.inference._curves import Curves
-from ipseval.inference._intervals import normal_interval
+from ipseval.inference._intervals import Key, normal_interval
 from ipseval.inference._linear import keys_of
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity

@@ -1,22 +1,69 @@
-"""Weight diagnostics: the effective sample size of the weights, and which positives carry them."""
+"""Weight diagnostics: effective sample size, who carries the weights, and how heavy their tail is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 
 from ipseval._base.checks import as_float_vector
-from ipseval._base.types import FloatArray
+from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._extent import Extent
-from ipseval.inference._pareto import pareto_k
+from ipseval.estimators._sample import Extent
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+
+MIN_TAIL = 5
+# Weakly informative prior of the profile likelihood, and shrinkage of k̂ towards ½ by ten observations.
+PRIOR_SCALE = 3.0
+PRIOR_SIZE = 10.0
+ROUNDING = 1e-12
+
+
+def pareto_k(values: FloatArray) -> float:
+    """Return k̂ of the largest min(n/5, 3√n) values: about 1/k̂ moments of their distribution exist."""
+    # Above ½ the variance is infinite and errors are understated; above .7 averages are not to be trusted.
+    # NaN where the tail has fewer than five different excesses. Vehtari et al., JMLR 25, 2024, arXiv
+    # 1507.02646.
+    values = as_float_vector("values", values)
+    if (values < 0).any():
+        raise InputError(f"values must be positive; {int((values < 0).sum())} of {values.size} are negative.")
+    size = int(np.ceil(min(0.2 * values.size, 3 * np.sqrt(values.size))))
+    if size < MIN_TAIL or size >= values.size:
+        return float("nan")
+    ordered = np.sort(values)
+    excess = ordered[-size:] - ordered[-size - 1]
+    # Equal totals of items differ in their last bits, by the order of their sums: that is no tail.
+    excess = excess[excess > ROUNDING * ordered[-1]]
+    if np.unique(np.round(excess / ordered[-1], 12)).size < MIN_TAIL:
+        return float("nan")
+    shape, _ = fit_generalised_pareto(excess)
+    return float((excess.size * shape + PRIOR_SIZE * 0.5) / (excess.size + PRIOR_SIZE))
+
+
+def fit_generalised_pareto(excess: FloatArray) -> tuple[float, float]:
+    """Return shape ξ and scale σ of the density (1/σ)(1 + ξx/σ)^{−1/ξ − 1}: Zhang & Stephens' estimate."""
+    # The mean of b = −ξ/σ over a grid, weighted by its profile likelihood; given b, ξ is the mean of ln(1 −
+    # bx). Zhang & Stephens, Technometrics 51, 2009, 10.1198/tech.2009.08017.
+    x = np.sort(excess)
+    n = x.size
+    n_grid = 30 + int(np.sqrt(n))
+    quartile = x[int(n / 4 + 0.5) - 1]
+    steps = np.arange(1, n_grid + 1) - 0.5
+    b = 1 / x[-1] + (1 - np.sqrt(n_grid / steps)) / (PRIOR_SCALE * quartile)
+    b = b[b != 0]
+    shape = np.log1p(-b[:, None] * x).mean(axis=1)
+    log_likelihood = n * (np.log(-b / shape) - shape - 1)
+    weight = np.exp(log_likelihood - log_likelihood.max())
+    mean_b = float(weight @ b / weight.sum())
+    xi = float(np.log1p(-mean_b * x).mean())
+    return xi, -xi / mean_b
+
 
 K = TypeVar("K")
 V = TypeVar("V", "WeightTotals", "WeightSums")
@@ -315,3 +362,54 @@ def effective_sample_size(weights: FloatArray) -> float:
     if (np.isfinite(w) & (w >= 0)).all() and w.any():
         return Weighed.of(w).ess
     raise InputError("weights must be finite numbers >= 0, and one of them above 0.")
+
+
+COLUMNS = ("estimator", "by", "group", "low", "high", "n_items", "n_positives", "share", "weight_share")
+N_GROUPS = 8
+
+
+def popularity_weights(
+    sample: Sample, estimators: Iterable[Estimator], propensity: Propensity | None
+) -> pd.DataFrame:
+    """Return the positives in groups by the popularity of their item, with the weight each group has."""
+    # Groups of n* end at 1, 2, 5, 10, 20, …; where n* is not known there are up to eight by P, of nearly as
+    # many positives each. `share` is that of the positives, `weight_share` that of an estimator's weight.
+    weighted = [one for one in estimators if one.weighted]
+    if sample.propensity is None or not weighted:
+        return pd.DataFrame([], columns=list(COLUMNS))
+    ranked = sample.ranked
+    popularity = None if propensity is None else propensity.popularity
+    by = "P" if popularity is None else "n*"
+    value = sample.propensity if popularity is None else popularity[ranked.item]
+    group = _by_quantile(value) if popularity is None else _by_popularity(value)
+    counts = np.bincount(group)
+    rows = []
+    for one in weighted:
+        weights = one.positive_weights(sample)
+        share = np.bincount(group, weights) / weights.sum()
+        for number in np.flatnonzero(counts):
+            inside = group == number
+            low, high = float(value[inside].min()), float(value[inside].max())
+            n_items = np.unique(ranked.item[inside]).size
+            n = int(counts[number])
+            words = _words(low, high)
+            rows.append((one.label, by, words, low, high, n_items, n, n / group.size, float(share[number])))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _by_popularity(value: FloatArray) -> IntArray:
+    """Return the group of each n*: 0, 1, 2–4, 5–9, 10–19, 20–49, … ."""
+    edges = [1.0]
+    while edges[-1] <= value.max():
+        edges += [2 * edges[-1], 5 * edges[-1], 10 * edges[-1]]
+    return np.searchsorted(np.unique(edges), value, side="right")
+
+
+def _by_quantile(value: FloatArray) -> IntArray:
+    edges: AnyArray = np.unique(np.quantile(value, np.arange(1, N_GROUPS) / N_GROUPS))
+    return np.searchsorted(edges, value, side="left")
+
+
+def _words(low: float, high: float) -> str:
+    ends = [f"{end:,.0f}" if end.is_integer() and end > 1 else f"{end:.3g}" for end in (low, high)]
+    return ends[0] if ends[0] == ends[1] else "–".join(ends)

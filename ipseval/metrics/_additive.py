@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._base import Metric, Parameter, cached, one_of, simple_rank
+from ipseval.metrics._base import Definition, Metric, Parameter, cached, one_of, simple_rank
 from ipseval.metrics._ties import Prefix, places
 from ipseval.ranking import RankedPositives
 
@@ -130,3 +131,107 @@ def gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
             "name the column with value= when the split is made."
         )
     return ranked.gain if gain == "linear" else np.exp2(ranked.gain) - 1
+
+
+@dataclass(frozen=True, repr=False)
+class Recall(AdditiveMetric):
+    """Σ 1{r_i ≤ k} / s."""
+
+    name = "recall"
+    aliases = ("r",)
+    summary = "share of relevant items in the first k"
+    kind = "mean"
+    takes_cutoff = "required"
+    definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / s", "s, never min(s, k)")
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return inside(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class Hits(AdditiveMetric):
+    """Σ 1{r_i ≤ k} / s of queries with one target each."""
+
+    name = "hits"
+    summary = "recall@k of queries with one target (link prediction)"
+    kind = "mean"
+    takes_cutoff = "required"
+    definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / s (queries with one target)", "s")
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return inside(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class Dcg(AdditiveMetric):
+    """Σ gain_i / log2(1 + r_i) over the relevant items in the first k."""
+
+    gain: Gain = "binary"
+
+    name = "dcg"
+    summary = "discounted cumulative gain"
+    kind = "sum"
+    parameters = MappingProxyType({"gain": GAIN})
+    needs_n_relevant = False
+    value_range = (0.0, float("inf"))
+    definition = Definition(
+        "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)",
+        "none",
+        "1/log2(1 + r)",
+        plug_in="|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms",
+    )
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return ungraded(self, self.gain, log_discount(rank))
+
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        value = over_ties(Dcg(self.cutoff).at_rank, ranked, rule, self.cutoff)
+        return value if self.gain == "binary" else value * gains(ranked, self.gain, self.label)
+
+
+@dataclass(frozen=True, repr=False)
+class MeanDcg(AdditiveMetric):
+    """dcg@k / s."""
+
+    name = "mean_dcg"
+    summary = "mean discount over relevant items (Yang et al.)"
+    kind = "mean"
+    definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / log2(1 + r_i) / s", "s", "1/log2(1 + r)")
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return log_discount(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class Atop(AdditiveMetric):
+    """Mean of (n − r)/(n − 1) over positives: the share of other candidates ranked below a positive.
+
+    Affine in the rank, so every tie rule but "min" and "max" gives the same value. NaN for a user with a
+    single candidate.
+    """
+
+    name = "atop"
+    aliases = ("mean_percentile",)
+    summary = "mean share of items below a relevant one"
+    kind = "mean"
+    takes_cutoff = "none"
+    default_ties = "mean"
+    linear_in_rank = True
+    definition = Definition(
+        formula="(1/s) Σ_{i∈S} (n − r_i)/(n − 1)",
+        denominator="s, the number of relevant items; n, the number of candidates",
+        undefined="users without positives, and users with one candidate",
+    )
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        n = n_candidates
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(n > 1, (n - rank) / (n - 1), np.nan)
+
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        if rule in ("mean", "expected") or not ranked.has_ties:
+            rank = simple_rank(ranked, "mean")
+        else:
+            above, size = places(ranked, rule)
+            rank = above + (size + 1) / 2
+        return self.at_rank(rank, ranked.n_candidates)

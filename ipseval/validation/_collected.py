@@ -19,7 +19,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import Target
-from ipseval.inference._factors import required_factor
+from ipseval.inference._bounds import required_factor
 from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity

@@ -51,7 +51,7 @@ def written_out(form, contributions, weights):
 @pytest.mark.parametrize("clustered", [False, True])
 @pytest.mark.parametrize("block", [50, 10**6])
 def test_influences_equal_those_written_out(own, clustered, block, monkeypatch):
-    monkeypatch.setattr("ipseval.inference._influences.BLOCK_ENTRIES", block)
+    monkeypatch.setattr("ipseval.inference._curves.BLOCK_ENTRIES", block)
     ranks, popularity = random_ranks(3, models=1)
     (ranked,) = ranks.values()
     rng = np.random.default_rng(0)

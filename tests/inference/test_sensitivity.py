@@ -117,7 +117,7 @@ def test_equal_users_have_no_error_at_any_gamma():
 def test_small_blocks_give_the_same_numbers(monkeypatch):
     evaluation = evaluated(metrics=("recall@10", "dcg@10", "ndcg@10"))
     whole = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
-    monkeypatch.setattr("ipseval.inference._influences.BLOCK_ENTRIES", 90)
+    monkeypatch.setattr("ipseval.inference._curves.BLOCK_ENTRIES", 90)
     blocked = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
     np.testing.assert_allclose(blocked["estimate"], whole["estimate"], rtol=1e-12)
     np.testing.assert_allclose(blocked["std_error"], whole["std_error"], rtol=1e-10)

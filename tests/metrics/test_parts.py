@@ -12,7 +12,7 @@ from ipseval.estimators import Sample
 from ipseval.metrics import Metric, metric
 from ipseval.ranking import RankedPositives
 from tests.inside.estimators import _sample as base
-from tests.inside.metrics import _ndcg
+from tests.inside.metrics import _ideal_list
 from tests.metrics.test_labels import LABELS
 
 
@@ -121,5 +121,5 @@ def test_unbiased_ndcg_is_the_same_however_many_users_are_done_at_once(cells, mo
     ranked = many_users(rng)
     inverse, ndcg = 1 / rng.uniform(0.2, 1.0, size=len(ranked)), metric("ndcg@7")
     expected = ndcg.unbiased(ranked, inverse, None)
-    monkeypatch.setattr(_ndcg, "CELLS", cells)  # fewer than one user takes: one is done at a time
+    monkeypatch.setattr(_ideal_list, "CELLS", cells)  # fewer than one user takes: one is done at a time
     np.testing.assert_allclose(ndcg.unbiased(ranked, inverse, None), expected, rtol=1e-12)

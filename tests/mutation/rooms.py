@@ -28,8 +28,8 @@ class Room:
 SPEED = {
     "ipseval/estimators/_sample.py": ("PART",),
     "ipseval/metrics/_additive.py": ("TABLE",),
-    "ipseval/metrics/_ndcg.py": ("CELLS",),
-    "ipseval/metrics/_tied_places.py": ("CELLS",),
+    "ipseval/metrics/_ideal_list.py": ("CELLS",),
+    "ipseval/metrics/_ties.py": ("CELLS",),
     "ipseval/ranking/_equal_items.py": ("FEWEST", "MOST"),
     "ipseval/ranking/kernels/near_ties.py": ("COLUMNS", "COPIED", "ROWS"),
     "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS", "SORT_ROWS"),

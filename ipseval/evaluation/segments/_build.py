@@ -13,13 +13,13 @@ from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample, UserSums
 from ipseval.estimators._labels import plain_estimator, resolve_estimator
-from ipseval.estimators._moments import WIDTH, Moments
+from ipseval.estimators._sums import WIDTH, Moments
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.evaluation.segments._decomposition import Decomposition
 from ipseval.evaluation.segments._groups import Groups, TrainingCounts
 from ipseval.evaluation.segments._segments import SegmentCell, Segments, tails_of
 from ipseval.evaluation.segments._sums import CellSums, SegmentSums
-from ipseval.inference._flags import joined, too_wide
+from ipseval.inference._frame import joined, too_wide
 from ipseval.inference._weights import WeightSums, weight_flag
 from ipseval.metrics import Metric
 

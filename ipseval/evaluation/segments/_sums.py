@@ -11,7 +11,7 @@ from ipseval._base.ids import distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Parts, Sample, UserSums
 from ipseval.estimators._estimate import independent_sums
-from ipseval.estimators._moments import WIDTH, Moments
+from ipseval.estimators._sums import WIDTH, Moments
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.inference._weights import Weighed, WeightSums
 from ipseval.metrics import Metric

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.metrics.sampled._correct import SampledEstimate, correct_sampled
-from ipseval.metrics.sampled._curves import rank_curves
-from ipseval.metrics.sampled._expected import equivalent_cutoff, expected_sampled, std_sampled
+from ipseval.metrics.sampled._expected import equivalent_cutoff, expected_sampled, rank_curves, std_sampled
 from ipseval.metrics.sampled._metric import SampledMetric, metric
 from ipseval.metrics.sampled._tables import CorrectionTable
 

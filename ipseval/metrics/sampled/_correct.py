@@ -17,8 +17,7 @@ from ipseval.metrics._base import Metric
 from ipseval.metrics._labels import metric as find_metric
 from ipseval.metrics.sampled._data import SampledData, read_sampled, with_best_and_worst
 from ipseval.metrics.sampled._expected import sampled_values
-from ipseval.metrics.sampled._fitted import fitted_correction, refitted
-from ipseval.metrics.sampled._tables import correction_table, mean_over_ties
+from ipseval.metrics.sampled._tables import correction_table, fitted_correction, mean_over_ties, refitted
 
 Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
 METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")

@@ -1,9 +1,10 @@
-"""Correction tables: a value M̂(r̃) for every sampled rank that estimates M(r)."""
+"""Correction tables: a value M̂(r̃) for every sampled rank, for a given or a fitted prior."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ from ipseval._base.compute import one_blas_thread
 from ipseval._base.types import FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.metrics._base import Metric
-from ipseval.metrics.sampled._laws import RankGrid, rank_grid
+from ipseval.metrics.sampled._data import SampledData
+from ipseval.metrics.sampled._expected import RankGrid, rank_grid
 
 TABLE_METHODS = ("rank", "bv", "cls", "ls")
 # Beyond this, plain least squares amplifies the noise of the sampled ranks ten-million-fold.
@@ -203,3 +205,179 @@ def _least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tupl
 def _shown(condition: float) -> str:
     # float64 cannot resolve more: the singular values below are rounding.
     return f"{condition:.1e}" if condition < 1e14 else f"{condition:.1e} or more"
+
+
+# Positives whose numbers of candidates differ by less than this share a law: ranks are off by half of it.
+GROUP_WIDTH = 0.02
+MAX_GROUPS = 16
+LAST_BUT_ONE = -2  # the EM step whose distribution gives the tables of "mle", see `_posterior_means`
+
+
+def fitted_correction(
+    data: SampledData, target: Metric, method: str, variance_weight: float, n_iterations: int
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Return M̂ (m + 1,) of the largest group, M̂(r̃) and drift (n_pos,), and the condition number."""
+    # Drift: how the average moves with a positive through the fit; its influence is M̂(r̃) + drift less the
+    # mean.
+    if data.n_sampled > MAX_SAMPLED:
+        raise InputError(
+            f"the rank distribution is fitted for at most {MAX_SAMPLED:,} sampled candidates; got "
+            f"{data.n_sampled:,}. Use method='rank', which is accurate for so many."
+        )
+    group_of, groups, weight = _groups(data, target)
+    fitted = fit_rank_distribution(groups, weight, n_iterations)
+    tables, by_density, condition = _tables(fitted, target, method, variance_weight)
+    gradients = fitted.gradient(by_density, LAST_BUT_ONE if method == "mle" else -1)
+    contributions, drift = np.empty(group_of.size), np.empty(group_of.size)
+    for index, (table, gradient) in enumerate(zip(tables, gradients, strict=True)):
+        rows = group_of == index
+        contributions[rows] = mean_over_ties(table, data.n_above[rows], data.n_tied[rows])
+        drift[rows] = mean_over_ties(gradient, data.n_above[rows], data.n_tied[rows])
+    largest = int(np.argmax(np.bincount(group_of)))
+    return tables[largest], contributions, drift, condition
+
+
+def refitted(
+    data: SampledData, target: Metric, method: str, variance_weight: float, n_iterations: int
+) -> Callable[[FloatArray], float]:
+    """Return a function from other shares of the positives, (n_pos,), to the estimate fitted to them."""
+    group_of, groups, weight = _groups(data, target)
+
+    def estimate(share: FloatArray) -> float:
+        drawn = replace(data, share=share)
+        now = [replace(one, shares=drawn.shares(group_of == k)) for k, one in enumerate(groups)]
+        fitted = fit_rank_distribution(now, weight, n_iterations)
+        tables, _, _ = _tables(fitted, target, method, variance_weight)
+        return float(sum(one.shares @ table for one, table in zip(now, tables, strict=True)))
+
+    return estimate
+
+
+def _tables(
+    fitted: RankDistribution, target: Metric, method: str, variance_weight: float
+) -> tuple[list[FloatArray], FloatArray, float]:
+    """Return M̂ of each group, dθ/d density (n_nodes,) and the condition number."""
+    if method == "mle":
+        return *_posterior_means(fitted, target), 1.0
+    return _fitted_bias_variance(fitted, target, variance_weight)
+
+
+def _groups(data: SampledData, target: Metric) -> tuple[IntArray, list[Group], FloatArray]:
+    """Return the group of each positive, the groups with their laws, and the weights of the nodes."""
+    low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
+    number = int(np.clip(np.ceil(np.log(high / low) / GROUP_WIDTH), 1, MAX_GROUPS))
+    position = np.log(data.n_candidates / low) / max(np.log(high / low), 1e-300) * number
+    _, group_of = np.unique(np.minimum(position.astype(np.int64), number - 1), return_inverse=True)
+    sizes = [round(float(data.n_candidates[group_of == k].mean())) for k in range(int(group_of.max()) + 1)]
+    grid = rank_grid(max(sizes), data.n_sampled, data.replacement, cutoff=target.cutoff)
+    groups = []
+    for index, n in enumerate(sizes):
+        rank = grid.rank
+        if n < max(sizes):
+            # A rank beyond a shorter list is its last place; the hypergeometric law needs whole ranks there.
+            rank = np.minimum(rank if data.replacement else np.round(rank), n)
+        own = RankGrid(rank, grid.weight, n, data.n_sampled, data.replacement)
+        groups.append(Group(own, own.law(), data.shares(group_of == index)))
+    return group_of, groups, grid.weight
+
+
+def _values(group: Group, target: Metric) -> FloatArray:
+    return target.at_rank(group.grid.rank, float(group.grid.n_candidates))
+
+
+def _posterior_means(fitted: RankDistribution, target: Metric) -> tuple[list[FloatArray], FloatArray]:
+    """Return E[M(r) | r̃] under the last distribution but one, whose mean over the data is Σ π(r) M(r)."""
+    weights = fitted.weights(LAST_BUT_ONE)
+    tables, by_density = [], np.zeros(weights.size)
+    for group in fitted.groups:
+        value = _values(group, target)
+        expected = group.law.T @ weights
+        # 0 where the distribution says that a sampled rank cannot occur: none did.
+        table = ratio(group.law.T @ (weights * value), expected)
+        observed = ratio(group.shares, expected)
+        by_density += fitted.weight * ((group.law @ observed) * value - group.law @ (observed * table))
+        tables.append(table)
+    return tables, by_density
+
+
+def _fitted_bias_variance(
+    fitted: RankDistribution, target: Metric, g: float
+) -> tuple[list[FloatArray], FloatArray, float]:
+    """Return the bias–variance tables under the fitted prior, dθ/d density and the condition number."""
+    # θ = Σ_k P_kᵀS_k⁻¹h_k with S = (1 − g)AᵀDA + g diag(c), h = AᵀDb; with y = S⁻¹P, dθ = yᵀ(dh − dS M̂).
+    weights = fitted.weights()
+    tables, by_weight, condition = [], np.zeros(weights.size), 1.0
+    for group in fitted.groups:
+        grid, law, value = group.grid, group.law, _values(group, target)
+        own = RankGrid(grid.rank, weights, grid.n_candidates, grid.n_sampled, grid.replacement)
+        corrected = solve_on_grid(own, target, "bv", g)
+        table = np.nan_to_num(corrected.values)
+        system = (1 - g) * (law.T @ (law * weights[:, None])) + g * np.diag(law.T @ weights)
+        scale = 1 / np.sqrt(np.maximum(np.diag(system), np.finfo(float).tiny))
+        try:
+            y = scale * np.linalg.solve(scale[:, None] * system * scale, scale * group.shares)
+        except np.linalg.LinAlgError:
+            raise InputError("n_candidates candidates cannot give all of these sampled ranks.") from None
+        by_weight += (law @ y) * (value - (1 - g) * (law @ table)) - g * (law @ (y * table))
+        tables.append(table)
+        condition = max(condition, corrected.condition_number)
+    return tables, fitted.weight * by_weight, condition
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Positives with about the same number of candidates: their law and what was observed of them."""
+
+    grid: RankGrid
+    law: FloatArray  # (n_nodes, m + 1)
+    shares: FloatArray  # (m + 1,) observed shares of the sampled ranks; they sum to 1 over all groups
+
+
+@dataclass(frozen=True, eq=False)
+class RankDistribution:
+    """π of all groups on the nodes of a grid; `density` has a row per EM step, Σ_j weight_j density_j = 1."""
+
+    groups: list[Group]
+    weight: FloatArray  # (n_nodes,)
+    density: FloatArray  # (n_steps + 1, n_nodes)
+
+    def weights(self, step: int = -1) -> FloatArray:
+        """Return the probability of each node after a step, (n_nodes,)."""
+        return np.asarray(self.weight * self.density[step], dtype=np.float64)
+
+    def gradient(self, by_density: FloatArray, step: int = -1) -> list[FloatArray]:
+        """Return dθ/d`shares` of each group for a θ with derivative `by_density` in the density at `step`."""
+        # The chain rule goes back through the steps φ ← φ∘Σ_k A_k(P_k/s_k), s_k = A_kᵀ(w∘φ): the error
+        # includes the fit however many steps were made.
+        adjoint = by_density
+        out: list[FloatArray] = [np.zeros(group.shares.size) for group in self.groups]
+        for density in self.density[:step][::-1]:
+            following = np.zeros_like(adjoint)
+            for group, total in zip(self.groups, out, strict=True):
+                expected = group.law.T @ (self.weight * density)
+                slope = (group.law.T @ (adjoint * density)) * ratio(np.ones_like(expected), expected)
+                total += slope
+                observed = ratio(group.shares, expected)
+                following += adjoint * (group.law @ observed)
+                following -= self.weight * (group.law @ (slope * observed))
+            adjoint = following
+        return out
+
+
+def fit_rank_distribution(groups: list[Group], weight: FloatArray, n_iterations: int) -> RankDistribution:
+    """Return π by EM, π ← Σ_r̃ P̂(r̃) π∘A[:, r̃]/(πᵀA[:, r̃]), from the uniform one (Jin et al. 2021)."""
+    # The likelihood rises in every step; stopping early keeps the estimate smooth.
+    # doi:10.1609/aaai.v35i5.16537
+    density = np.empty((n_iterations + 1, weight.size))
+    density[0] = 1 / weight.sum()
+    for step in range(n_iterations):
+        factor = np.zeros(weight.size)
+        for group in groups:
+            factor += group.law @ ratio(group.shares, group.law.T @ (weight * density[step]))
+        density[step + 1] = density[step] * factor
+    return RankDistribution(groups, weight, density)
+
+
+def ratio(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return a/b, 0 where b underflowed to 0 (no observed rank is there: EM keeps their b positive)."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
