@@ -53,7 +53,10 @@ LAYERS = {
         "tests/golden/",
         "tests/statistical/",
         *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "known_answers")),
-        *(f"tests/ranking/test_{name}.py" for name in ("exact", "tiles", "top", "alike", "close", "without")),
+        *(
+            f"tests/ranking/test_{name}.py"
+            for name in ("exact", "tiles", "top", "duplicate_items", "close", "without")
+        ),
         *("tests/adapters/test_docs.py", "tests/adapters/test_frames.py", "tests/inference/test_docs.py"),
         *("tests/inference/test_bounds.py", "tests/inference/test_sensitivity.py"),
         *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),

@@ -23,8 +23,7 @@ from ipseval.errors import InputError
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._comparable import check_same_positives
-from ipseval.ranking._missing_lists import check_lists, settle_lists
+from ipseval.ranking._comparable import check_lists, check_same_positives, resolve_missing
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 
@@ -92,7 +91,7 @@ def correct(
     asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours
     ranks = rank_with_exposure(models, split, known.exposure, compute=compute)
     depth = max(one.cutoff or 1 for one in asked)
-    given = settle_lists(ranks.all, missing, depth)
+    given = resolve_missing(ranks.all, missing, depth)
     first = next(iter(given.values()))
     n_left_out = 0 if first.left_out is None else int(first.left_out.sum())
     check_lists({name: one.list_counts(depth) for name, one in given.items()}, missing, n_left_out)

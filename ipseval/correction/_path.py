@@ -18,7 +18,7 @@ from ipseval.errors import InputError
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import profile_features
-from ipseval.propensity._logistic import fit_logistic
+from ipseval.propensity._ratio import fit_logistic
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._comparable import check_same_positives
 

@@ -27,9 +27,8 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._candidates import is_catalogue
-from ipseval.ranking._comparable import check_belongs, check_same_positives
-from ipseval.ranking._lists import settled_lists
-from ipseval.ranking._missing_lists import settle_lists
+from ipseval.ranking._comparable import check_belongs, check_same_positives, resolve_missing
+from ipseval.ranking._lists import resolve_lists
 
 __all__ = ["FRAME_COLUMNS", "Evaluation", "evaluate", "evaluate_ranks"]
 
@@ -124,7 +123,7 @@ def evaluate(
         has_rewards=_have_sums(models),
     )
     check_candidates(candidates, request.metrics)
-    evaluation = _ranked(settled_lists(models, split), split, known, request, candidates, compute)
+    evaluation = _ranked(resolve_lists(models, split), split, known, request, candidates, compute)
     return replace(
         evaluation,
         training=TrainingCounts.of(split.train),
@@ -158,7 +157,7 @@ def _ranked(
     both = rank_with_exposure(models, split, evidence.exposure, compute=compute)
     evaluation = _evaluated(both.of(both.test), request, n_threads)
     correction = correct_ranks(
-        replace(both, all=settle_lists(both.all, request.missing, request.depth)),
+        replace(both, all=resolve_missing(both.all, request.missing, request.depth)),
         split,
         metrics=chosen,
         interactions=evidence.interactions,

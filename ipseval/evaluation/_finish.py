@@ -13,7 +13,7 @@ from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import Request, warn_about_few_positives, warn_about_sampling
 from ipseval.evaluation._result import Evaluation
 from ipseval.inference._frame import joined, judged
-from ipseval.ranking._missing_lists import check_lists, list_count, list_notes
+from ipseval.ranking._comparable import check_lists, list_count, list_notes
 
 MANY_LEFT_OUT = 0.1  # of the positives
 NO_POSITIVE = "there is no positive to evaluate."

@@ -23,7 +23,7 @@ from ipseval.inference._refit import drifts
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError
 from ipseval.ranking import RankedPositives
-from ipseval.ranking._missing_lists import settle_lists
+from ipseval.ranking._comparable import resolve_missing
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
 Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
@@ -79,7 +79,7 @@ class Reduction:
     ) -> Reduction:
         """Return what a request reads of the users whose positives are ranked."""
         depth = request.depth
-        ranks = settle_lists(ranks, request.missing, depth)
+        ranks = resolve_missing(ranks, request.missing, depth)
         samples = {
             name: replace(request.sample(ranked), rewarded=ranked.candidate_sums)
             for name, ranked in ranks.items()

@@ -6,18 +6,15 @@ from ipseval._base.border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPropensity
 from ipseval.propensity._examination import ExaminationCurve, ExaminationModel
-from ipseval.propensity._exposure import fit_gamma_from_exposure
-from ipseval.propensity._fit_error import FitError
-from ipseval.propensity._gamma import fit_gamma
-from ipseval.propensity._gamma_fit import GammaFit
+from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity, fit_gamma_from_exposure
+from ipseval.propensity._gamma import GammaFit, fit_gamma
 from ipseval.propensity._impressions import (
     ImpressionPropensity,
     LoggedPropensity,
+    check_logged,
 )
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._labels import PROPENSITIES, parse_propensity
-from ipseval.propensity._logged import check_logged
-from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity import (
     PopularityExponent,
@@ -27,7 +24,7 @@ from ipseval.propensity._popularity import (
 )
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
-from ipseval.propensity._steps import GammaChain, Step
+from ipseval.propensity._steps import FitError, GammaChain, Step
 
 __all__ = [
     "PROPENSITIES",

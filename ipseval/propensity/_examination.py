@@ -286,7 +286,7 @@ def _harvest(cells: _Cells, start: FloatArray | None) -> FloatArray:
         last, theta = theta, step(theta)
         if np.abs(theta - last).max() < TOLERANCE:
             return theta
-    raise _unsettled()
+    raise _not_converged()
 
 
 def _expect(cells: _Cells, start: FloatArray | None) -> FloatArray:
@@ -328,8 +328,8 @@ def _expect(cells: _Cells, start: FloatArray | None) -> FloatArray:
         ratios = state[:n_places] / state[0] - last[:n_places] / last[0]
         if np.abs(ratios).max() < TOLERANCE:
             return state
-    raise _unsettled()
+    raise _not_converged()
 
 
-def _unsettled() -> InputError:
+def _not_converged() -> InputError:
     return InputError(f"the examination curve did not settle in {MOST_STEPS} steps; use another method.")

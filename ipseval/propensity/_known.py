@@ -13,8 +13,7 @@ from ipseval._base.ids import by_label
 from ipseval._base.types import AnyArray, FloatArray, HasIds
 from ipseval.data._interactions import Interactions, encode
 from ipseval.errors import InputError, PropensityError
-from ipseval.propensity._base import PairFunction, Propensity
-from ipseval.propensity._common import as_frame, check_range
+from ipseval.propensity._base import PairFunction, Propensity, as_frame, check_range
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from ipseval._base.registry import Registry
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity._base import PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity
+from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._impressions import ImpressionPropensity, LoggedPropensity
 from ipseval.propensity._known import KnownPropensity
-from ipseval.propensity._measured import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
 
 

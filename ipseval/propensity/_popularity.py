@@ -12,7 +12,7 @@ from scipy.special import zeta
 from ipseval._base.checks import check_counts, check_positive_int, check_real, check_same_labels
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
-from ipseval.propensity._gamma_fit import GammaFit
+from ipseval.propensity._gamma import GammaFit
 
 LOWEST, HIGHEST = 1.0 + 1e-6, 30.0
 GOLDEN = (np.sqrt(5) - 1) / 2

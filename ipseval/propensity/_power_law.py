@@ -13,11 +13,17 @@ from ipseval._base.types import FloatArray
 from ipseval.data._evidence import Exposure, check_exposure
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.propensity._base import Propensity
-from ipseval.propensity._common import cap, check_same_ids, refuse_unseen
+from ipseval.propensity._base import Propensity, cap, check_same_ids, refuse_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure
-from ipseval.propensity._gamma import Method, Source, check_source, fit_gamma, gamma_above_one
-from ipseval.propensity._gamma_fit import NOT_IDENTIFIED, GammaFit
+from ipseval.propensity._gamma import (
+    NOT_IDENTIFIED,
+    GammaFit,
+    Method,
+    Source,
+    check_source,
+    fit_gamma,
+    gamma_above_one,
+)
 from ipseval.propensity._recommendations import count_recommendations
 from ipseval.propensity._steps import Step
 

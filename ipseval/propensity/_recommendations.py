@@ -14,7 +14,7 @@ from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.propensity._common import as_frame
+from ipseval.propensity._base import as_frame
 
 BLOCK_ENTRIES = 4_000_000
 

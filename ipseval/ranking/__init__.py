@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ipseval._base import lazy
 from ipseval._base.border import guard
-from ipseval.ranking._draws import SampledCandidates
 from ipseval.ranking._exact import rank_positives, top_items
 from ipseval.ranking._ranked import RankedPositives
+from ipseval.ranking._sampled import SampledCandidates
 
 __all__ = [
     "RankedPositives",

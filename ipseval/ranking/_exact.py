@@ -17,15 +17,13 @@ from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
 from ipseval.data.splits._base import check_split
 from ipseval.errors import InputError, IpsevalError
-from ipseval.ranking._candidates import as_candidates, is_catalogue, listed, restricted
-from ipseval.ranking._draws import SampledCandidates
+from ipseval.ranking._candidates import Targets, as_candidates, is_catalogue, restrict_items, restrict_lists
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._lists import SettledLists, is_list_frame, rank_lists
+from ipseval.ranking._lists import ListEntries, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
-from ipseval.ranking._sampled import rank_sampled
+from ipseval.ranking._sampled import SampledCandidates, rank_sampled
 from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
-from ipseval.ranking._targets import Targets
 from ipseval.ranking._threads import Resources, kernels_for
 from ipseval.ranking._top_lists import Best, ListMaker, TopK
 from ipseval.ranking.adapters import adapt
@@ -120,8 +118,8 @@ def rank_with_best(
     """Return ranks, and hand the `best` items on in the same pass; `positives`: whether any is ranked."""
     check_split(split)
     resources = Resources(check_compute(compute), name)
-    adapted = model if isinstance(model, (Lists, SettledLists)) else adapt(model, split, name=name)
-    is_lists = isinstance(adapted, (Lists, SettledLists)) or is_list_frame(adapted)
+    adapted = model if isinstance(model, (Lists, ListEntries)) else adapt(model, split, name=name)
+    is_lists = isinstance(adapted, (Lists, ListEntries)) or is_list_frame(adapted)
     if best is not None and (is_lists or isinstance(adapted, RankedPositives)):
         raise InputError(
             f"{name}: the best items of every user need scores of all items, which lists and ranks lack."
@@ -243,9 +241,9 @@ def _ranked(
         return rank_sampled(as_scorer(model, split, name), split, targets, candidates, resources)
     lists, allowed = as_candidates(candidates, split, name)
     if lists is not None:
-        targets = listed(targets, lists)
+        targets = restrict_lists(targets, lists)
     elif allowed is not None:
-        targets = restricted(targets, allowed)
+        targets = restrict_items(targets, allowed)
     maker = ListMaker(distinct(targets.user), split.n_users, k) if k else None
     if maker is not None:
         best = maker.best if best is None else best.beside(maker.best)

@@ -17,9 +17,8 @@ from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, Problem, ProblemsError
-from ipseval.ranking._candidates import CandidateLists
+from ipseval.ranking._candidates import CandidateLists, Targets
 from ipseval.ranking._ranked import RankedPositives
-from ipseval.ranking._targets import Targets
 from ipseval.ranking._top_lists import TopK
 
 TAKES = "ipseval.Lists or read_lists"
@@ -32,7 +31,7 @@ def is_list_frame(model: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class SettledLists:
+class ListEntries:
     """The entries of lists in the id space of a split, after what their options say of the others."""
 
     user: IntArray
@@ -42,13 +41,13 @@ class SettledLists:
     unknown: str  # what becomes of entries that are no candidates: as in `Lists`
     counted: tuple[Count, ...] = ()
 
-    def select(self, keep: BoolArray, *counted: Count) -> SettledLists:
+    def select(self, keep: BoolArray, *counted: Count) -> ListEntries:
         """Return the chosen entries, with what was counted."""
         user, item, order = self.user[keep], self.item[keep], self.order[keep]
-        return SettledLists(user, item, order, self.seen[keep], self.unknown, self.counted + some(*counted))
+        return ListEntries(user, item, order, self.seen[keep], self.unknown, self.counted + some(*counted))
 
 
-def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
+def resolve(lists: Lists, split: Split) -> tuple[ListEntries, list[Problem]]:
     """Return the entries that stay in the id space of a split, and what is wrong with the lists."""
     problems = list(lists.problems)
     entries, counted = lists.entries, list(lists.counted)
@@ -103,8 +102,8 @@ def settle(lists: Lists, split: Split) -> tuple[SettledLists, list[Problem]]:
         counted.append(
             Count("entries that are training items of their user, kept", int(seen.sum()), user.size)
         )
-    settled = SettledLists(user, item, entries.order, seen, lists.unknown, tuple(counted))
-    return settled.select(keep & (user >= 0)), problems
+    resolved = ListEntries(user, item, entries.order, seen, lists.unknown, tuple(counted))
+    return resolved.select(keep & (user >= 0)), problems
 
 
 def _codes(
@@ -142,12 +141,12 @@ def rank_lists(
     name: str,
     top: TopK | None = None,
 ) -> RankedPositives:
-    """Return ranks of the test positives in top-K lists: `Lists`, settled lists, or a frame of them."""
+    """Return ranks of the test positives in top-K lists: `Lists`, resolved lists, or a frame of them."""
     # The list of a user is ordered by `rank` or, without it, by `score` (descending), ties counted. K is the
     # length of the longest list; shorter lists are padded with misses, and a positive that is not in its
     # user's list gets rank K + 1, which only says "beyond K". Lists of all candidates give the whole ranking.
-    if not isinstance(model, SettledLists):
-        model = settled_lists({name: model}, split)[name]
+    if not isinstance(model, ListEntries):
+        model = resolve_lists({name: model}, split)[name]
     entries = _among_candidates(model, split, lists, allowed, name)
     n_above, n_tied = ranks_within_group(entries.user, -entries.order)
     size = np.bincount(entries.user, minlength=split.n_users)
@@ -174,7 +173,7 @@ def rank_lists(
     return targets.ranked(above, tied, max_rank=length, **said)
 
 
-def settled_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
+def resolve_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
     """Return the models with lists in the id space of the split; raise with all that is wrong with them."""
     found: dict[str, Any] = {}
     wrong: dict[str, list[Problem]] = {}
@@ -182,7 +181,7 @@ def settled_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
         found[name] = model
         if isinstance(model, Lists) or is_list_frame(model):
             lists = model if isinstance(model, Lists) else Lists(model, gaps="raise")
-            found[name], problems = settle(lists, split)
+            found[name], problems = resolve(lists, split)
             if problems:
                 wrong[name] = problems
     if len(wrong) == 1:
@@ -195,12 +194,12 @@ def settled_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
 
 
 def _among_candidates(
-    entries: SettledLists,
+    entries: ListEntries,
     split: Split,
     lists: CandidateLists | None,
     allowed: IntArray | None,
     name: str,
-) -> SettledLists:
+) -> ListEntries:
     """Return the entries that compete, or raise `InputError` when a list holds others."""
     if (lists is None and allowed is None) or entries.unknown == "candidate":
         return entries

@@ -12,12 +12,10 @@ from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
-from ipseval.ranking._candidates import CandidateLists
-from ipseval.ranking._equal_items import Alike
-from ipseval.ranking._exact_scores import Settler
+from ipseval.ranking._candidates import CandidateLists, Targets
+from ipseval.ranking._exact_topk import DuplicateItems, ExactTopK
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._scorers import FactorScorer, Scorer
-from ipseval.ranking._targets import Targets
 from ipseval.ranking._threads import Resources, run_blocks, run_workers
 from ipseval.ranking._top_lists import TopK
 from ipseval.ranking.kernels.blocks import Batch, frozen
@@ -76,19 +74,19 @@ def rank_shared(scores: AnyArray, batch: Batch, name: str, top: TopK | None = No
 def _rank_products(
     factors: Factors, batch: Batch, kernels: ModuleType, resources: Resources, top: TopK | None
 ) -> Counts:
-    """Return (n_above, n_tied) of all positives from products, and from one score of items that are alike."""
-    alike = Alike.of(factors)
+    """Return (n_above, n_tied) of all positives from products, and from one score of duplicate items."""
+    duplicates = DuplicateItems.of(factors)
     rest, chosen, kept = factors, batch, None
-    if alike is not None:
-        kept = np.flatnonzero(alike.number < 0)
+    if duplicates is not None:
+        kept = np.flatnonzero(duplicates.number < 0)
         place = np.full(factors.n_items, -1)
         place[kept] = np.arange(kept.size)
         rest, chosen = factors.subset(kept), batch.among(place)
-    settler = None if top is None else Settler(factors, rest, kept, alike, kernels, top)
+    exact_topk = None if top is None else ExactTopK(factors, rest, kept, duplicates, kernels, top)
     n_users, n_workers = batch.users.size, resources.n_threads
     one = rest.shape(1, max(rest.n_items, 1))
     width = kernels.tile_width(one)
-    tile = one._replace(n_items=width, top_k=0 if settler is None else settler.top_k)
+    tile = one._replace(n_items=width, top_k=0 if exact_topk is None else exact_topk.top_k)
     fixed, per_user = kernels.block_bytes(tile)
     size = resources.users_per_block(
         per_user,
@@ -112,12 +110,12 @@ def _rank_products(
             for _ in rest.count(worker, width):
                 yield 0
             n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
-            if alike is not None:
-                more = alike.counts(factors, part, exact, kernels)
+            if duplicates is not None:
+                more = duplicates.counts(factors, part, exact, kernels)
                 n_above[part.positives] += more[0]
                 n_tied[part.positives] += more[1]
-            if settler is not None:
-                settler.settle(part, among, block, worker.gathered(), slack)
+            if exact_topk is not None:
+                exact_topk.finish(part, among, block, worker.gathered(), slack)
             yield part.users.size
 
         return handle

@@ -15,9 +15,8 @@ from ipseval._base.counts import Count
 from ipseval._base.ids import grouped_order
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.ranking._order import counted_above
 from ipseval.ranking._parquet import read, write
-from ipseval.ranking._sampling import Sampling
+from ipseval.ranking._sampling import Sampling, counted_above
 from ipseval.ranking._top_lists import TopLists
 
 PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")

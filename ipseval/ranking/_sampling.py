@@ -10,7 +10,25 @@ import numpy as np
 from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
-from ipseval.ranking._order import counted_above
+
+
+def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return how many `counted` entries of the same group have a lower, and the same, level >= 0."""
+    above, same = np.zeros(group.size, np.int64), np.zeros(group.size, np.int64)
+    rows = np.flatnonzero(np.isin(group, group[counted]))  # the groups that hold any
+    if rows.size:
+        rows = rows[np.lexsort((level[rows], group[rows]))]
+        group, level = group[rows], level[rows]
+        before = np.concatenate([[0], np.cumsum(counted[rows])])
+        starts_group = np.append(True, group[1:] != group[:-1])
+        starts_level = np.flatnonzero(starts_group | np.append(True, level[1:] != level[:-1]))
+        size = np.diff(starts_level, append=rows.size)
+        in_level = np.diff(before[np.append(starts_level, rows.size)])
+        first = np.maximum.accumulate(np.where(starts_group, np.arange(rows.size), 0))
+        above[rows] = np.repeat(before[starts_level], size) - before[first]
+        same[rows] = np.repeat(in_level, size)
+    return above, same
+
 
 PER_POSITIVE = ("n_candidates", "above_estimate", "tied_estimate", "order")
 PER_DRAW = ("drawn", "drawn_inverse")
@@ -20,49 +38,24 @@ Pool = Literal["candidates", "unobserved", "unobserved+positives"]
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How sampled ranks came about, with what a correction needs.
+    """How sampled ranks came about, with what a correction needs."""
 
-    Attributes
-    ----------
-    n_sampled : int
-        m, the number of drawn competitors of each positive.
-    n_candidates : (n_pos,) int array
-        n, the size of the set that was drawn from, the positive included.
-    replacement : bool
-        Whether competitors were drawn with replacement.
-    uniform : bool
-        Whether all candidates had the same probability.
-    pool : {"candidates", "unobserved", "unobserved+positives"}
-        What was drawn from; only the first does not depend on what was observed.
-    above_estimate, tied_estimate : (n_pos,) float arrays or None
-        Unbiased estimates of the number of all candidates scored above, and tied with, the positive: drawn
-        competitors weighted by the inverse of their known probability. None for uniform draws, where the
-        sampled rank itself says as much.
-    order : (n_pos,) int array or None
-        Number of the user's positives that score higher than the positive.
-    drawn : (k, 2) int array or None
-        Rows (i, j), one for each time that the positive j was drawn as a competitor of the positive i; by i.
-    drawn_inverse : (k,) float array or None
-        The inverse probability of these draws; None for uniform draws.
-    per : {"user", "positive"}
-        Whether a user's positives share their draws.
-    """
-
-    n_sampled: int
-    n_candidates: IntArray
+    n_sampled: int  # m, the number of drawn competitors of each positive
+    n_candidates: IntArray  # (n_pos,) n, the size of the set that was drawn from, the positive included
     replacement: bool
-    uniform: bool
-    pool: Pool = "candidates"
+    uniform: bool  # whether all candidates had the same probability
+    pool: Pool = "candidates"  # what was drawn from; only this does not depend on what was observed
+    # (n_pos,) unbiased numbers of all candidates above, and tied: draws weighted by the inverse of their
+    # known probability. None for uniform draws, where the sampled rank itself says as much.
     above_estimate: FloatArray | None = None
     tied_estimate: FloatArray | None = None
-    order: IntArray | None = None
-    drawn: IntArray | None = None
-    drawn_inverse: FloatArray | None = None
-    per: Literal["user", "positive"] = "user"
+    order: IntArray | None = None  # (n_pos,) how many of the user's positives score higher
+    drawn: IntArray | None = None  # (k, 2) rows (i, j): the positive j was drawn as a competitor of i; by i
+    drawn_inverse: FloatArray | None = None  # (k,) their inverse probability
+    per: Literal["user", "positive"] = "user"  # whether a user's positives share their draws
 
     def __post_init__(self) -> None:
         freeze(self, *PER_POSITIVE, *PER_DRAW)
-
         if self.drawn is not None:
             object.__setattr__(self, "drawn", readonly(self.drawn.astype(np.int64).reshape(-1, 2)))
 
@@ -92,10 +85,7 @@ class Sampling:
         return replace(self, **kept)
 
     def in_one_list(self, user: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return how many more competitors stand above, tie, and are listed in one list of the user.
-
-        It holds all of the user's positives, drawn or not, and the drawn others.
-        """
+        """Return how many more stand above, tie, and are listed with all positives of the user."""
         if self.pool == "unobserved+positives":
             nothing = np.zeros(user.size, np.int64)
             return nothing, nothing, nothing
@@ -114,11 +104,8 @@ class Sampling:
     def without(
         self, user: IntArray, mask: BoolArray, gone: IntArray
     ) -> tuple[IntArray, IntArray, IntArray, Sampling]:
-        """Return what the positives in `mask` took in each positive's list when they leave, and the record.
-
-        The counts are those that stood above the positive, tied with it, and in its list at all. The record
-        is that of all positives, as if those in `mask` had never been drawn. `gone` (n_users,): their number.
-        """
+        """Return how many above, tied and listed each positive loses with `mask`, and the new record."""
+        # As if they had never been drawn. `gone` (n_users,): their number.
         order, drawn = self.order, self.drawn
         if order is None or (drawn is None and self.pool == "candidates"):
             raise InputError(UNKNOWN)

@@ -29,10 +29,7 @@ LISTS = (
 
 
 class Scorer(Protocol):
-    """Scores of all items for a block of users; higher is better.
-
-    A scorer whose `block` may be called from several threads at once says so by `parallel = True`.
-    """
+    """Scores of all items for a block of users; `parallel = True` if several threads may ask at once."""
 
     def block(self, users: IntArray) -> AnyArray:
         """Return scores (len(users), n_items) for the user codes in `users`; never written to."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ipseval.propensity._count_models import fit_negative_binomial, group_rows
-from ipseval.propensity._density_ratio import weighted_auc
+from ipseval.propensity._density_ratio import slope_influence, weighted_auc
 from ipseval.propensity._exposure import noise_share
-from ipseval.propensity._logistic import fit_logistic
 from ipseval.propensity._pair_features import mean_similarity
-from ipseval.propensity._ratio import BIASED, RANDOM, RIDGES, UNIFORM, fit_slopes, user_weights
-from ipseval.propensity._ratio_error import slope_influence
+from ipseval.propensity._ratio import BIASED, RANDOM, RIDGES, UNIFORM, fit_logistic, fit_slopes, user_weights

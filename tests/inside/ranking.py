@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from ipseval.ranking import (
-    _equal_items,
     _exact,
-    _exact_scores,
+    _exact_topk,
     _factors,
     _parquet,
     _passes,
     _threads,
     _top_lists,
 )
-from ipseval.ranking._candidates import CandidateLists, as_candidates, listed, restricted, without
-from ipseval.ranking._draws import Drawer, _skip
-from ipseval.ranking._equal_items import Alike
+from ipseval.ranking._candidates import (
+    CandidateLists,
+    Targets,
+    as_candidates,
+    restrict_items,
+    restrict_lists,
+    without,
+)
 from ipseval.ranking._exact import rank_with_best
+from ipseval.ranking._exact_topk import DuplicateItems
 from ipseval.ranking._factors import NO_TWINS, STEP_PART, Factors, common_step, twins
-from ipseval.ranking._lists import is_list_frame, rank_lists, settled_lists
-from ipseval.ranking._order import counted_above
+from ipseval.ranking._lists import is_list_frame, rank_lists, resolve_lists
 from ipseval.ranking._passes import comparable
-from ipseval.ranking._sampling import Sampling
+from ipseval.ranking._sampled import Drawer, _skip
+from ipseval.ranking._sampling import Sampling, counted_above
 from ipseval.ranking._scorers import CallableScorer, DenseScorer, FactorScorer, SparseScorer, as_scorer
-from ipseval.ranking._targets import Targets
 from ipseval.ranking._threads import Resources, kernels_for
 from ipseval.ranking._top_lists import Best, TopK, reaching
 from ipseval.ranking.adapters._base import align

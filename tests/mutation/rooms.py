@@ -30,12 +30,13 @@ SPEED = {
     "ipseval/metrics/_additive.py": ("TABLE",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
-    "ipseval/ranking/_equal_items.py": ("FEWEST", "MOST"),
-    "ipseval/ranking/kernels/near_ties.py": ("COLUMNS", "COPIED", "ROWS"),
-    "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS", "SORT_ROWS"),
+    "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),
+    "ipseval/ranking/kernels/numpy_count.py": (
+        *("COLUMNS", "COPIED", "MASK_BYTES", "ROWS", "SLOTS", "SORT_ROWS"),
+    ),
     "ipseval/ranking/_factors.py": ("STEP_PART",),
     "ipseval/ranking/_top_lists.py": ("ENTRIES",),
-    "ipseval/ranking/kernels/numpy_kernels.py": ("SETTLED", "PAIRS", "FEW", "WAIT"),
+    "ipseval/ranking/kernels/numpy_kernels.py": ("DECIDED", "PAIRS", "FEW", "WAIT"),
 }
 SHARED = ("tests/contracts/test_numbers.py", "tests/test_evaluation_oracle.py", "tests/test_identities.py")
 ROOMS = {

@@ -7,7 +7,7 @@ import pytest
 
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Batch, Catalogue
-from ipseval.ranking.kernels.near_ties import COLUMNS, ROWS, wide_scores
+from ipseval.ranking.kernels.numpy_count import COLUMNS, ROWS, wide_scores
 from tests.inside.ranking import NO_TWINS, STEP_PART, Factors, common_step
 
 LAST = 2.0**24 - 1  # the largest whole number below 2**24

@@ -12,7 +12,14 @@ import pytest
 from ipseval import InputError, Split
 from ipseval.errors import DataWarning
 from ipseval.ranking.kernels.blocks import Batch
-from tests.inside.ranking import CandidateLists, Targets, as_candidates, listed, restricted, without
+from tests.inside.ranking import (
+    CandidateLists,
+    Targets,
+    as_candidates,
+    restrict_items,
+    restrict_lists,
+    without,
+)
 from tests.ranking.worlds import world_of
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "c"], "item": ["p", "s", "q"]})
@@ -68,7 +75,7 @@ def test_one_item_may_be_all_that_is_allowed():
 
 def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
     with pytest.warns(DataWarning) as caught:
-        some = restricted(TARGETS, np.array([0, 1, 3]))
+        some = restrict_items(TARGETS, np.array([0, 1, 3]))
     assert str(caught[0].message) == (
         "2 of 4 test positives are not among the allowed items (first: 'a', 'r') and are left out: what does "
         "not compete has no rank. A candidate set must not depend on what was observed."
@@ -78,7 +85,7 @@ def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
     assert (some.candidates_by_user.tolist(), some.n_not_candidates) == ([1, 3, 2], 2)
     assert some.candidates == "3 allowed items minus the user's training items"
     with pytest.warns(DataWarning, match="^1 of 2 test positives"):
-        fewer = restricted(some, np.array([1, 4]))
+        fewer = restrict_items(some, np.array([1, 4]))
     assert (fewer.excluded.tolist(), fewer.excluded_start.tolist()) == ([1], [0, 0, 0, 1])
     assert (fewer.candidates_by_user.tolist(), fewer.n_not_candidates) == ([2, 2, 1], 3)
 
@@ -91,7 +98,7 @@ def test_lists_of_candidates_hold_what_is_no_training_item_in_order():
     inside = lists.contains(user, item, 5)
     assert np.flatnonzero(inside).tolist() == [1, 2, 10, 14]
     with pytest.warns(DataWarning, match=r"^1 of 4 .* not among their user's candidates \(first: 'b', 'p'\)"):
-        some = listed(TARGETS, lists)
+        some = restrict_lists(TARGETS, lists)
     assert (some.user.tolist(), some.item.tolist()) == ([0, 0, 2], [1, 2, 4])
     assert (some.candidates_by_user.tolist(), some.n_not_candidates) == ([2, 0, 2], 1)
     assert some.candidates == "each user's own list minus the user's training items"

@@ -11,7 +11,7 @@ import pytest
 from ipseval import Split, rank_positives
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Batch, Catalogue, Shape, Tile
-from ipseval.ranking.kernels.top import Kept, close_in_rows
+from ipseval.ranking.kernels.numpy_kernels import TopKBuffer, close_in_rows
 from tests.inside.ranking import NO_TWINS, Factors, Targets, kernels_for
 from tests.ranking.worlds import ENGINES
 
@@ -95,7 +95,7 @@ def test_what_is_kept_is_all_that_reaches_the_k_th_best_less_the_slack(k, widths
     rng = np.random.default_rng(k)
     for _ in range(20):
         slack = rng.random(5) * rng.choice([0.0, 0.1, 0.5])
-        kept = Kept(Shape(6, 500, 4, np.dtype(dtype), k))  # with room for a user more
+        kept = TopKBuffer(Shape(6, 500, 4, np.dtype(dtype), k))  # with room for a user more
         kept.begin(slack)
         tiles = [rng.normal(size=(5, width)).astype(dtype) for width in widths]
         first = 0
@@ -118,7 +118,7 @@ def test_what_is_kept_is_all_that_reaches_the_k_th_best_less_the_slack(k, widths
 @pytest.mark.parametrize("n_tiles", [1, 2])
 def test_a_user_is_crowded_where_more_may_count_than_there_is_room_for(n_equal, crowded, n_tiles):
     # There is room for one item and 192 spare ones.
-    kept = Kept(Shape(3, 400, 4, np.dtype(np.float64), 1))
+    kept = TopKBuffer(Shape(3, 400, 4, np.dtype(np.float64), 1))
     kept.begin(np.zeros(3))
     scores = np.zeros((3, 400))
     scores[:, 150], scores[1, :] = 1.0, -1.0

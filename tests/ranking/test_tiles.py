@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, rank_positives
-from ipseval.ranking.kernels import near_ties as _close
-from ipseval.ranking.kernels import numpy_count as _counter
+from ipseval.ranking.kernels import numpy_count
 from tests.golden.ranking_oracle import inner_product, rank_all
 from tests.inside.ranking import kernels_for
 from tests.ranking.worlds import ENGINES, INSTALLED, World, random_world, rows, world_of
 
 KERNELS: dict[str, tuple[ModuleType, ...]] = {engine: (kernels_for(engine, 0),) for engine in INSTALLED}
-KERNELS["numpy"] += (_close, _counter)
+KERNELS["numpy"] += (numpy_count,)
 
 COMPILED = ("ROWS", "WAIT", "FEW")  # what Numba takes as it is when it compiles
 
@@ -30,7 +29,7 @@ sizes = st.fixed_dictionaries(
         "COPIED": st.integers(1, 3),
         "LANES": st.sampled_from((8, 16, 2040)),
         "SORT_ROWS": st.integers(1, 4),
-        "SETTLED": st.integers(1, 3),
+        "DECIDED": st.integers(1, 3),
         "PAIRS": st.integers(1, 9),
         "FEW": st.tuples(st.integers(1, 99), st.integers(1, 99)),
         "WAIT": st.integers(0, 3),

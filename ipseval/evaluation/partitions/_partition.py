@@ -22,7 +22,7 @@ from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Rows, as_ro
 from ipseval.evaluation.segments import Groups, TrainingCounts
 from ipseval.evaluation.segments._built_in import of_items_alone, resolve
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._targets import Targets
+from ipseval.ranking._candidates import Targets
 
 Seen = Literal["exclude", "include"]
 MERGED = "test rows that repeat a test pair, merged"

@@ -20,7 +20,7 @@ from ipseval._base.types import AnyArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.ranking import RankedPositives
-from ipseval.ranking._targets import Targets
+from ipseval.ranking._candidates import Targets
 
 BITS = 56  # ranks that fit as bits into a number, with room for the sum of as many
 ROOM = 8  # a table of codes may have so many entries for each item

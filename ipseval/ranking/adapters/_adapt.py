@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
-from ipseval._base.checks import check_choice, kind_of, refuse_masked
+from ipseval._base.checks import check_choice, examples, kind_of, refuse_masked
 from ipseval._base.registry import Registry
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.ranking.adapters import _libraries
 from ipseval.ranking.adapters._base import ModelScores, Unknown, align, root_modules
-from ipseval.ranking.adapters._frames import list_frame
 
 Describe: TypeAlias = Callable[[Any, Split], ModelScores | None]
 
-# Top-level module of the model's class -> file here; the first match along the bases of the class wins,
+# Top-level module of the model's class -> its function; the first match along the bases of the class wins,
 # so that a RecBole model is not taken for a plain torch module.
 
 
@@ -34,18 +35,21 @@ def _describe(name: str, given: Any) -> Describe:
     return found
 
 
-_BUILT_IN: dict[str, Describe | str] = {
-    "implicit": "_implicit",
-    "cornac": "_cornac",
-    "lenskit": "_lenskit",
-    "rectools": "_rectools",
-    "recbole": "_recbole",
-    "surprise": "_surprise",
-    "lightfm": "_lightfm",
-    "pyspark": "_spark",
-    "torch": "_torch",
+_BUILT_IN: dict[str, Describe] = {
+    "implicit": _libraries.describe_implicit,
+    "cornac": _libraries.describe_cornac,
+    "lenskit": _libraries.describe_lenskit,
+    "rectools": _libraries.describe_rectools,
+    "recbole": _libraries.describe_recbole,
+    "surprise": _libraries.describe_surprise,
+    "lightfm": _libraries.describe_lightfm,
+    "pyspark": _libraries.describe_spark,
+    "torch": _libraries.describe_torch,
 }
-ADAPTERS: Registry[Describe | str] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _describe)
+ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _describe)
+
+
+NESTED = "recommendations"
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,17 +136,8 @@ def describe(model: Any, split: Split) -> ModelScores | None:
     leader = model[0] if isinstance(model, tuple) and model else model
     for root in root_modules(leader):
         if ADAPTERS.offers(root):
-            return _adapter(root)(model, split)
+            return ADAPTERS.find(root)(model, split)
     return None
-
-
-def _adapter(root: str) -> Describe:
-    """Return the function of an adapter; a file here is imported when it is needed."""
-    found = ADAPTERS.find(root)
-    if isinstance(found, str):
-        own: Describe = importlib.import_module(f"ipseval.ranking.adapters.{found}").describe
-        return own
-    return found
 
 
 def _plain(model: Any) -> ModelScores:
@@ -160,4 +155,51 @@ def _plain(model: Any) -> ModelScores:
         return ModelScores("function", rows=model)
     raise InputError(
         f"with_ids takes a library's model, an array, factors or a function; got {type(model).__name__}."
+    )
+
+
+def list_frame(model: Any) -> Any | None:
+    """Return a frame of lists with our column names, from RecTools' or Spark's nested ones; else None."""
+    try:
+        table: Any = nw.from_native(model)
+    except TypeError:
+        return None
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"a frame of scores or lists must not repeat a column: {error}") from error
+    columns = table.collect_schema().names()
+    if {"user", "item"} <= set(columns):
+        return model
+    if NESTED in columns:
+        return _unnested(model, table, columns)
+    key = next((name for name in ("rank", "score") if name in columns), None)
+    if {"user_id", "item_id"} <= set(columns) and key is not None:
+        names = {"user_id": "user", "item_id": "item"}
+        return table.select("user_id", "item_id", key).rename(names).to_native()
+    return None
+
+
+def _unnested(model: Any, table: Any, columns: list[str]) -> Any:
+    others = [name for name in columns if name != NESTED]
+    if len(others) != 1:
+        raise InputError(
+            f"a frame with a column {NESTED!r} must have one other column, the user; got {examples(columns)}."
+        )
+    if "pyspark" in root_modules(model):
+        return _libraries.exploded(model, others[0])
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect()
+    lists = [list(entries) for entries in table[NESTED].to_list()]
+    entries = [entry for one in lists for entry in one]
+    if entries and isinstance(entries[0], dict):
+        if set(entries[0]) - {"rating"} == set(entries[0]) or len(entries[0]) != 2:
+            raise InputError(
+                f"entries of {NESTED!r} must have an item and a rating; got {examples(entries[0], 5)}."
+            )
+        item_name = next(name for name in entries[0] if name != "rating")
+        pairs = [(entry[item_name], entry["rating"]) for entry in entries]
+    else:
+        pairs = [(entry[0], entry[1]) for entry in entries]
+    users = np.repeat(table[others[0]].to_numpy(), [len(one) for one in lists])
+    return pd.DataFrame(
+        {"user": users, "item": [item for item, _ in pairs], "score": [score for _, score in pairs]}
     )

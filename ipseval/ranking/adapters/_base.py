@@ -85,10 +85,7 @@ def stated_ids(ids: Any, size: int | None, name: str) -> AnyArray:
 
 
 def align(scores: ModelScores, split: Split, *, name: str, unknown: Unknown) -> Any:
-    """Return a scorer in the id space of `split`: a tuple of factors, or a function users -> scores.
-
-    Where the model's rows already are in the order of the split, its factors are passed on as they are.
-    """
+    """Return a scorer in the id space of `split`: a tuple of factors, or a function users -> scores."""
     label = f"{name} ({scores.source})"
     users = _places(scores, split, "user", label, unknown)
     items = _places(scores, split, "item", label, unknown)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, readonly
-from ipseval.ranking._targets import Targets
+from ipseval.ranking._candidates import Targets
 
 SPARE = 192  # items beyond k that may be kept for a user before those that cannot count are left out
 

@@ -165,7 +165,7 @@ def _count_users(
                 n_left += 1
                 _take_back(block, r, close)
             elif found > 0:
-                _settle(scores, first, block, r, items, close)
+                _decide(scores, first, block, r, items, close)
     return n_lost, n_close, n_left
 
 
@@ -202,7 +202,7 @@ def _take_back(block: Block, row: int, close: Close) -> None:
 
 
 @borrowing
-def _settle(scores: AnyArray, first: int, block: Block, row: int, items: Catalogue, close: Close) -> None:
+def _decide(scores: AnyArray, first: int, block: Block, row: int, items: Catalogue, close: Close) -> None:
     """Decide by exact scores about the few items whose product is too close to a positive's to call."""
     start, place, last = block.start, close.place, first + scores.size
     n = 0

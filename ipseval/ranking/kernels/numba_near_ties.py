@@ -1,4 +1,4 @@
-"""What is too close to call in a tile of items: settled by exact scores, pair by pair or in rows; by Numba.
+"""What is too close to call in a tile of items: exact scores, pair by pair or in rows; by Numba.
 
 The exact score of a pair costs as much as dozens of products: each addition waits for the one before. For a
 row of items the same sums in the same order are vectors, and cost hardly more than the products. So the exact
@@ -18,7 +18,7 @@ from ipseval.ranking.kernels.numba_top import Top, keep_best
 
 ROWS = 4  # users, dimensions and pairs whose sums are made together
 GROUP = 64  # products that are searched together for one too close to call
-FEW = 16  # close products of a user in a tile up to which each pair is settled by itself
+FEW = 16  # close products of a user in a tile up to which each pair has a score of its own
 WAIT = 31  # tiles, after one with more, that are counted by exact scores without a look at the products
 
 _i32: Any = np.int32

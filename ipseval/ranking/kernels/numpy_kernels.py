@@ -1,21 +1,93 @@
-"""Counting kernels in plain NumPy, the twin of `_kernels_numba`: the same functions, the same integers."""
+"""Counting kernels in plain NumPy, the twin of `numba_kernels`: the same functions, the same integers."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, FloatArray, IntArray
+from ipseval._base.ids import ranks_within_group
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
+from ipseval.ranking._top_lists import reached_by, reaching
 from ipseval.ranking.kernels.blocks import Block, Catalogue, Gathered, Shape, Tile
-from ipseval.ranking.kernels.near_ties import Part, wide_scores
-from ipseval.ranking.kernels.numpy_count import Counter
-from ipseval.ranking.kernels.top import Kept
-from ipseval.ranking.kernels.top import close_in_rows as close_in_rows  # two of the kernels
-from ipseval.ranking.kernels.top import ranks_in_rows as ranks_in_rows
+from ipseval.ranking.kernels.numpy_count import Counter, Part, wide_scores
+
+
+class TopKBuffer:
+    """The items of each user of a block that may be among its k best, by their products."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._k = shape.top_k
+        self._item = np.empty((shape.n_users, shape.room), dtype=np.int32)
+        self._score = np.empty((shape.n_users, shape.room), dtype=shape.dtype)
+
+    def begin(self, slack: FloatArray) -> None:
+        """Take up other users, and how far below the k-th best product an item of the k best can be."""
+        self._score[:] = -np.inf
+        self._slack = slack.astype(self._score.dtype)
+        self._low = np.full(slack.size, -np.inf, dtype=self._score.dtype)
+        self._size = np.zeros(slack.size, dtype=np.int64)
+        self._crowded = np.zeros(slack.size, dtype=bool)
+
+    def add(self, scores: AnyArray, first: int) -> None:
+        """Take up the products of a tile, NaN left out, whose first item is `first`."""
+        if not self._k:
+            return
+        self._low = np.maximum(self._low, reached_by(scores, self._k) - self._slack)
+        row, column, score = reaching(scores, np.where(self._crowded, np.nan, self._low))
+        more = np.bincount(row, minlength=self._size.size)
+        if (self._size + more > self._item.shape[1]).any():
+            self._leave_out()
+            self._crowded |= self._size + more > self._item.shape[1]
+            stays = ~self._crowded[row]
+            row, column, score, more = row[stays], column[stays], score[stays], more * ~self._crowded
+        place = self._size[row] + np.arange(row.size) - (np.cumsum(more) - more)[row]
+        self._item[row, place], self._score[row, place] = column + first, score
+        self._size += more
+        best = np.partition(self._score[: self._size.size], -self._k, axis=1)[:, -self._k]
+        self._low = np.maximum(self._low, best - self._slack)
+
+    def _leave_out(self) -> None:
+        """Leave out what is below the lowest product that counts."""
+        row, place = self._inside()
+        item, score = self._item[row, place], self._score[row, place]
+        self._size = np.bincount(row, minlength=self._size.size)
+        place = np.arange(row.size) - (np.cumsum(self._size) - self._size)[row]
+        self._score[:] = -np.inf
+        self._item[row, place], self._score[row, place] = item, score
+
+    def _inside(self) -> tuple[IntArray, IntArray]:
+        """Return (row, place) of what may count."""
+        inside = np.arange(self._item.shape[1]) < self._size[:, None]
+        inside &= (self._score[: self._size.size] >= self._low[:, None]) & ~self._crowded[:, None]
+        row, place = np.nonzero(inside)
+        return row, place
+
+    def gathered(self) -> Gathered:
+        """Return what may be among the k best."""
+        row, place = self._inside()
+        item, crowded = self._item[row, place].astype(np.int64), np.flatnonzero(self._crowded)
+        return Gathered(row, item, self._score[row, place], self._low, crowded)
+
+
+def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolArray:
+    """Return which entries have another of the same row at most `slack[row]` away; rows are ascending."""
+    order = np.lexsort((product, row))
+    ordered, owner = product[order], row[order]
+    with np.errstate(invalid="ignore"):  # inf - inf
+        near = (ordered[1:] - ordered[:-1] <= slack[owner[1:]]) & (owner[1:] == owner[:-1])
+    close = np.zeros(row.size, dtype=bool)
+    close[order[1:][near]] = close[order[:-1][near]] = True
+    return close
+
+
+def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
+    return ranks_within_group(row, score)
+
 
 NAME = "numpy"
 BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches
 TILE = 8191  # items of a tile: long rows, as NumPy pays for each, and one less than a power of 2 to search
-SETTLED = 128  # positives whose close pairs are settled at once
+DECIDED = 128  # positives whose close pairs get exact scores at once
 PAIRS = 1024  # pairs whose factors are gathered at a time
 FEW = (128, 8)  # a tile of w items is counted otherwise where more than w / FEW products are too close
 WAIT = 15  # tiles until the products are tried again for such a user
@@ -51,7 +123,7 @@ class Worker:
             -(-shape.n_users * shape.row_bytes // 8), shape.n_items
         )  # scores in double precision
         self._scores = np.empty(self._room)
-        self._best, self._top_k, self._narrow = Kept(shape), shape.top_k, shape.dtype
+        self._best, self._top_k, self._narrow = TopKBuffer(shape), shape.top_k, shape.dtype
         self._levels = (0, 1, 2) if shape.dtype == np.float32 else (0, 2)
         self._level, self._n_blocks, self._twins = np.zeros(0, dtype=np.int64), 0, False
 
@@ -127,8 +199,8 @@ class Worker:
         block.n_above[part.positive[stays]] += above[stays]
         block.n_tied[part.positive[stays]] += equal[stays]
         some = np.flatnonzero(stays & (close > 0))
-        for begin in range(0, some.size, SETTLED):
-            positive, other = part.near(scores, some[begin : begin + SETTLED])
+        for begin in range(0, some.size, DECIDED):
+            positive, other = part.near(scores, some[begin : begin + DECIDED])
             self._decide(positive, other + first, catalogue)
         return int((found < 0).sum()), int(close.sum()), part.rows[more]
 

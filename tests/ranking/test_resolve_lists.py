@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, Split, rank_positives
-from tests.inside.ranking import Best, Targets, TopK, rank_lists, settled_lists
+from tests.inside.ranking import Best, Targets, TopK, rank_lists, resolve_lists
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]})
 TEST = pd.DataFrame({"user": ["a", "b", "b", "c"], "item": ["r", "q", "s", "p"]})
@@ -169,16 +169,16 @@ def test_the_best_entries_of_lists_are_handed_on_by_user_and_item():
 def test_problems_of_one_list_have_its_name_and_those_of_several_are_told_apart():
     bad, good = Lists({"a": ["x"]}), Lists(KNOWN)
     with pytest.raises(InputError) as refused:
-        settled_lists({"one": good, "two": bad}, SPLIT)
+        resolve_lists({"one": good, "two": bad}, SPLIT)
     assert str(refused.value).startswith("two (top-K lists): 1 of 1 entries have items unknown")
     with pytest.raises(InputError) as refused:
-        settled_lists({"one": bad, "two": bad}, SPLIT)
+        resolve_lists({"one": bad, "two": bad}, SPLIT)
     said = str(refused.value)
     assert said.startswith("the top-K lists have 2 problems:")
     assert "one: 1 of 1 entries" in said
     assert "two: 1 of 1 entries" in said
     model = object()
-    assert settled_lists({"other": model}, SPLIT)["other"] is model
+    assert resolve_lists({"other": model}, SPLIT)["other"] is model
 
 
 def test_an_entry_without_an_item_is_missing_and_neither_unknown_nor_a_training_item():

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, InputError, rank_positives
 from ipseval.ranking.kernels.blocks import Batch
-from tests.inside.ranking import Alike, Factors, Targets
-from tests.inside.ranking import _equal_items as _alike
+from tests.inside.ranking import DuplicateItems, Factors, Targets, _exact_topk
 from tests.ranking.test_exact import exact_scores, expected
 from tests.ranking.worlds import ENGINES, random_world, rows, world_of
 
@@ -49,8 +48,8 @@ def test_copies_near_copies_and_rows_of_zeros_are_ranked_as_defined(
     user, item = (tied_factors(rng, n, d, dtype) for n in (world.n_users, n_items))
     bias = rng.choice([0.0, 0.0, 0.5, -np.inf], size=n_items) if with_bias else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_alike, "FEWEST", fewest)
-        patch.setattr(_alike, "MOST", most)
+        patch.setattr(_exact_topk, "FEWEST", fewest)
+        patch.setattr(_exact_topk, "MOST", most)
         ranked = rank_positives((user, item, bias), world.split, compute=ComputeOptions(engine=engine))
     assert rows(ranked) == expected(world, exact_scores(user, item, bias))
 
@@ -68,13 +67,13 @@ def test_many_ties_need_few_exact_scores(engine, monkeypatch):
     for k in range(8):
         scores += user[:, k : k + 1] * item[:, k]
     n_scored = []
-    original = _alike.Alike.counts
+    original = _exact_topk.DuplicateItems.counts
 
     def spy(self, factors, batch, exact, kernels):
         n_scored.append(batch.users.size * self.first.size)
         return original(self, factors, batch, exact, kernels)
 
-    monkeypatch.setattr(_alike.Alike, "counts", spy)
+    monkeypatch.setattr(_exact_topk.DuplicateItems, "counts", spy)
     compute = ComputeOptions(engine=engine, n_threads=1)
     ranked = rank_positives((user, item), world.split, compute=compute)
     assert sum(n_scored) == n_users - 5  # one class of zeros; users of zeros need no product
@@ -110,16 +109,16 @@ def test_a_nan_in_a_shared_score_is_counted_for_every_user():
         rank_positives(shared, world.split)
 
 
-def classes(monkeypatch, fewest: int, most: int, bias=None) -> Alike | None:
+def classes(monkeypatch, fewest: int, most: int, bias=None) -> DuplicateItems | None:
     """Return the classes of items of which five, four, three and two are alike, the others alone."""
-    monkeypatch.setattr(_alike, "FEWEST", fewest)
-    monkeypatch.setattr(_alike, "MOST", most)
+    monkeypatch.setattr(_exact_topk, "FEWEST", fewest)
+    monkeypatch.setattr(_exact_topk, "MOST", most)
     kind = np.array([9, 3, 4, 5, 2, 3, 8, 5, 4, 5, 4, 2, 5, 3, 4, 5])
     item = np.column_stack([kind, np.ones(kind.size)]).astype(float)
     # Items of one norm are looked at by their first four factors, then by all of them.
     item = np.column_stack([item, np.zeros((kind.size, 4))])
     item[kind == 9] = [0, 0, 0, 0, 1, 3]
-    return Alike.of(Factors.of(np.ones((1, 6)), item, bias, "m"))
+    return DuplicateItems.of(Factors.of(np.ones((1, 6)), item, bias, "m"))
 
 
 def test_the_largest_classes_of_items_that_are_alike_come_first(monkeypatch):
