@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import kind_of
+from ipseval._base.checks import kind_of, warn_user
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.data._evidence import Exposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 from ipseval.propensity import DensityRatioPropensity, Propensity
+
+WHOLE = 0.9  # probabilities of the log that change weights of held-out positives by less need no word
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,20 @@ def resolve_propensity(
     )
 
 
+def warn_of_whole_log(propensity: Propensity, split: Split) -> None:
+    """Warn of probabilities that are those of the log and not of its held-out part, where weights differ."""
+    if not propensity.is_probability or any(step.name == "held_out" for step in propensity.steps):
+        return
+    share = len(split.test) / (len(split.test) + len(split.train))
+    left = 1 - (1 - share) * propensity.at(split.test.user, split.test.item)
+    if np.nanmin(left, initial=1) < WHOLE * np.nanmax(left, initial=0):
+        warn_user(
+            "held-out positives are weighted by probabilities of the log, and large ones differ: pass "
+            f'propensity.held_out(test_fraction={share:.2g}, counted_on="log").',
+            DataWarning,
+        )
+
+
 def seeded(rules: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
     """Return the rules by name; a density ratio without a seed of its own draws from `rng`."""
     return {
@@ -124,6 +140,7 @@ def _by_fold(
         pair=values[order],
         pair_key=test.pair_key[order],
         fit=tuple(part.fit for part in parts),
+        steps=parts[0].steps,
     )
 
 

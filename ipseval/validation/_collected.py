@@ -24,7 +24,7 @@ from ipseval.inference._weights import diagnostics_by_estimator, effective_sampl
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.validation._calibration import resolve_propensity
+from ipseval.validation._calibration import resolve_propensity, warn_of_whole_log
 from ipseval.validation._criteria import Estimates, Ordered, error_of_difference, resampled
 from ipseval.validation._population import Compared, RandomExposure, choose
 from ipseval.validation._result import Cell, Validation
@@ -112,6 +112,7 @@ class Collected:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fitted = resolve_propensity(label, rule, split, exposure, scorers, fold)
+            warn_of_whole_log(fitted, split)
         for warning in caught:
             words = " ".join(str(warning.message).split())  # a note is one line
             text = f"{label}: {warning.category.__name__}: {words}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
@@ -21,6 +22,7 @@ from ipseval.validation._curve import ExposureCurve
 
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
+POWER = 0.8  # of the smallest bias that a verdict names
 BENCHMARK = "random-sample"  # the plain average over random positives of other users
 
 
@@ -168,6 +170,7 @@ class Validation(Reported):
             verdict=_remarks(
                 self.summary,
                 f"Left out as training pairs: {dropped}.",
+                self.confidence_level,
             ),
             hint="More: .explain()",
             appendix=(*self._whole().parts, *self._frames()) if page else (),
@@ -209,36 +212,52 @@ class Validation(Reported):
         return plot_validation(self.summary, ax=ax)
 
 
-def _remarks(summary: pd.DataFrame, data: str) -> tuple[Remark, ...]:
+def _remarks(summary: pd.DataFrame, data: str, level: float) -> tuple[Remark, ...]:
     """Return the verdict, and what was left out."""
     metrics = summary.groupby("metric", sort=False)
     one = len(metrics) == 1
-    verdict = [_verdict(part, "" if one else f"By {metric}, ") for metric, part in metrics]
+    verdict = [_verdict(part, "" if one else f"By {metric}, ", level) for metric, part in metrics]
     return Remark("Verdict", tuple(verdict)), Remark("Data", (data,))
 
 
-def _verdict(rows: pd.DataFrame, before: str) -> str:
+def _verdict(rows: pd.DataFrame, before: str, level: float) -> str:
     """Return which weights come nearest by one metric, whether bias is left, and the order."""
     weighted = rows[rows["propensity"] != BENCHMARK]
     if weighted["reduction"].isna().all():
         return f"{before}no weighted estimate is defined."
     best: dict[Any, Any] = weighted.sort_values("reduction", kind="stable").to_dict("records")[-1]
-    name = f"{best['propensity']} with {best['estimator']}"
-    share = f"{best['reduction']:.0%} of the plain average's error"
-    if not pd.isna(best["reduction_low"]):
-        share = f"{best['reduction']:.0%} [{best['reduction_low']:.0%}, {best['reduction_high']:.0%}]"
-        share += " of the plain average's error"
+    if best["if_unbiased"] <= 0:
+        return f"{before}the plain average's error is within noise: there is no bias to remove."
     if best["reduction"] <= 0:
         return f"{before}no weights come nearer to random exposure than the plain average does."
-    texts = [f"{before}{name} comes nearest to random exposure: it removes {share}."]
-    if best["reduction_low"] <= 0:
-        texts = [f"{before}no weights are shown to help. {name} comes nearest: it removes {share}."]
-    if not pd.isna(best["falls_short"]):
-        unbiased = f"an unbiased estimate would remove {best['if_unbiased']:.0%}"
-        texts.append(
-            f"Bias is left: {unbiased}." if best["falls_short"] else f"What is left is noise: {unbiased}."
-        )
-    return " ".join([*texts, *_order(best)])
+    name, share = f"{best['propensity']} with {best['estimator']}", f"{best['reduction']:.0%}"
+    if not pd.isna(best["reduction_low"]):
+        share += f" [{best['reduction_low']:.0%}, {best['reduction_high']:.0%}]"
+    nearest = f"comes nearest to random exposure{_of_tried(len(weighted))}: it removes {share} of the plain"
+    texts = [f"{name} {nearest} average's error."]
+    if best["tau_change_high"] < 0:
+        texts.insert(0, "no weights to decide with: the order is worse than the plain one.")
+    elif best["reduction_low"] <= 0:
+        texts.insert(0, "no weights are shown to help.")
+    return before + " ".join([*texts, *_left(best, level), *_order(best)])
+
+
+def _of_tried(n_tried: int) -> str:
+    return f", the best of {n_tried} tried" if n_tried > 1 else ""
+
+
+def _left(row: Mapping[Any, Any], level: float) -> list[str]:
+    """Return whether bias is left, and how much would have been found; nothing if unknown."""
+    if pd.isna(row["falls_short"]):
+        return []
+    unbiased = f"an unbiased estimate would remove {row['if_unbiased']:.0%}"
+    if row["falls_short"]:
+        return [f"Bias is left: {unbiased}."]
+    # The interval ends z standard errors above the share; a shortfall of z + z_power is found so often.
+    z = ndtri((1 + level) / 2)
+    smallest = (row["reduction_high"] - row["reduction"]) * (1 + ndtri(POWER) / z)
+    found = f"Bias of {smallest:.0%} of that error would have been found in {POWER:.0%} of samples."
+    return [f"No bias is found in what is left: {unbiased}.", found]
 
 
 def _order(row: Mapping[Any, Any]) -> list[str]:
