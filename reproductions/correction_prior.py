@@ -1,139 +1,189 @@
-"""The prior of the correction strength, from simulated worlds; prints the constants of CorrectionPrior.
+"""The prior of the correction strength, by likelihood; prints the constants of CorrectionPrior.
 
-    python -m reproductions.correction_prior [--worlds 144] [--table] [--write]
+    python -m reproductions.correction_prior --cache FOLDER --data PATH [--worlds 36] [--rounds 2]
+    python -m reproductions.correction_prior --cache FOLDER --worlds 144 --table [--write]
 
-The constants maximise the mean log density of the truth by the posterior at 0, 25, 100, 400 and 1,600 exposed
-users of 20 items. First those of the path from positives, then those of the one from all interactions.
+The constants maximise the mean log density of the truth by the posterior, of levels and of differences alike,
+at 0, 25, 100 and 400 exposed users of 20 items. Its logs are worlds of both simulators and splits of Coat,
+each of the three with the same weight; the path of all interactions counts as another log. One constant is
+changed at a time, by given steps.
 `--table` leaves the search out, and shows the α of the worlds under the constants of `CorrectionPrior`.
 """
 
 from __future__ import annotations
 
 import argparse
+import pickle
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import product
+from pathlib import Path
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, logit, logsumexp
+from ipseval.datasets import load_coat
+from scipy.special import logsumexp
 
-from ipseval.correction import CorrectionPath, CorrectionPrior
+from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior
 from ipseval.correction._posterior import Posterior, RandomSample, posterior
-from reproductions.correction_family import PRIOR, world_of
-from reproductions.correction_worlds import N_SHOWN, PAGE
-from reproductions.tables import markdown, write_tables
+from reproductions import correction_family, correction_truth, feedback_worlds
+from reproductions.correction_family import METRICS
+from reproductions.tables import ROOT, markdown, write_tables
 
-SIZES = (25, 100, 400, 1600)
+PAGE = ROOT / "docs" / "correction.md"
+SIZES = (0, 25, 100, 400)
+COAT_SIZES = (0, 25, 100)
 SEED = 1
-START = CorrectionPrior(
-    no_bias=0.25, mean=0.43, sd=0.2, deviation=0.09, whole_deviation=0.2, log_scale_sd=1.0
-)
-N_TRIALS = 100
-# Of the path from all interactions: means, standard deviations and weights.
-GRID = ((0.7, 0.8, 0.9, 1.0), (0.15, 0.25), (0.5, 0.8))
+COAT = 1000  # seeds of splits that are not those of the pages
+STEPS = {
+    "no_bias": (0.7, 1.4),
+    "mean": (0.8, 1.25),
+    "sd": (0.8, 1.25),
+    "deviation": (0.75, 1.33),
+    "whole_deviation": (0.75, 1.33),
+    "unseen": (0.7, 1.4),
+    "log_scale_sd": (0.8, 1.25),
+    "shared": (0.8, 1.25),
+    "own_personal": (0.6, 1.6),
+    "temper": (0.7, 1.4),
+    "interactions_mean": (0.85, 1.18),
+    "interactions_sd": (0.75, 1.33),
+    "interactions_weight": (0.8, 1.2),
+}
 FLAT = CorrectionPrior(no_bias=1e-9, mean=0.6, sd=1e3)
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A world with what was sampled from it; None: nobody is exposed."""
+    """One path of a log, the truth with the covariance of its error, and a sample, or None."""
 
+    source: str
     kind: str
+    size: int
     path: CorrectionPath
-    path_with_skipped: CorrectionPath
     truth: np.ndarray
-    samples: list[RandomSample | None]
+    error: np.ndarray
+    sample: RandomSample | None
 
 
-def case(number: int) -> Case:
-    """Return the world of a number."""
-    warnings.simplefilter("ignore")
-    world, rng = world_of(number, SEED, PRIOR), np.random.default_rng(number)
-    n_users = next(iter(world.ranks.values())).n_population
-    found: list[RandomSample | None] = [None]
-    for size in SIZES:
-        random = world.expose(min(size, n_users), N_SHOWN, rng)
-        if len(next(iter(random.values()))):
-            found.append(RandomSample.of(random, world.path))
-    return Case(world.kind, world.path, world.path_with_skipped, world.truth, found)
+def cases_of(log: correction_truth.Case, source: str, sizes: Sequence[int], seed: int) -> list[Case]:
+    """Return the cases of a log, one for each of its paths and sizes."""
+    made = []
+    for name, path in log.paths.items():
+        rng, suffix = np.random.default_rng(seed), "" if name == CORRECTED else ", all interactions"
+        for size in sizes:
+            shown, truth, error = log.draw(size, rng)
+            if shown is None or len(next(iter(shown.values()))):
+                sample = None if shown is None else RandomSample.of(shown, path)
+                # The judge's error covaries as contributions do.
+                cover = np.outer(error, error) * path.similarity
+                made.append(Case(source, log.kind + suffix, size, path, truth, cover, sample))
+    return made
+
+
+def case(source: str, number: int, folder: Path, data: Path | None) -> list[Case]:
+    """Return the cases of a log of a source, kept in the folder."""
+    kept = folder / f"{source}-{number}.pickle"
+    if not kept.exists():
+        if source == "first":
+            world = correction_family.world_of(number, SEED, correction_family.PRIOR)
+            log = correction_truth.of_world(world)
+        elif source == "second":
+            made = feedback_worlds.world_of(number, SEED, feedback_worlds.TRAINING)
+            log = correction_truth.of_world(made.simulated(np.random.default_rng(number)))
+        else:
+            assert data is not None, "--data is needed for Coat"
+            log = correction_truth.of_study(load_coat(data / "coat"), COAT + number, METRICS)
+        found = cases_of(log, source, COAT_SIZES if source == "coat" else SIZES, number)
+        folder.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(pickle.dumps([vars(one) for one in found]))
+    return [Case(**one) for one in pickle.loads(kept.read_bytes())]
+
+
+def log_density(found: Posterior, truth: np.ndarray, error: np.ndarray, n_metrics: int) -> float:
+    """Return the mean log density of the true values, half by cells and half by differences from the mean."""
+    models = truth.size // n_metrics
+    apart = np.kron(np.eye(n_metrics), np.eye(models) - 1 / models)
+    each = []
+    for contrast in (np.eye(truth.size), apart):
+        mean, sd = found.of(contrast)
+        noise = np.einsum("ik,kl,il->i", contrast, error, contrast)
+        variance = sd**2 + noise + 1e-8
+        density = -((contrast @ truth - mean) ** 2 / variance + np.log(variance)) / 2
+        each.append(logsumexp(density + np.log(found.weight)[:, None], axis=0).mean())
+    return float(np.mean(each))
+
+
+def fit_of(cases: Sequence[Case], prior: CorrectionPrior) -> float:
+    """Return the mean log density over cases and samples; each source counts alike."""
+    found: dict[str, list[float]] = {}
+    for one in cases:
+        made = posterior(one.path, prior, one.sample)
+        density = log_density(made, one.truth, one.error, len(one.path.metrics))
+        found.setdefault(one.source, []).append(density)
+    return float(np.mean([np.mean(own) for own in found.values()]))
+
+
+def best(cases: Sequence[Case], start: CorrectionPrior, n_rounds: int) -> CorrectionPrior:
+    """Return the prior by which the true values have the highest mean log density, one constant at a time."""
+    prior, found = start, fit_of(cases, start)
+    print(f"{found:.4f} {prior}", flush=True)
+    for _ in range(n_rounds):
+        for name, steps in STEPS.items():
+            own = [one for one in cases if "interactions" in one.kind] if "interactions" in name else cases
+            now = found if own is cases else fit_of(own, prior)
+            for step in steps:
+                tried = replace(prior, **{name: float(f"{getattr(prior, name) * step:.3g}")})
+                value = fit_of(own, tried)
+                while value > now + 1e-4:
+                    prior, now = tried, value
+                    print(f"{now:.4f} {name} {getattr(prior, name):g}", flush=True)
+                    tried = replace(prior, **{name: float(f"{getattr(prior, name) * step:.3g}")})
+                    value = fit_of(own, tried) if getattr(tried, name) < 4 else -np.inf
+            found = now if own is cases else fit_of(cases, prior)
+    return prior
 
 
 def strength_likelihood(one: Case, prior: CorrectionPrior) -> np.ndarray:
     """Return the likelihood of the true values for each α, up to a factor."""
     known = RandomSample(one.truth, 1e-8 * np.eye(one.truth.size), 10**12, 10**12, 1.0)
-    given = ("deviation", "whole_deviation", "log_scale_sd")
+    given = ("deviation", "whole_deviation", "log_scale_sd", "unseen", "shared", "own_personal")
     flat = replace(FLAT, **{name: getattr(prior, name) for name in given})
     return posterior(one.path, flat, known).alpha_mass
 
 
-def log_density(found: Posterior, truth: np.ndarray) -> float:
-    """Return the mean log density of the true values by the posterior of each cell."""
-    variance = np.diagonal(found.covariance, axis1=1, axis2=2) + 1e-8
-    each = -((truth - found.mean) ** 2 / variance + np.log(variance)) / 2
-    return float(logsumexp(each + np.log(found.weight)[:, None], axis=0).mean())
-
-
-def best(cases: Sequence[Case]) -> CorrectionPrior:
-    """Return the prior by which the true values have the highest mean log density."""
-
-    def made(x: np.ndarray) -> CorrectionPrior:
-        sd, deviation, whole, log_scale_sd = np.exp(x[2:]).tolist()
-        return CorrectionPrior(float(expit(x[0])), float(x[1]), sd, deviation, whole, log_scale_sd)
-
-    def loss(x: np.ndarray) -> float:
-        prior = made(x)
-        each = [log_density(posterior(c.path, prior, s), c.truth) for c in cases for s in c.samples]
-        return -float(np.mean(each))
-
-    spreads = np.log([START.sd, START.deviation, START.whole_deviation, START.log_scale_sd])
-    first = np.array([logit(START.no_bias), START.mean, *spreads])
-    options = {"maxfev": N_TRIALS, "xatol": 0.03, "fatol": 0.001}
-    return made(minimize(loss, first, method="Nelder-Mead", options=options).x)
-
-
-def best_with_skipped(cases: Sequence[Case], prior: CorrectionPrior) -> CorrectionPrior:
-    """Return the prior with the best of a grid of strengths of the path from all interactions.
-
-    Judged without random exposure and with a few users: later the prior matters little.
-    """
-    names = ("interactions_mean", "interactions_sd", "interactions_weight")
-    tried = [replace(prior, **dict(zip(names, one, strict=True))) for one in product(*GRID)]
-
-    def density(tried: CorrectionPrior) -> float:
-        each = [
-            log_density(posterior(one.path_with_skipped, tried, sample), one.truth)
-            for one in cases
-            for sample in one.samples[:2]
-        ]
-        return float(np.mean(each))
-
-    return max(tried, key=density)
-
-
 def table(cases: Sequence[Case], prior: CorrectionPrior) -> str:
-    """Return the table of kinds: number of worlds, and the α of their true values."""
-    alpha = np.array([strength_likelihood(one, prior) @ prior.alpha for one in cases])
+    """Return the α of the worlds by kind of exposure: mean and range of the posterior means."""
     rows = []
     for kind in dict.fromkeys(one.kind for one in cases):
-        own = alpha[[one.kind == kind for one in cases]]
-        rows.append((kind, str(own.size), f"{own.mean():.2f}", f"{own.min():.2f} … {own.max():.2f}"))
+        found = np.array(
+            [strength_likelihood(one, prior) @ one.path.alpha[:25] for one in cases if one.kind == kind]
+        )
+        rows.append((kind, f"{found.size}", f"{found.mean():.2f}", f"{found.min():.2f} … {found.max():.2f}"))
     return markdown(("exposure", "worlds", "mean α", "smallest … largest"), rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--worlds", type=int, default=144)
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--cache", type=Path, required=True, help="folder that keeps the logs")
+    parser.add_argument("--data", type=Path, help="folder with coat/; without it, worlds alone")
+    parser.add_argument("--worlds", type=int, default=36, help="of each simulator")
+    parser.add_argument("--splits", type=int, default=4, help="of Coat")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--table", action="store_true", help="no search: the constants as they are")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     options = parser.parse_args()
-    with ProcessPoolExecutor(options.processes) as pool:
-        cases = list(pool.map(case, range(options.worlds)))
-    found = CorrectionPrior() if options.table else best_with_skipped(cases, best(cases))
-    made = table(cases, found)
+    warnings.simplefilter("ignore")
+    sources = {"first": options.worlds, "second": options.worlds}
+    if options.data is not None:
+        sources["coat"] = options.splits
+    cases = [
+        one
+        for source, n in sources.items()
+        for number in range(n)
+        for one in case(source, number, options.cache / "training", options.data)
+    ]
+    found = CorrectionPrior() if options.table else best(cases, CorrectionPrior(), options.rounds)
+    made = table([one for one in cases if "interactions" not in one.kind and not one.size], found)
     if options.write:
         write_tables({"correction-prior": made}, PAGE)
     print(f"{found}\n\n{made}")

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from ipseval import rank_positives, split_random
-from ipseval.correction import CORRECTED, CorrectionPath, correct_path, correction_path
+from ipseval import Evidence, rank_positives, split_random
+from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
 from ipseval.correction._posterior import RandomSample
 from ipseval.ranking import RankedPositives
 from ipseval.validation import WITH_INTERACTIONS
@@ -41,6 +41,7 @@ SEED = 37
 SIZES = {
     "first": (0, 25, 100, 400),
     "second": (0, 25, 100, 400),
+    "evidence": (25, 100, 400),
     "coat": (0, 25, 50, 100, 200),
     "kuairand": (0, 25, 100, 500, 2000),
 }
@@ -170,20 +171,42 @@ def calls(found: Any, cells: slice, right: np.ndarray) -> dict[str, float]:
     return made
 
 
+def judge_evidence(number: int, sizes: tuple[int, ...], n_draws: int) -> Iterator[dict[str, Any]]:
+    """Yield the scores of a world of the second simulator by `correct` itself, which ranks all exposures."""
+    world = feedback_worlds.world_of(number, SEED, feedback_worlds.HELD_OUT)
+    truth = world.truth()
+    for size in sizes:
+        for draw in range(n_draws):
+            known = world.evidence(size, N_SHOWN, np.random.default_rng([number, size, draw]))
+            evidence = Evidence(exposure=known.exposure)
+            found = correct(world.models, world.split, evidence=evidence, metrics=METRICS, rng=number)
+            assert found.sample is not None
+            common = {"kind": world.kind, "size": size, "draw": draw, "positives": found.sample.n_positives}
+            yield from (common | row for row in scores(found, truth, np.zeros(truth.size)))
+
+
 def cached(
     folder: Path, name: str, source: str, number: int, n_draws: int, data: Path | None
 ) -> pd.DataFrame:
     """Return the scores of a case; what the folder holds is not made again."""
     scored = folder / name / f"{source}-{number}-{n_draws}.csv"
     if not scored.exists():
-        kept = folder / "prepared" / f"{source}-{number}.pickle"
-        if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_bytes(pickle.dumps(prepared(source, number, data)))
-        rows = pd.DataFrame(judge(pickle.loads(kept.read_bytes()), SIZES[source], n_draws, number))
+        if source == "evidence":
+            rows = pd.DataFrame(judge_evidence(number, SIZES[source], n_draws))
+        else:
+            case = kept_case(folder / "prepared" / f"{source}-{number}.pickle", source, number, data)
+            rows = pd.DataFrame(judge(case, SIZES[source], n_draws, number))
         scored.parent.mkdir(parents=True, exist_ok=True)
         rows.assign(source=source, number=number).to_csv(scored, index=False)
     return pd.read_csv(scored)
+
+
+def kept_case(file: Path, source: str, number: int, data: Path | None) -> Case:
+    """Return a case from its file, which is written where it is not there."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(pickle.dumps(vars(prepared(source, number, data))))
+    return Case(**pickle.loads(file.read_bytes()))
 
 
 def table(rows: pd.DataFrame) -> str:

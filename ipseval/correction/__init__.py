@@ -7,10 +7,11 @@ from ipseval.correction._correct import correct, correct_path, correct_ranks, ra
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior
-from ipseval.correction._result import CORRECTED, RANDOM_SAMPLE, Correction
+from ipseval.correction._result import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, Correction
 
 __all__ = [
     "CORRECTED",
+    "DIFFERENCE",
     "RANDOM_SAMPLE",
     "Correction",
     "CorrectionPath",

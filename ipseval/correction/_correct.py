@@ -12,6 +12,7 @@ from ipseval._base.checks import check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._base.ids import among, union
 from ipseval._base.types import IntArray, Missing, RngLike, TieChoice
+from ipseval.correction._difference import difference, pairs_to_predict
 from ipseval.correction._path import CorrectionPath, averages, correction_path
 from ipseval.correction._posterior import RandomSample, posterior
 from ipseval.correction._prior import CorrectionPrior
@@ -109,7 +110,7 @@ def correct(
 
 @dataclass(frozen=True, eq=False)
 class ExposedRanks:
-    """Held-out and random positives, ranked in one pass.
+    """Held-out positives, what was shown at random, and candidates of the exposed users, ranked in one pass.
 
     Attributes
     ----------
@@ -117,12 +118,15 @@ class ExposedRanks:
     test, random : (n,) int arrays
         Keys of the held-out positives, and of the random ones outside training.
     shown : Exposure or None
+    drawn : (n,) int array
+        Keys of candidates of the exposed users, to which predictions are compared.
     """
 
     all: dict[str, RankedPositives]
     test: IntArray
     random: IntArray
     shown: Exposure | None
+    drawn: IntArray
 
     def of(self, keys: IntArray) -> dict[str, RankedPositives]:
         """Return the ranks of the positives with these keys."""
@@ -135,13 +139,14 @@ def rank_with_exposure(
     models: Mapping[str, Any], split: Split, exposure: Exposure | None, **options: Any
 ) -> ExposedRanks:
     """Return the ranks of `split.test` and of random positives; `options` as of `rank_positives`."""
-    shown = None
+    shown, test = None, split.test.pair_key
+    key = random = drawn = np.zeros(0, dtype=np.int64)
     if exposure is not None:
         exposure.check_ids(split, "split")
         shown = exposure.without(split.excluded)
-    test = split.test.pair_key
-    random = np.zeros(0, dtype=np.int64) if shown is None else shown.pair_key[shown.positive]
-    both = replace(split, test=_pairs(union(test, random), split))
+        random, drawn = shown.pair_key[shown.positive], pairs_to_predict(shown, split)
+        key = union(shown.pair_key, drawn)
+    both = replace(split, test=_pairs(union(test, key), split))
     ranks = {name: rank_positives(one, both, name=name, **options) for name, one in models.items()}
     check_same_positives(ranks)
     first = next(iter(ranks.values()))
@@ -151,7 +156,7 @@ def rank_with_exposure(
             "ranks that were made before must be of the positives of split.test and of the exposure alike; "
             "pass the scorers, or use correction_path and correct_path."
         )
-    return ExposedRanks(ranks, test, random, shown)
+    return ExposedRanks(ranks, test, random, shown, drawn)
 
 
 def correct_ranks(
@@ -169,8 +174,17 @@ def correct_ranks(
     path = correction_path(
         ranks.of(ranks.test), split, metrics=metrics, interactions=interactions, ties=ties, rng=rng
     )
-    random = ranks.of(ranks.random)
-    return correct_path(path, random, exposure=ranks.shown, prior=prior, confidence_level=confidence_level)
+    found = correct_path(
+        path,
+        ranks.of(ranks.random),
+        exposure=ranks.shown,
+        prior=prior,
+        confidence_level=confidence_level,
+    )
+    if found.sample is None or ranks.shown is None:
+        return found
+    both = ranks.of(union(ranks.shown.pair_key, ranks.drawn))
+    return replace(found, difference=difference(both, ranks.shown, ranks.drawn, split, path))
 
 
 def correct_path(

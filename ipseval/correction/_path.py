@@ -11,7 +11,6 @@ from ipseval._base.checks import as_generator
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
-from ipseval.correction._shrunk_contrasts import steadied
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
@@ -28,6 +27,7 @@ LIMIT = 0.99
 NO_AVERAGE = "is not an average over relevant items, which the correction needs: recall@k, mean_dcg@k, atop."
 # Half a hit more, as in the Jeffreys prior of a rate: a sample without a hit is not without doubt.
 HALF_HIT = 0.5
+CHANCE = 0.5  # of a random order, by metrics that are linear in the rank; by those cut at a rank about 0
 POPULARITY = slice(0, 2)  # of the features of a pair: log popularity and its square
 Pairs = tuple[IntArray, IntArray]
 
@@ -49,8 +49,7 @@ class CorrectionPath:
     alpha : (n_grid,) array
         The strengths, for each basis in turn.
     value : (n_grid, n_cells) array
-        θ(α). Of metrics cut at a rank the contrasts of recommenders are drawn to those of AOA, as far as
-        their noise asks for.
+        θ(α). Of metrics cut at a rank the differences of recommenders stand on a line in those of AOA.
     covariance : (n_grid, n_cells, n_cells) array
         Sampling covariance of θ(α), from the influence of users.
     spread : (n_grid, n_cells, n_cells) array
@@ -99,6 +98,17 @@ class CorrectionPath:
     def whole(self) -> BoolArray:
         """Which cells are of a metric that is linear in the rank, (n_cells,)."""
         return np.repeat([one.linear_in_rank for one in self.metrics], len(self.models))
+
+    @property
+    def above_chance(self) -> FloatArray:
+        """AOA less the value of a random order, (n_cells,)."""
+        return self.value[0] - np.where(self.whole, CHANCE, 0)
+
+    @property
+    def reach(self) -> float:
+        """Share of what AOA is above chance that a strength of .45 takes away, mean over metrics."""
+        taken = np.bincount(self.metric_of, np.abs(self.value[0] - self.value[REFERENCE]))
+        return float((taken / np.bincount(self.metric_of, np.abs(self.above_chance)).clip(1e-12)).mean())
 
     @property
     def basis(self) -> IntArray:
@@ -163,10 +173,7 @@ def correction_path(
     covariance += np.array([half_hit(hit, similarity, one) for one in ess])
     metric_of = np.repeat(np.arange(len(asked)), len(ranks))
     short = np.repeat([not one.linear_in_rank for one in asked], len(ranks))
-    for part in np.arange(value.shape[0]).reshape(len(odds), -1):
-        value[part], covariance[part] = steadied(
-            value[part], covariance[part], cross[part], spread[part[REFERENCE]], metric_of, short, REFERENCE
-        )
+    value, covariance = on_line(value, covariance, cross, metric_of, short)
     return CorrectionPath(
         tuple(ranks),
         tuple(asked),
@@ -212,6 +219,31 @@ def contributions(
 def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
     """Return sums over each user's positives, (n_users_with_positives, n_columns)."""
     return np.asarray(np.add.reduceat(values, ranked.starts, axis=0))
+
+
+def on_line(
+    value: FloatArray, covariance: FloatArray, cross: FloatArray, metric: IntArray, chosen: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return θ and its covariance with each chosen metric on its line in AOA's: y = ȳ + b (x − x̄), b ≥ 0.
+
+    Weights add noise: the order by θ(α) is often worse than that by x = θ(0), though every level is nearer to
+    the truth. What the line leaves over is a deviation like others, and random exposure may find it.
+    """
+    n = metric.size
+    hat, slope = np.broadcast_to(np.eye(n), covariance.shape).copy(), np.zeros(value.shape)
+    for one in np.unique(metric[chosen]):
+        cells = np.flatnonzero(metric == one)
+        x = value[0, cells] - value[0, cells].mean()
+        if not x @ x > 0:
+            continue
+        b = np.maximum(value[:, cells] @ x / (x @ x), 0)
+        line = 1 / cells.size + (b > 0)[:, None, None] * np.outer(x, x) / (x @ x)
+        hat[:, cells[:, None], cells], slope[:, cells] = line, b[:, None]
+    # The line reads θ(α), and the places on it θ(0).
+    rest = (np.eye(n) - hat) * slope[:, None, :]
+    both = hat @ cross @ rest.transpose(0, 2, 1)
+    found = hat @ covariance @ hat.transpose(0, 2, 1) + rest @ covariance[0] @ rest.transpose(0, 2, 1)
+    return (hat @ value[..., None])[..., 0], found + both + both.transpose(0, 2, 1)
 
 
 def half_hit(hit: FloatArray, similarity: FloatArray, n_positives: float) -> FloatArray:
@@ -288,12 +320,7 @@ def _log_odds(
     split: Split, positive: Pairs, others: IntArray | None, rng: np.random.Generator
 ) -> dict[str, FloatArray]:
     """Return the log odds of held-out positives against uniform pairs of their users, up to a constant."""
-    users = distinct(positive[0])
-    drawn = np.repeat(users, max(1, min(N_UNIFORM, MAX_UNIFORM // users.size)))
-    at = rng.integers(split.n_items, size=drawn.size)
-    keep = ~among(drawn * np.int64(split.n_items) + at, split.excluded.pair_key)
-    own = _Pairs.of(split, *positive)
-    uniform = _Pairs.of(split, drawn[keep], at[keep])
+    own, uniform = _Pairs.of(split, *positive), _uniform(split, positive[0], rng)
     found = {
         PAIRS: _fitted(split, own.x, own, uniform),
         ITEMS: _fitted(split, own.x[:, POPULARITY], own.only(POPULARITY), uniform.only(POPULARITY)),
@@ -303,6 +330,22 @@ def _log_odds(
         both = _Pairs(np.concatenate([own.user, rest.user]), np.concatenate([own.x, rest.x]))
         found[INTERACTIONS] = _fitted(split, own.x, both, uniform)
     return found
+
+
+def odds_at(split: Split, wanted: Pairs) -> FloatArray:
+    """Return the log odds of these pairs to be held-out positives rather than uniform, up to a constant."""
+    own = _Pairs.of(split, split.test.user, split.test.item)
+    uniform = _uniform(split, split.test.user, np.random.default_rng(0))
+    return _fitted(split, _Pairs.of(split, *wanted).x, own, uniform)
+
+
+def _uniform(split: Split, user: IntArray, rng: np.random.Generator) -> _Pairs:
+    """Return candidates of these users, drawn uniformly."""
+    users = distinct(user)
+    drawn = np.repeat(users, max(1, min(N_UNIFORM, MAX_UNIFORM // users.size)))
+    at = rng.integers(split.n_items, size=drawn.size)
+    keep = ~among(drawn * np.int64(split.n_items) + at, split.excluded.pair_key)
+    return _Pairs.of(split, drawn[keep], at[keep])
 
 
 @dataclass(frozen=True, eq=False)

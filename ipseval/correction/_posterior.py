@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from ipseval._base.types import FloatArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.correction._path import CorrectionPath, by_user, contributions
-from ipseval.correction._prior import ALPHAS, REFERENCE, SCALES, CorrectionPrior
+from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE, SCALES, CorrectionPrior
 from ipseval.ranking import RankedPositives
 
 # Positives from which the random sample's own covariance counts half, and that of the path half.
@@ -18,6 +18,7 @@ BORROWED = 1600
 PASSES = 2
 NEGLIGIBLE = 1e-6
 RIDGE = 1e-9
+STRAIN = 6  # scale of deviations from which a path is said not to explain exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +75,15 @@ class Posterior:
     weight : (n_parts,) array
     mean : (n_parts, n_cells) array
     covariance : (n_parts, n_cells, n_cells) array
+    strained : float
+        Probability that deviations are several times as large as expected, or α is above 1 by positives.
     """
 
     grid_mass: FloatArray
     weight: FloatArray
     mean: FloatArray
     covariance: FloatArray
+    strained: float = 0.0
 
     @property
     def alpha_mass(self) -> FloatArray:
@@ -124,43 +128,80 @@ def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample
     """Return the posterior of the cells given the random sample's mean d = θ(α) + δ + error.
 
     Without a sample it is the prior: θ(α) with the deviations δ and the log's own sampling error. With one,
-    the covariance of the error is taken at the strengths that a first pass finds likely.
+    the covariance of the error is taken at the strengths that a first pass finds likely. Metrics that read
+    the whole ranking and those cut at a rank have a scale of deviations each. What the sample says of these
+    scales counts by `prior.temper` only, as cells are not as many witnesses; given the scales, α keeps all.
     """
     mass = prior.grid_mass(path.bases)
-    before = path.covariance + (SCALES**2)[:, None, None, None] * _deviations(path, prior)
-    log_mass = np.log(prior.scale_mass)[:, None] + np.log(np.maximum(mass, 1e-300))
-    mean = np.broadcast_to(path.value, before.shape[:-1])
-    if sample is None:
-        return _mixture(log_mass, mean, before)
-    found = None
-    for _ in range(PASSES):
-        noise = sample.covariance(path, mass)
+    grid = np.flatnonzero(mass > NEGLIGIBLE)
+    log_scale, scale = _scales(path, prior)
+    unit, value = _deviations(path, prior)[path.basis], path.value[grid]
+    log_mass = log_scale[:, None] + np.log(mass[grid])
+    weight, noise = np.exp(log_mass), np.zeros(unit.shape[1:])
+
+    def before(pair: IntArray, point: IntArray) -> FloatArray:
+        at = grid[point]
+        factor = scale[pair]
+        return np.asarray(path.covariance[at] + unit[at] * factor[:, :, None] * factor[:, None, :])
+
+    for _ in range(PASSES if sample is not None else 0):
+        assert sample is not None
+        noise = sample.covariance(path, _on_grid(weight, grid, mass.size))
         # Equal recommenders make it singular; this little does not move them apart.
         noise = noise + np.eye(len(noise)) * (RIDGE * np.trace(noise) / len(noise))
-        total = before + noise
+        every = np.arange(grid.size)
+        fit = np.array(
+            [
+                _misfit(before(np.full(grid.size, pair), every) + noise, sample.value - value)
+                for pair in range(log_scale.size)
+            ]
+        )
+        of_scale = logsumexp(log_mass - fit, axis=1, keepdims=True) - log_scale[:, None]
+        log_weight = log_mass - fit - (1 - prior.temper) * of_scale
+        weight = np.exp(log_weight - logsumexp(log_weight))
+    pair, point = np.nonzero(weight > NEGLIGIBLE)
+    mean, covariance = value[point], before(pair, point)
+    if sample is not None:
         missed = (sample.value - mean)[..., None]
-        solved = np.linalg.solve(total, np.concatenate([missed, before], axis=-1))
-        pull, gain = solved[..., :1], solved[..., 1:]
-        fit = (missed * pull).sum(axis=(-2, -1)) + np.linalg.slogdet(total)[1]
-        moved = mean + (before @ pull)[..., 0]
-        found = _mixture(log_mass - fit / 2, moved, before - before @ gain)
-        mass = found.grid_mass
-    assert found is not None
-    return found
+        solved = np.linalg.solve(covariance + noise, np.concatenate([missed, covariance], axis=-1))
+        mean = mean + (covariance @ solved[..., :1])[..., 0]
+        covariance = covariance - covariance @ solved[..., 1:]
+    kept = weight[pair, point] / weight[pair, point].sum()
+    beyond = (path.alpha > 1) & np.array([one != INTERACTIONS for one in path.bases])[path.basis]
+    strained = float(kept @ ((scale[pair] >= STRAIN).any(axis=1) | beyond[grid[point]]))
+    return Posterior(_on_grid(weight, grid, mass.size), kept, mean, covariance, strained)
+
+
+def _misfit(covariance: FloatArray, missed: FloatArray) -> FloatArray:
+    """Return minus the log density of what is missed, up to a constant, (n_grid,)."""
+    root = np.linalg.cholesky(covariance)
+    white = np.linalg.solve(root, missed[..., None])[..., 0]
+    return np.asarray((white**2).sum(-1) / 2 + np.log(np.einsum("gii->gi", root)).sum(-1))
+
+
+def _scales(path: CorrectionPath, prior: CorrectionPrior) -> tuple[FloatArray, FloatArray]:
+    """Return log probabilities of pairs of scales, and the scale of each cell, (n_pairs, n_cells)."""
+    mass, whole = np.log(prior.scale_mass), path.whole
+    if whole.all() or not whole.any():
+        return mass, np.repeat(SCALES[:, None], whole.size, axis=1)
+    first, second = np.divmod(np.arange(SCALES.size**2), SCALES.size)
+    return mass[first] + mass[second], np.where(whole, SCALES[first][:, None], SCALES[second][:, None])
 
 
 def _deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
-    """Return the covariance of the deviations at scale 1 at each point of the grid."""
-    parts = [np.flatnonzero(path.basis == one) for one in range(len(path.bases))]
-    each = [
-        prior.deviations(path.value[part], path.spread[part[REFERENCE]], path.metric_of, path.whole)
-        for part in parts
-    ]
-    return np.array(each)[path.basis]
+    """Return the covariance of the deviations at scale 1 for each basis, (n_bases, n_cells, n_cells)."""
+    at = REFERENCE + ALPHAS.size * np.arange(len(path.bases))
+    # How far profiles correct more than popularity does; their share of selection is an unknown number.
+    of = dict(zip(path.bases, path.value[at], strict=True))
+    personal = prior.own_personal * (of[PAIRS] - of.get(ITEMS, of[PAIRS]))
+    more = sum(np.outer(kind * personal, kind * personal) for kind in (path.whole, ~path.whole))
+    shared = path.above_chance, path.metric_of, path.whole
+    each = [prior.deviations(path.value[0] - path.value[one], path.spread[one], *shared) for one in at]
+    return np.array(each) + more
 
 
-def _mixture(log_mass: FloatArray, mean: FloatArray, covariance: FloatArray) -> Posterior:
-    mass = np.exp(log_mass - logsumexp(log_mass))
-    kept = mass > NEGLIGIBLE
-    weight = mass[kept] / mass[kept].sum()
-    return Posterior(mass.sum(axis=0), weight, mean[kept], covariance[kept])
+def _on_grid(weight: FloatArray, grid: IntArray, size: int) -> FloatArray:
+    """Return the probability of each point of the grid."""
+    found = np.zeros(size)
+    found[grid] = weight.sum(axis=0)
+    return found / found.sum()

@@ -12,13 +12,13 @@ from ipseval._base.checks import check_fraction, check_real
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 
-ALPHAS = np.linspace(0, 1.2, 25)
+ALPHAS = np.linspace(0, 1.8, 25)
 ALPHAS.setflags(write=False)
-SCALES = np.array([0.25, 0.5, 1, 2, 4, 8])
+SCALES = 0.4 * 2.5 ** np.arange(5)
 SCALES.setflags(write=False)
 SPIKE_WIDTH = 0.03
 # Where on the grid corrections are measured: α = .45.
-REFERENCE = 9
+REFERENCE = 6
 # What the odds of a path are made of; see CorrectionPath.
 PAIRS, ITEMS, INTERACTIONS = "pairs", "items", "interactions"
 
@@ -27,21 +27,22 @@ PAIRS, ITEMS, INTERACTIONS = "pairs", "items", "interactions"
 class CorrectionPrior:
     """The prior of the correction strength α, and of what no α can express.
 
-    α is near 0 with probability `no_bias`, and N(mean, sd²) on [0, 1.2] otherwise. The truth deviates from
+    α is near 0 with probability `no_bias`, and N(mean, sd²) on [0, 1.8] otherwise. The truth deviates from
     θ(α) as if the weights erred by more than a power: normal deviations that covary as the contributions of
     the recommenders do, so that equal recommenders deviate alike. Their mean standard deviation in a metric
-    is `deviation` times the size of its correction, times one unknown scale from 1/4 to 8 whose logarithm is
-    normal around 0. Metrics that are linear in the rank read the whole ranking, of which a power of the odds
-    expresses less: their deviation is `whole_deviation`.
+    is `deviation` times √(c² + (`unseen` h)²), where c is the size of the metric's correction, and h how far
+    AOA is above chance: where odds explain little of a high AOA, much may be missing. Metrics that are linear
+    in the rank read the whole ranking, of which a power of the odds expresses less: their deviation is
+    `whole_deviation`. Those cut at a rank have a shift in common. Each of the two kinds has an unknown scale
+    of its own, from .4 to 16, whose logarithm is normal around 0. The share of profiles in selection is
+    unknown, too: it moves each kind along the difference of the paths by pairs and by items.
 
     Odds of positives come from two bases, each as likely as the other. Where odds of all interactions are
     given, liked or not, they have probability `interactions_weight`, and a normal distribution of α alone:
     if exposure is uniform, these odds are equal, and no α harms.
 
-    The default comes from simulated worlds with exposure that is uniform, by popularity, by taste, by
-    self-selection, by activity, and mixed: `python -m reproductions.correction_prior`. `sd` and `deviation`
-    stand between the likeliest of these worlds and those whose intervals held on further ones. No real log
-    was used.
+    The default makes the truth of simulated worlds of two styles, and of Coat, likely:
+    `python -m reproductions.correction_prior`.
 
     Parameters
     ----------
@@ -49,10 +50,17 @@ class CorrectionPrior:
         Probability, in (0, 1), that the log needs no correction.
     mean, sd : float
         Of α otherwise; sd > 0.
-    deviation, whole_deviation : float
-        > 0; the size of a correction is |θ(0) − θ(.45)|, averaged over recommenders.
+    deviation, whole_deviation, unseen : float
+        The size of a correction is |θ(0) − θ(.45)|, averaged over recommenders.
     log_scale_sd : float
-        Standard deviation of the logarithm of the scale, > 0.
+        Standard deviation of the logarithm of a scale, > 0.
+    shared : float
+        Standard deviation of the shift that recommenders have in common, in those of the other deviations.
+    own_personal : float
+        Standard deviation of the share of profiles.
+    temper : float
+        In (0, 1]: how much of what random exposure says of the scales counts, as deviations of recommenders
+        and metrics are not as many witnesses as there are of them.
     interactions_mean, interactions_sd : float
         Of α where the odds are those of all interactions; sd > 0.
     interactions_weight : float
@@ -62,29 +70,35 @@ class CorrectionPrior:
     --------
     >>> prior = CorrectionPrior(no_bias=0.2, mean=0.4, sd=0.2)
     >>> round(float(prior.mass.sum()), 6), prior.alpha[[0, -1]]
-    (1.0, array([0. , 1.2]))
+    (1.0, array([0. , 1.8]))
     """
 
-    no_bias: float = 0.21
-    mean: float = 0.42
-    sd: float = 0.24
-    deviation: float = 0.10
-    whole_deviation: float = 0.18
-    log_scale_sd: float = 1.0
-    interactions_mean: float = 0.9
-    interactions_sd: float = 0.25
-    interactions_weight: float = 0.8
+    no_bias: float = 0.1
+    mean: float = 0.45
+    sd: float = 0.4
+    deviation: float = 0.07
+    whole_deviation: float = 0.15
+    unseen: float = 0.7
+    log_scale_sd: float = 0.8
+    shared: float = 2.0
+    own_personal: float = 0.6
+    temper: float = 0.25
+    interactions_mean: float = 1.1
+    interactions_sd: float = 0.3
+    interactions_weight: float = 0.65
 
     def __post_init__(self) -> None:
         check_fraction("no_bias", self.no_bias)
         check_fraction("interactions_weight", self.interactions_weight)
         check_real("mean", self.mean)
         check_real("interactions_mean", self.interactions_mean)
-        for name in ("sd", "deviation", "whole_deviation", "log_scale_sd", "interactions_sd"):
+        check_fraction("temper", self.temper, high_open=False)
+        positive = ("sd", "deviation", "whole_deviation", "log_scale_sd", "shared", "interactions_sd")
+        for name in (*positive, "unseen", "own_personal"):
             check_real(name, getattr(self, name), low=0)
         for mean, sd in ((self.mean, self.sd), (self.interactions_mean, self.interactions_sd)):
             if not np.any(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)):
-                raise InputError(f"mean {mean:g} and sd {sd:g} leave no probability on [0, 1.2].")
+                raise InputError(f"mean {mean:g} and sd {sd:g} leave no probability on [0, 1.8].")
 
     @property
     def alpha(self) -> FloatArray:
@@ -107,34 +121,48 @@ class CorrectionPrior:
 
     @cached_property
     def scale_mass(self) -> FloatArray:
-        """Probability of each scale of the deviations, (6,)."""
+        """Probability of each scale of the deviations, (5,)."""
         mass = np.exp(-((np.log(SCALES) / self.log_scale_sd) ** 2) / 2)
         return np.asarray(mass / mass.sum())
 
     def deviations(
-        self, value: FloatArray, spread: FloatArray, metric: IntArray, whole: BoolArray
+        self,
+        correction: FloatArray,
+        spread: FloatArray,
+        above: FloatArray,
+        metric: IntArray,
+        whole: BoolArray,
     ) -> FloatArray:
         """Return the covariance of the deviations at scale 1, (n_cells, n_cells).
 
         Parameters
         ----------
-        value : (25, n_cells) array
-            θ(α) of every recommender and metric.
+        correction : (n_cells,) array
+            θ(0) − θ(.45) of every recommender and metric.
         spread : (n_cells, n_cells) array
             Covariance of their contributions.
+        above : (n_cells,) array
+            θ(0) less the value of a random order.
         metric : (n_cells,) int array
             Which metric each cell is of.
         whole : (n_cells,) bool array
             Whether that metric is linear in the rank.
         """
-        step = np.abs(value[0] - value[REFERENCE])
         variance = np.bincount(metric, np.diag(spread))
-        with np.errstate(invalid="ignore"):
-            unit = np.bincount(metric, step) / np.sqrt(np.bincount(metric) * variance)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            size = np.hypot(np.abs(correction), self.unseen * above)
+            unit = np.bincount(metric, size) / np.sqrt(np.bincount(metric) * variance)
         unit = np.where(variance > 0, unit, 0.0)[metric] * np.where(
             whole, self.whole_deviation, self.deviation
         )
-        return np.asarray(spread * np.outer(unit, unit))
+        found = spread * np.outer(unit, unit)
+        # Metrics cut at a rank: a shift that recommenders share, beside what covaries as contributions do.
+        sd = np.sqrt(np.diag(found)) * ~whole
+        if (sd > 0).sum() > 1:
+            toward = np.divide(1, sd, out=np.zeros_like(sd), where=sd > 0)
+            along = (found @ toward) * (sd > 0)
+            found = found + (self.shared**2 - 1) * np.outer(along, along) / (toward @ along)
+        return np.asarray(found)
 
 
 def _normal(mean: float, sd: float) -> FloatArray:

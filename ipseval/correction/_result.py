@@ -12,6 +12,7 @@ import pandas as pd
 
 from ipseval._base.checks import check_choice, check_positive_int
 from ipseval._base.types import FloatArray
+from ipseval.correction._difference import Difference
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample
 from ipseval.correction._prior import ALPHAS, CorrectionPrior
@@ -26,12 +27,17 @@ from ipseval.report._tables import Notes, Remark, Table
 
 CORRECTED: Final = "correction-strength"
 RANDOM_SAMPLE: Final = "random-sample"
+DIFFERENCE: Final = "difference"
 CLAIMS = {
     RANDOM_SAMPLE: str(Claim("consistent", "given users and items drawn at random; pooled over pairs")),
+    DIFFERENCE: str(Claim("consistent", "as random-sample, whatever the log's odds; often less noise")),
     CORRECTED: (
         "posterior of the pooled mean, given the prior of the correction strength; tends to random-sample"
     ),
 }
+UNEXPLAINED = "the log's odds do not explain exposure; read random-sample"
+# Of what AOA is above chance, a strength of .45 takes away less: the odds are flat where AOA is high.
+FLAT_PATH = 0.25
 COMPARED = (
     *("metric", "estimator", "model", "reference", "difference", "std_error", "ci_low", "ci_high"),
     "probability_higher",
@@ -72,6 +78,8 @@ class Correction(Reported):
     posterior : Posterior
     exposure : Exposure or None
     confidence_level : float
+    difference : Difference or None
+        The random sample less what the odds predict of its noise; None where only positives were ranked.
     """
 
     path: CorrectionPath
@@ -80,6 +88,7 @@ class Correction(Reported):
     posterior: Posterior
     exposure: Exposure | None = None
     confidence_level: float = 0.95
+    difference: Difference | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -89,7 +98,7 @@ class Correction(Reported):
     @property
     def joined_rows(self) -> pd.DataFrame:
         """The rows of `frame` that need the prior or random exposure."""
-        return self._frame[self._frame["estimator"].isin((RANDOM_SAMPLE, CORRECTED))]
+        return self._frame[self._frame["estimator"].isin((RANDOM_SAMPLE, DIFFERENCE, CORRECTED))]
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
@@ -97,7 +106,7 @@ class Correction(Reported):
         plain = resolve_estimator(AOA_POOLED)
         claims = [str(plain.claim(metric)) for metric in path.metrics for _ in path.models]
         log_error = np.sqrt(np.diagonal(path.covariance[0]))
-        strong = int(np.argmin(np.abs(ALPHAS - self.alpha.mean)))
+        strong = int(np.argmin(np.abs(path.alpha[: ALPHAS.size] - self.alpha.mean)))
         cut = path.clipped[strong]
         clip = f"{cut:.0%} of the weight is cut at the mean strength" if cut >= 0.005 else ""
         log = (path.n_users, path.n_positives)
@@ -106,9 +115,14 @@ class Correction(Reported):
             error = np.sqrt(np.diagonal(self.sample.own + path.half_hit(self.sample.n_positives)))
             counts = (self.sample.n_users, self.sample.n_positives, float(self.sample.n_positives))
             rows += self._rows(RANDOM_SAMPLE, self.sample.value, error, claims, counts, "")
+            if self.difference is not None:
+                own, half = self.difference, path.half_hit(self.sample.n_positives)
+                error = np.sqrt(np.diagonal(own.covariance + half))
+                rows += self._rows(DIFFERENCE, own.value, error, claims, counts, "")
         error = np.sqrt(np.diagonal(self.posterior.total_covariance))
         alone = "" if self.sample is not None else "no random exposure: the level rests on the prior"
-        note = "; ".join(one for one in (alone, clip) if one)
+        unexplained = "" if self.explained else UNEXPLAINED
+        note = "; ".join(one for one in (alone, unexplained, clip) if one)
         counts = (*log, path.ess[strong])
         rows += self._rows(CORRECTED, self.posterior.total_mean, error, claims, counts, note)
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
@@ -139,13 +153,20 @@ class Correction(Reported):
     @cached_property
     def alpha(self) -> AlphaPosterior:
         """The posterior of the correction strength."""
-        grid, mass = ALPHAS, self.posterior.alpha_mass
+        grid, mass = self.path.alpha[: ALPHAS.size], self.posterior.alpha_mass
         tail, below = (1 - self.confidence_level) / 2, np.cumsum(mass)
         ends = np.searchsorted(below, [tail, 1 - tail]).clip(max=grid.size - 1)
         low, high = grid[ends].tolist()
         before = self.prior.grid_mass(self.path.bases).reshape(-1, grid.size).sum(axis=0)
         density = pd.DataFrame({"alpha": grid, "prior": before, "posterior": mass})
         return AlphaPosterior(float(mass @ grid), low, high, density)
+
+    @cached_property
+    def explained(self) -> bool:
+        """Whether the log's odds explain exposure: not where the path is flat, or the sample strains it."""
+        if self.path.reach < FLAT_PATH:
+            return False
+        return self.sample is None or self.posterior.strained <= 0.5
 
     def compare(self, reference: str | None = None) -> pd.DataFrame:
         """Return differences of recommenders from the joint posterior.
@@ -251,6 +272,8 @@ class Correction(Reported):
         else:
             random = f"{sample.n_positives:,} random-exposure positives of {sample.n_users:,} users"
         lines = [f"{len(path.models)} recommenders, {log}, {random}", f"{self.alpha!r}"]
+        if not self.explained:
+            lines.append(f"{UNEXPLAINED[0].upper()}{UNEXPLAINED[1:]}")
         if self.exposure is not None and self.exposure.n_dropped:
             lines.append(f"{self.exposure.n_dropped:,} exposures left out: pairs of the training log")
         return lines

@@ -10,9 +10,8 @@ import pytest
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.validation import ExposureCurve
-from reproductions import correction_coat, correction_prior, correction_worlds
+from reproductions import correction_coat, correction_prior
 from reproductions.correction_family import METRICS, Setting, world_of
-from tests.inside.correction import posterior
 from tests.inside.estimators import AOA_POOLED
 
 SMALL = Setting((300,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4), ("popularity",))
@@ -37,44 +36,41 @@ def test_exposure_shows_so_many_items_at_random(world):
     assert len(drawn) == pytest.approx(n / 2, abs=2.5 * np.sqrt(n))
 
 
-def test_the_table_of_worlds_has_every_size_and_estimator(world, monkeypatch):
-    monkeypatch.setattr(correction_worlds, "SIZES", (0, 100, 400))
-    monkeypatch.setattr(correction_worlds, "world_of", lambda *_: world_of(0, 0, SMALL))
-    monkeypatch.setattr(correction_worlds.Simulated, "expose", exposing(300))
-    rows = correction_worlds.run(1, 2, 1)
-    assert set(rows["estimator"]) == set(correction_worlds.ESTIMATORS)
-    assert rows["covered"].between(0, 1).all()
-    made = correction_worlds.tables(rows)
-    assert made["correction-worlds"].count("\n| ") == 1 + 1 + 3 + 2 * 3  # header, rule, three rows a size
-    assert "popularity" in made["correction-kinds"]
-
-
-def exposing(most: int):
-    original = correction_worlds.Simulated.expose
-    return lambda self, n, shown, rng: original(self, min(n, most), shown, rng)
-
-
 def of_pairs(path: CorrectionPath) -> CorrectionPath:
     """Return the part of the path whose odds are of pairs: the first 25 points of the grid."""
     names = ("alpha", "value", "covariance", "spread", "ess", "clipped")
     return replace(path, bases=path.bases[:1], **{name: getattr(path, name)[:25] for name in names})
 
 
+def case_of(path: CorrectionPath, truth: np.ndarray) -> correction_prior.Case:
+    """Return a case in which nobody is exposed and the truth has no error."""
+    return correction_prior.Case("made", "made", 0, path, truth, np.zeros((truth.size, truth.size)), None)
+
+
+def test_a_constant_moves_to_where_the_truth_is_likelier(world, capsys, monkeypatch):
+    path = of_pairs(world.path)
+    monkeypatch.setattr(correction_prior, "STEPS", {"mean": (0.5, 2.0)})
+    start = CorrectionPrior(mean=0.25, sd=0.05, no_bias=0.01)
+    found = correction_prior.best([case_of(path, path.value[13])], start, 1)  # of α = .975
+    assert found.mean == 1.0
+    assert found.sd == start.sd
+    assert "mean 1" in capsys.readouterr().out
+
+
 def test_the_likelihood_finds_the_strength_that_made_the_values(world):
     path, rng = of_pairs(world.path), np.random.default_rng(0)
-    tight = CorrectionPrior(deviation=1e-3, whole_deviation=1e-3)
+    tight = CorrectionPrior(deviation=1e-3, whole_deviation=1e-3, own_personal=1e-3)
     found, kept = [], []
     for truth in rng.multivariate_normal(path.value[12], path.covariance[12], 60):
-        made = correction_prior.Case("made", path, path, truth, [None])
+        made = case_of(path, truth)
         likelihood = correction_prior.strength_likelihood(made, tight)
         found.append(path.alpha[likelihood.argmax()])
         kept.append(likelihood[12] > 100 * max(likelihood[0], likelihood[24]))
     assert np.mean(found) == pytest.approx(path.alpha[12], abs=4 * np.std(found) / np.sqrt(60))
     assert np.mean(kept) > 0.9
-    case = correction_prior.Case("made", path, path, path.value[12], [None])
+    case = case_of(path, path.value[12])
     near, far = (
-        correction_prior.log_density(posterior(path, CorrectionPrior(mean=mean, sd=0.05)), case.truth)
-        for mean in (path.alpha[12], 1.2)
+        correction_prior.fit_of([case], CorrectionPrior(mean=mean, sd=0.05)) for mean in (path.alpha[12], 1.8)
     )
     assert near > far
     assert "| made | 1 |" in correction_prior.table([case], CorrectionPrior())

@@ -1,0 +1,125 @@
+"""The difference estimator: the mean of random exposure, less what the odds predict of its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval._base.keys import among, distinct
+from ipseval._base.types import BoolArray, FloatArray, IntArray
+from ipseval.correction._path import CorrectionPath, contributions, odds_at
+from ipseval.data._evidence import Exposure
+from ipseval.data.splits import Split
+from ipseval.propensity._logistic import fit_logistic
+from ipseval.ranking import RankedPositives
+
+N_DRAWN = 100_000  # of all users together; all their pairs where these are fewer
+N_FOLDS = 5
+RIDGE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """The ratio of two totals over exposed users, each unbiased for any m̂ that was fitted elsewhere.
+
+    N = Σ_u n_u (mean of y c over the pairs that u was shown + λ (mean of m̂ c over drawn pairs of u − that
+    over the shown ones)), and D the same with c = 1. y is 1 for positives, c the contribution, n_u how many
+    pairs u was shown.
+
+    Attributes
+    ----------
+    value : (n_cells,) array
+        N/D.
+    covariance : (n_cells, n_cells) array
+        From the influence of users.
+    """
+
+    value: FloatArray
+    covariance: FloatArray
+
+
+def pairs_to_predict(shown: Exposure, split: Split) -> IntArray:
+    """Return the keys of candidates of the exposed users: all of them, or a uniform sample."""
+    users, n_items = distinct(shown.user), split.n_items
+    if users.size * n_items <= N_DRAWN:
+        key = (users[:, None] * np.int64(n_items) + np.arange(n_items)).ravel()
+    else:
+        rng, each = np.random.default_rng(0), max(N_DRAWN // users.size, 20)
+        drawn = rng.integers(n_items, size=(users.size, each))
+        key = distinct((users[:, None] * np.int64(n_items) + drawn).ravel())
+    return np.asarray(key[~among(key, split.excluded.pair_key)])
+
+
+def difference(
+    ranks: Mapping[str, RankedPositives], shown: Exposure, drawn: IntArray, split: Split, path: CorrectionPath
+) -> Difference:
+    """Return the estimate of ranked pairs that were shown or are among `drawn`.
+
+    m̂ is a logistic regression of y on the log odds of the path, λ the share for which the variance is least,
+    one for each metric: both are fitted to the other users of five groups.
+    """
+    first = next(iter(ranks.values()))
+    key = first.user * np.int64(split.n_items) + first.item
+    seen, free = among(key, shown.pair_key), among(key, drawn)
+    liked = among(key, shown.pair_key[shown.positive])
+    users, place = np.unique(first.user, return_inverse=True)
+    group = np.random.default_rng(0).permutation(users.size) % N_FOLDS
+    odds, predicted = odds_at(split, (first.user, first.item)), np.zeros(len(first))
+    for one in range(N_FOLDS):
+        own = group[place] == one
+        predicted[own] = _predicted(odds, liked, seen & ~own)[own]
+    value = np.column_stack([contributions(ranks, path.metrics, path.ties), np.ones(len(first))])
+    plain, control = totals(place, value, liked, predicted, seen, free)
+    share = np.empty((users.size, path.metric_of.size))
+    for one in range(N_FOLDS):
+        others = group != one
+        share[~others] = _share(plain[others], control[others], path.metric_of)
+    above, below = (plain[:, at] - share * control[:, at] for at in (slice(None, -1), slice(-1, None)))
+    return ratio(above, below)
+
+
+def totals(
+    place: IntArray,
+    value: FloatArray,
+    liked: BoolArray,
+    predicted: FloatArray,
+    seen: BoolArray,
+    free: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σ y c over shown pairs of each user, and Σ m̂ c over them less what drawn pairs foretell."""
+    n_users = int(place.max()) + 1
+    n_seen, n_free = (np.bincount(place, each, n_users)[place] for each in (seen, free))
+    part = np.where(n_free > 0, seen - free * n_seen / np.maximum(n_free, 1), 0.0)
+    plain, control = (
+        np.array([np.bincount(place, weight * one, n_users) for one in value.T]).T
+        for weight in (liked, predicted * part)
+    )
+    return plain, control
+
+
+def ratio(above: FloatArray, below: FloatArray) -> Difference:
+    """Return Σ above/Σ below of users' totals (n_users, n_cells)."""
+    total = below.sum(axis=0)
+    value = above.sum(axis=0) / total
+    influence = (above - below * value) / total
+    n = len(above)
+    return Difference(value, influence.T @ influence * (n / max(n - 1, 1)))
+
+
+def _predicted(odds: FloatArray, liked: BoolArray, fitted: BoolArray) -> FloatArray:
+    """Return the probability to be positive, by a logistic regression on the log odds."""
+    centre, spread = odds[fitted].mean(), max(float(odds[fitted].std()), 1e-9)
+    x = np.column_stack([np.ones(odds.size), (odds - centre) / spread])
+    n = int(fitted.sum())
+    slope = fit_logistic(x[fitted], liked[fitted], np.ones(n), np.zeros(2), np.full(2, RIDGE))
+    return np.asarray(1 / (1 + np.exp(-(x @ slope))))
+
+
+def _share(plain: FloatArray, control: FloatArray, metric: IntArray) -> FloatArray:
+    """Return λ of each cell, one for each metric, in [0, 1.5]; the last columns count pairs."""
+    value = plain[:, :-1].sum(axis=0) / max(plain[:, -1].sum(), 1e-12)
+    first, second = (one[:, :-1] - one[:, -1:] * value for one in (plain, control))
+    both, square = (np.bincount(metric, (second * one).sum(axis=0)) for one in (first, second))
+    return np.asarray((both / np.maximum(square, 1e-300)).clip(0, 1.5)[metric])
