@@ -170,10 +170,10 @@ def correction_path(
     parts = [_weighted(first, values, one, alpha, plain) for one in odds.values() for alpha in ALPHAS]
     value, covariance, cross, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
-    covariance += np.array([half_hit(hit, similarity, one) for one in ess])
     metric_of = np.repeat(np.arange(len(asked)), len(ranks))
     short = np.repeat([not one.linear_in_rank for one in asked], len(ranks))
     value, covariance = on_line(value, covariance, cross, metric_of, short)
+    covariance += np.array([half_hit(hit, similarity, one) for one in ess])
     return CorrectionPath(
         tuple(ranks),
         tuple(asked),

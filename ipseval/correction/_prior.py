@@ -73,15 +73,15 @@ class CorrectionPrior:
     (1.0, array([0. , 1.8]))
     """
 
-    no_bias: float = 0.1
-    mean: float = 0.45
+    no_bias: float = 0.05
+    mean: float = 0.5
     sd: float = 0.4
-    deviation: float = 0.07
+    deviation: float = 0.08
     whole_deviation: float = 0.15
     unseen: float = 0.7
     log_scale_sd: float = 0.8
     shared: float = 2.0
-    own_personal: float = 0.6
+    own_personal: float = 0.4
     temper: float = 0.25
     interactions_mean: float = 1.1
     interactions_sd: float = 0.3
