@@ -61,16 +61,16 @@ def test_the_likelihood_finds_the_strength_that_made_the_values(world):
     path, rng = of_pairs(world.path), np.random.default_rng(0)
     tight = CorrectionPrior(deviation=1e-3, whole_deviation=1e-3, own_personal=1e-3)
     found, kept = [], []
-    for truth in rng.multivariate_normal(path.value[12], path.covariance[12], 60):
+    for truth in rng.multivariate_normal(path.value[8], path.covariance[8], 60):
         made = case_of(path, truth)
         likelihood = correction_prior.strength_likelihood(made, tight)
         found.append(path.alpha[likelihood.argmax()])
-        kept.append(likelihood[12] > 100 * max(likelihood[0], likelihood[24]))
-    assert np.mean(found) == pytest.approx(path.alpha[12], abs=4 * np.std(found) / np.sqrt(60))
+        kept.append(likelihood[8] > 100 * max(likelihood[0], likelihood[24]))
+    assert np.mean(found) == pytest.approx(path.alpha[8], abs=4 * np.std(found) / np.sqrt(60))
     assert np.mean(kept) > 0.9
-    case = case_of(path, path.value[12])
+    case = case_of(path, path.value[8])
     near, far = (
-        correction_prior.fit_of([case], CorrectionPrior(mean=mean, sd=0.05)) for mean in (path.alpha[12], 1.8)
+        correction_prior.fit_of([case], CorrectionPrior(mean=mean, sd=0.05)) for mean in (path.alpha[8], 1.8)
     )
     assert near > far
     assert "| made | 1 |" in correction_prior.table([case], CorrectionPrior())
