@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from ipseval.datasets import load_coat
 from scipy.special import logsumexp
 
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior
 from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.validation.datasets import load_coat
 from reproductions import correction_family, correction_truth, feedback_worlds
 from reproductions.correction_family import METRICS
 from reproductions.tables import ROOT, markdown, write_tables

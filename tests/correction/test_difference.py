@@ -6,11 +6,11 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from ipseval.simulation import World
 
 import ipseval
 from ipseval import Evidence, Exposure, Interactions
 from ipseval.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
+from ipseval.validation.simulation import World
 from tests.inside.correction import _difference, pairs_to_predict, ratio, totals
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.

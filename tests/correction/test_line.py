@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from ipseval.correction import Correction, CorrectionPrior, correct_path
-from ipseval.correction._path import on_line
-from ipseval.correction._posterior import RandomSample, posterior
-from ipseval.correction._result import UNEXPLAINED
 from tests.correction.test_correction import tiny_path
+from tests.inside.correction import UNEXPLAINED, RandomSample, on_line, posterior
 
 METRIC = np.array([0, 0, 0, 1])
 CUT = np.array([True, True, True, False])
