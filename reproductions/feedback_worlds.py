@@ -19,7 +19,7 @@ import numpy as np
 
 from ipseval import Evidence, Interactions, Split, metric, rank_positives
 from ipseval.correction import correction_path
-from ipseval.data._evidence import Exposure
+from ipseval.data import Exposure
 from ipseval.ranking import baselines
 from reproductions.correction_family import METRICS, Simulated
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._base.keys import among, distinct
+from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.correction._path import CorrectionPath, contributions, odds_at
 from ipseval.data._evidence import Exposure
