@@ -12,7 +12,7 @@ from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.correction._path import CorrectionPath, contributions, odds_at
 from ipseval.data._evidence import Exposure
 from ipseval.data.splits import Split
-from ipseval.propensity._logistic import fit_logistic
+from ipseval.propensity._ratio import fit_logistic
 from ipseval.ranking import RankedPositives
 
 N_DRAWN = 100_000  # of all users together; all their pairs where these are fewer
