@@ -28,7 +28,7 @@ import ipseval
 from ipseval import ExposureLog, Interactions
 from ipseval.estimators import Sample
 from ipseval.estimators._labels import resolve_estimator
-from ipseval.estimators._rewarded import Rewarded, RewardedMetric
+from ipseval.policies._estimators import Rewarded, RewardedMetric
 from ipseval.policies.rewards import FittedRewards, ItemReward, ShownData
 from ipseval.propensity import ExaminationCurve, ExaminationModel
 from ipseval.ranking import RankedPositives, top_items

@@ -37,7 +37,7 @@ LEVELS = {name: level for level, name in enumerate(WINGS)}
 APART = {"policies", "studies", "clusters"}
 # Second, internal faces of wings: labels of estimators and sums that they read, users in partitions.
 INSIDE = (
-    *("report", "estimators._labels", "estimators._rewarded"),
+    *("report", "estimators._labels"),
     *("evaluation.partitions", "evaluation._reduction", "evaluation._request", "metrics.sampled._metric"),
     *("inference._comparisons", "propensity._impressions"),
 )

@@ -5,6 +5,7 @@ Case, spaces, hyphens and underscores of a name do not count. For an unknown nam
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -20,15 +21,16 @@ IGNORED = str.maketrans("", "", " -_")
 class Registry(dict[str, T]):
     """The members of a family by name. Members of other packages are loaded when they are asked for.
 
-    `what` names the family in messages, `group` the entry points of other packages. `check` takes a name and
-    what is registered by it, and returns the member. `aliases` are other names of members.
+    A member of our own may be "module:name", loaded when it is asked for. `what` names the family in
+    messages, `group` the entry points of other packages. `check` takes a name and what is registered by it,
+    and returns the member. `aliases` are other names of members.
     """
 
     def __init__(
         self,
         what: str,
         group: str,
-        members: Mapping[str, T],
+        members: Mapping[str, Any],
         check: Callable[[str, Any], T],
         aliases: Mapping[str, str] | None = None,
     ) -> None:
@@ -36,6 +38,14 @@ class Registry(dict[str, T]):
         self.what, self.group, self.check = what, group, check
         self.aliases = dict(aliases or {})
         self._own = frozenset(members)
+
+    def __getitem__(self, name: str) -> T:
+        member: Any = super().__getitem__(name)
+        if isinstance(member, str) and ":" in member:
+            module, _, kind = member.partition(":")
+            self[name] = member = self.check(name, getattr(importlib.import_module(module), kind))
+        found: T = member
+        return found
 
     def add(self, name: str, given: Any) -> None:
         """Add a member; the same class, defined anew, takes the place of the former."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from ipseval._base.ids import by_label
 from ipseval._base.types import FloatArray, IntArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._claims import NRelevant
-from ipseval.estimators._rewarded import Rewarded
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
@@ -50,7 +49,7 @@ class Sample:
         The tie rule for all metrics.
     n_without_propensity : int
         Positives left out because they have none.
-    rewarded : Rewarded or None
+    rewarded : object or None
         Shown pairs and sums of a reward model, for estimators that read them.
     """
 
@@ -61,7 +60,7 @@ class Sample:
     n_relevant_kind: NRelevant = "absent"
     ties: TieChoice = "default"
     n_without_propensity: int = 0
-    rewarded: Rewarded | None = None
+    rewarded: Any = None
     _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:

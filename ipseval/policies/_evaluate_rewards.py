@@ -14,12 +14,11 @@ from ipseval._base.types import FloatArray, IntervalMethod, OnLowEss, RngLike, T
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import DM, DR
-from ipseval.estimators._rewarded import Rewarded, RewardedMetric
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.evaluation._request import fitted_propensity, requested_estimators
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
+from ipseval.policies._estimators import DM, DR, Rewarded, RewardedMetric
 from ipseval.policies.rewards import FittedRewards, Rewards
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives, top_items

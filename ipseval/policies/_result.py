@@ -14,9 +14,10 @@ from ipseval._base.checks import check_positive_int, check_type
 from ipseval._base.types import FloatArray
 from ipseval.data import ExposureLog
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators._labels import DM, DR, IPS, SNIPS
+from ipseval.estimators._labels import IPS, SNIPS
 from ipseval.inference._comparisons import adjust
 from ipseval.policies._click_rates import count_interval, difference_interval
+from ipseval.policies._estimators import DM, DR
 from ipseval.report import Tables
 from ipseval.report._reported import Reported
 from ipseval.report._tables import Remark, Table

@@ -72,7 +72,7 @@ def make_plan(
     if others:
         raise InputError(
             f"{', '.join(others)} read all users at once and cannot be computed in partitions; "
-            f"use {', '.join(one.label for one in ESTIMATORS.values() if one.separable)}."
+            f"use {', '.join(one for one in ESTIMATORS if ESTIMATORS[one].separable)}."
         )
     ids = None if users is None else to_id_array(users, "users")
     check_choice("seen", seen, ("exclude", "include"))
