@@ -217,7 +217,7 @@ def estimate_of(
         said.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
     if extent.n_without_propensity:
         said.append(f"{counted(extent.n_without_propensity, 'positive')} without a propensity left out")
-    if isinstance(sums, UserSums) and sums.drift is not None:
+    if isinstance(sums, UserSums) and sums.propensity_influence is not None:
         said.append(FITTED)
     if np.isnan(sums.value()):
         said.append("undefined, as no user has a defined value")

@@ -39,7 +39,7 @@ class UserSums:
         Whether R is the square root of that, as for rmse.
     size : (n,) float array or None
         M_u, the number of queries of the user; None stands for 1.
-    drift : (n_population,) float array or None
+    propensity_influence : (n_population,) float array or None
         What each user moves R by through weights that were fitted to it, to first order; None: the weights
         are taken as known. Users that the estimate does not read may be among them.
     """
@@ -51,7 +51,7 @@ class UserSums:
     n_undefined: int = 0
     root: bool = False
     size: FloatArray | None = None
-    drift: FloatArray | None = None
+    propensity_influence: FloatArray | None = None
 
     @classmethod
     def of(
@@ -150,22 +150,22 @@ class UserSums:
         return np.asarray(psi * mean_volume + ratio * (self.volume - mean_volume * size) / size.mean())
 
     def effects(self) -> tuple[IntArray, FloatArray]:
-        """Return the users that move R, ascending, and by how much: ψ_u/n plus their drift if there is one.
+        """Return the users that move R, ascending, and by how much: ψ_u/n, and what fitted weights add.
 
         SE² = n/(n − 1) times the sum of squares, n the users that the estimate averages over.
 
         Examples
         --------
         >>> known = UserSums.of(np.array([0, 2]), np.array([1.0, 0.0]))
-        >>> fitted = replace(known, drift=np.array([0.5, 0.25, 0.0]))
+        >>> fitted = replace(known, propensity_influence=np.array([0.5, 0.25, 0.0]))
         >>> fitted.effects()
         (array([0, 1, 2]), array([ 0.75,  0.25, -0.25]))
         """
         own = self.influence() / max(self.n_users, 1)
-        if self.drift is None:
+        if self.propensity_influence is None:
             return self.users, own
-        users = union(self.users, np.flatnonzero(self.drift != 0))
-        moved = self.drift[users]
+        users = union(self.users, np.flatnonzero(self.propensity_influence != 0))
+        moved = self.propensity_influence[users]
         moved[np.searchsorted(users, self.users)] += own
         return users, moved
 
@@ -212,7 +212,7 @@ class UserSums:
             self.n_undefined + other.n_undefined,
             self.root,
             both(self.size, other.size),
-            both(self.drift, other.drift),
+            both(self.propensity_influence, other.propensity_influence),
         )
 
     def among(self, chosen: BoolArray) -> UserSums:
@@ -237,10 +237,10 @@ class UserSums:
         """Return the sums with `codes[u]` for user u, in ascending order."""
         users = codes[self.users]
         order = np.argsort(users)
-        drift = self.drift
-        if drift is not None:
-            drift = np.zeros(drift.size)
-            drift[codes] = self.drift
+        fitted = self.propensity_influence
+        if fitted is not None:
+            fitted = np.zeros(fitted.size)
+            fitted[codes] = self.propensity_influence
         volume, size = (None if one is None else one[order] for one in (self.volume, self.size))
         return replace(
             self,
@@ -249,7 +249,7 @@ class UserSums:
             denominator=self.denominator[order],
             volume=volume,
             size=size,
-            drift=drift,
+            propensity_influence=fitted,
         )
 
     @cached_property
@@ -308,7 +308,7 @@ class Moments:
     def of(cls, sums: Sequence[UserSums]) -> Moments:
         """Return the moments of some users; one `UserSums` for each model, over the same users."""
         first = sums[0]
-        if any(one.drift is not None for one in sums):
+        if any(one.propensity_influence is not None for one in sums):
             raise InputError("moments do not hold the error of fitted weights; evaluate with per_user=True.")
         if not all(np.array_equal(one.users, first.users) for one in sums):
             counts = ", ".join(str(one.n_users) for one in sums)

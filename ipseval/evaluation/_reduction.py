@@ -19,7 +19,7 @@ from ipseval.estimators._sums import MergedSums, Moments
 from ipseval.evaluation._request import Request
 from ipseval.evaluation.segments import Groups
 from ipseval.evaluation.segments._sums import SegmentSums
-from ipseval.inference._refit import drifts
+from ipseval.inference._refit import propensity_influences
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError
 from ipseval.ranking import RankedPositives
@@ -102,7 +102,7 @@ class Reduction:
                 for one in request.estimators
             }
             if request.propensity is not None and request.propensity.error is not None:
-                sums = _drifting(sums, samples, request, request.propensity.error)
+                sums = _with_propensity_influences(sums, samples, request, request.propensity.error)
             return cls(
                 tuple(ranks),
                 sums,
@@ -171,16 +171,17 @@ class Reduction:
         return sums.members() if isinstance(sums, Moments) else list(sums)
 
 
-def _drifting(
+def _with_propensity_influences(
     sums: dict[Cell, Sums], samples: Mapping[str, Sample], request: Request, error: FitError
 ) -> dict[Cell, Sums]:
     """Return the sums with what each user moves them by through weights that were fitted to it."""
-    found = drifts(samples, request.metrics, request.estimators, error)
+    found = propensity_influences(samples, request.metrics, request.estimators, error)
     return {
         cell: one
         if isinstance(one, Moments)
         else tuple(
-            replace(mine, drift=found.get((model, *cell))) for model, mine in zip(samples, one, strict=True)
+            replace(mine, propensity_influence=found.get((model, *cell)))
+            for model, mine in zip(samples, one, strict=True)
         )
         for cell, one in sums.items()
     }

@@ -130,14 +130,8 @@ def _from_zero(sums: FloatArray) -> FloatArray:
 
 
 TIPPING_FACTOR_COLUMNS = (
-    "metric",
-    "estimator",
-    "model",
-    "other",
-    "difference",
-    "factor",
-    "statement",
-    "note",
+    *("metric", "estimator", "model", "other"),
+    *("difference", "factor", "statement", "note"),
 )
 # Beyond this Λ a per-user estimate is said to be out of reach: its bounds are those of Λ → ∞ to 1e-8.
 LARGEST_FACTOR = 1e4

@@ -24,21 +24,16 @@ CORRECTIONS = ("holm", "bh", "bonferroni")
 FAMILIES: dict[str, list[str]] = {"cell": ["metric", "estimator"], "estimator": ["estimator"], "all": []}
 
 COLUMNS = (
-    "metric",
-    "estimator",
-    "model",
-    "reference",
-    "difference",
-    "std_error",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_adjusted",
-    "effect_size",
-    "minimum_detectable_difference",
-    "n_users",
-    "n_users_needed",
-    "note",
+    *("metric", "estimator", "model", "reference", "difference", "std_error", "ci_low", "ci_high"),
+    *(
+        "p_value",
+        "p_adjusted",
+        "effect_size",
+        "minimum_detectable_difference",
+        "n_users",
+        "n_users_needed",
+        "note",
+    ),
 )
 
 

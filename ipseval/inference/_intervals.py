@@ -153,16 +153,12 @@ class Bootstrap:
 
 
 def bootstrap(
-    sums: Mapping[Key, UserSums],
-    *,
-    n_resamples: int = 10_000,
-    rng: RngLike = None,
-    n_threads: int = 2,
+    sums: Mapping[Key, UserSums], *, n_resamples: int = 10_000, rng: RngLike = None, n_threads: int = 2
 ) -> Bootstrap:
     """Return replicates of R = (ΣN/ΣD)(ΣV/ΣM) over resampled users, for many estimates at once."""
     # One resample is shared by all estimates, so that differences are paired, and a block of resamples is one
-    # matrix product: counts of users times sums. Users that move any estimate are resampled, through fitted
-    # weights by their drift. Replicates depend on `rng` and the users alone, not on `n_threads`.
+    # matrix product: counts of users times sums. Users that move any estimate are resampled, also those that
+    # move it through fitted weights. Replicates depend on `rng` and the users alone, not on `n_threads`.
     check_positive_int("n_resamples", n_resamples)
     check_positive_int("n_threads", n_threads)
     users = _population(sums)
@@ -187,7 +183,7 @@ def bootstrap(
 
 
 def leave_one_out(sums: UserSums) -> FloatArray:
-    """Return the estimate without each user in turn, (n,): exact, as R depends on sums; but for drift."""
+    """Return the estimate without each user in turn, (n,): exact, but to first order in fitted weights."""
     n = sums.n_users
     if n < 2:
         return np.full(n, np.nan)
@@ -197,7 +193,7 @@ def leave_one_out(sums: UserSums) -> FloatArray:
         if sums.volume is not None:
             size = np.ones(n) if sums.size is None else sums.size
             ratio = ratio * (sums.volume.sum() - sums.volume) / (size.sum() - size)
-    return np.asarray(ratio if sums.drift is None else ratio - sums.drift[sums.users])
+    return np.asarray(ratio if (moved := sums.propensity_influence) is None else ratio - moved[sums.users])
 
 
 def draw_counts(n_users: int, n_resamples: int, seed: list[int], block: int) -> FloatArray:
@@ -238,8 +234,8 @@ class _Stacked:
     entered: IntArray
     has_volume: BoolArray
     is_root: BoolArray
-    drift: IntArray
-    drifted: FloatArray
+    fitted: IntArray
+    fitted_total: FloatArray
 
     @classmethod
     def of(cls, sums: Mapping[Key, UserSums], users: IntArray) -> _Stacked:
@@ -262,16 +258,16 @@ class _Stacked:
             entered = place(rows, np.ones(rows.size) if one.size is None else one.size)
             volume = entered if one.volume is None else place(rows, one.volume)
             sums_of = place(rows, one.numerator), place(rows, one.denominator), volume, entered
-            drift = entered if one.drift is None else place(np.arange(users.size), one.drift[users])
-            reads.append((*sums_of, drift))
-        numerator, denominator, volume_of, entered_of, drift_of = np.array(reads).T
+            moved = one.propensity_influence
+            reads.append((*sums_of, entered if moved is None else place(np.arange(users.size), moved[users])))
+        numerator, denominator, volume_of, entered_of, fitted = np.array(reads).T
         has_volume = np.array([one.volume is not None for one in sums.values()])
         is_root = np.array([one.root for one in sums.values()])
         matrix = np.column_stack(columns)
-        known_weights = np.array([one.drift is None for one in sums.values()])
-        drifted = np.where(known_weights, np.nan, matrix.sum(axis=0)[drift_of])
+        known_weights = np.array([one.propensity_influence is None for one in sums.values()])
+        fitted_total = np.where(known_weights, np.nan, matrix.sum(axis=0)[fitted])
         read = (numerator, denominator, volume_of, entered_of, has_volume, is_root)
-        return cls(matrix, *read, drift_of, drifted)
+        return cls(matrix, *read, fitted, fitted_total)
 
     def ratios(self, totals: FloatArray) -> FloatArray:
         """Return the estimates of each resample from its totals, (n_resamples, n_estimates)."""
@@ -280,6 +276,6 @@ class _Stacked:
             factor = totals[:, self.volume] / totals[:, self.entered]
         values = np.where(self.has_volume, ratio * factor, ratio)
         values[:, self.is_root] = np.sqrt(values[:, self.is_root])
-        fitted = ~np.isnan(self.drifted)
-        values[:, fitted] += totals[:, self.drift[fitted]] - self.drifted[fitted]
+        moved = ~np.isnan(self.fitted_total)
+        values[:, moved] += totals[:, self.fitted[moved]] - self.fitted_total[moved]
         return np.where(totals[:, self.denominator] == 0, np.nan, values)

@@ -96,10 +96,7 @@ def _end(
 
 
 def leading_factors(
-    samples: Mapping[str, Sample],
-    metrics: Sequence[Metric],
-    estimator: Estimator,
-    first: Mapping[str, str],
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], estimator: Estimator, first: Mapping[str, str]
 ) -> dict[str, float]:
     """Return metric -> Λ, how wrong weights must be for another to catch up with the first."""
     # Only for estimators with one normaliser for all users, where Λ is found in one pass over the positives.

@@ -152,11 +152,8 @@ def _checked(propensity: Propensity, sample: Sample) -> Propensity:
     return propensity
 
 
-def drifts(
-    samples: Mapping[str, Sample],
-    metrics: Sequence[Metric],
-    estimators: Sequence[Estimator],
-    error: FitError,
+def propensity_influences(
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator], error: FitError
 ) -> dict[Key, FloatArray]:
     """Return (recommender, metric, estimator) -> what each user moves the estimate by through the weights."""
     # With a_j half the difference of the estimates with weights one standard error up and down axis j of the

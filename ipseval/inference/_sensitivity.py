@@ -21,25 +21,12 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 
 COLUMNS = (
-    "model",
-    "metric",
-    "estimator",
-    "gamma",
-    "estimate",
-    "std_error",
-    "ci_low",
-    "ci_high",
-    "derivative",
+    *("model", "metric", "estimator", "gamma", "estimate"),
+    *("std_error", "ci_low", "ci_high", "derivative"),
 )
 TIPPING_COLUMNS = (
-    "metric",
-    "estimator",
-    "model",
-    "other",
-    "n_tipping",
-    "tipping_points",
-    "statement",
-    "note",
+    *("metric", "estimator", "model", "other"),
+    *("n_tipping", "tipping_points", "statement", "note"),
 )
 # A difference below this share of the values themselves is rounding.
 ROUNDING = 1e-12

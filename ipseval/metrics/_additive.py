@@ -16,7 +16,6 @@ from ipseval.metrics._ties import Prefix, places
 from ipseval.ranking import RankedPositives
 
 Gain = Literal["binary", "linear", "exponential"]
-TABLE = 4  # positives per rank from which on values are read off a table
 GAIN = Parameter("binary", one_of("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1")
 
 
@@ -66,10 +65,7 @@ def over_ties(
 ) -> FloatArray:
     """Return c of each positive under a tie rule, (n_pos,): at the mean rank, or the mean over its places."""
     n = ranked.n_candidates
-    if not ranked.has_ties:
-        known = _by_table(at_rank, ranked, cutoff)
-        return at_rank(simple_rank(ranked, "mean"), n) if known is None else known
-    if rule == "mean":
+    if rule == "mean" or not ranked.has_ties:
         return at_rank(simple_rank(ranked, "mean"), n)
     above, size = places(ranked, rule)
     value = np.asarray(at_rank(above + 1.0, n), dtype=np.float64)
@@ -82,28 +78,6 @@ def over_ties(
         prefix = Prefix.of(at_rank(depth, np.full(depth.size, length)))
         value[rows] = prefix.between(above[rows], above[rows] + size[rows]) / size[rows]
     return value
-
-
-def _by_table(
-    at_rank: Callable[[FloatArray, IntArray], FloatArray], ranked: RankedPositives, cutoff: int | None
-) -> FloatArray | None:
-    """Return c of positives without ties from a table by rank; None: it reads n, or would be long."""
-    if "extremes" not in ranked.derived:
-        n = ranked.n_candidates
-        ranked.derived["extremes"] = (
-            int(ranked.n_above.max(initial=-1)) + 1,
-            n.min(initial=1),
-            n.max(initial=1),
-        )
-    most, *sizes = ranked.derived["extremes"]
-    most = most if cutoff is None else min(most, cutoff + 1)
-    if TABLE * most > len(ranked):
-        return None
-    rank = np.arange(1.0, most + 1)
-    few, many = (at_rank(rank, np.full(most, size)) for size in sizes)
-    if not np.array_equal(few, many, equal_nan=True):
-        return None
-    return np.asarray(many.take(ranked.n_above, mode="clip"), dtype=np.float64)
 
 
 def log_discount(rank: FloatArray, n_candidates: FloatArray | None = None) -> FloatArray:
@@ -138,7 +112,7 @@ class Recall(AdditiveMetric):
     """Σ 1{r_i ≤ k} / s."""
 
     name = "recall"
-    aliases = ("r",)
+    aliases: ClassVar[tuple[str, ...]] = ("r",)
     summary = "share of relevant items in the first k"
     kind = "mean"
     takes_cutoff = "required"
@@ -149,17 +123,13 @@ class Recall(AdditiveMetric):
 
 
 @dataclass(frozen=True, repr=False)
-class Hits(AdditiveMetric):
-    """Σ 1{r_i ≤ k} / s of queries with one target each."""
+class Hits(Recall):
+    """Σ 1{r_i ≤ k} / s of queries with one target each: recall@k of link prediction, pooled over targets."""
 
     name = "hits"
+    aliases = ()
     summary = "recall@k of queries with one target (link prediction)"
-    kind = "mean"
-    takes_cutoff = "required"
     definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / s (queries with one target)", "s")
-
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return inside(rank)
 
 
 @dataclass(frozen=True, repr=False)

@@ -144,15 +144,15 @@ def test_it_says_what_is_wrong_with_its_input():
         bootstrap(some_sums(), n_resamples=5).interval(A, method="percentil")
 
 
-def test_replicates_hold_the_drift_of_the_users_that_were_drawn():
+def test_replicates_hold_the_propensity_influence_of_the_users_that_were_drawn():
     sums = some_sums()
-    drift = np.random.default_rng(1).normal(size=70)  # ten users more, whom no estimate reads
-    result = bootstrap({A: replace(sums[A], drift=drift), B: sums[B]}, n_resamples=200, rng=7)
+    moved = np.random.default_rng(1).normal(size=70)  # ten users more, whom no estimate reads
+    result = bootstrap({A: replace(sums[A], propensity_influence=moved), B: sums[B]}, n_resamples=200, rng=7)
     seed = np.random.default_rng(7).integers(2**63, size=2).tolist()
     counts = np.concatenate([draw_counts(70, size, seed, number) for number, size in blocks(200, 70)])
     drawn = [np.repeat(np.arange(70), row.astype(int)) for row in counts]
     known = np.array([[by_hand(sums[key], one) for key in (A, B)] for one in drawn])
-    np.testing.assert_allclose(result.replicates[:, 0], known[:, 0] + (counts - 1) @ drift, rtol=1e-9)
+    np.testing.assert_allclose(result.replicates[:, 0], known[:, 0] + (counts - 1) @ moved, rtol=1e-9)
     np.testing.assert_allclose(result.replicates[:, 1], known[:, 1], rtol=1e-12)
-    without = leave_one_out(replace(sums[A], drift=drift))
-    np.testing.assert_allclose(without, leave_one_out(sums[A]) - drift[:60], rtol=1e-12)
+    without = leave_one_out(replace(sums[A], propensity_influence=moved))
+    np.testing.assert_allclose(without, leave_one_out(sums[A]) - moved[:60], rtol=1e-12)

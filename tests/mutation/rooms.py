@@ -27,7 +27,6 @@ class Room:
 # done with them is. `tests/contracts/test_speed.py` sets all of them to others and asks for the same numbers.
 SPEED = {
     "ipseval/estimators/_sample.py": ("PART",),
-    "ipseval/metrics/_additive.py": ("TABLE",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
     "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),

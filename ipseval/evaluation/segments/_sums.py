@@ -84,7 +84,7 @@ class SegmentSums:
                     cell = _of_users(groups, several, whole, metric, one)
                 else:
                     cell = _of_items(groups, several, metric, one)
-                if any(one.drift is not None for one in whole):
+                if any(one.propensity_influence is not None for one in whole):
                     cell = replace(cell, note="; ".join(filter(None, [cell.note, AS_KNOWN])))
                 cells[metric.label, one.label] = cell
         weights = {one.label: _weights(one, first, code, groups) for one in estimators if one.weighted}

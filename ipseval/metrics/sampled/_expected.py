@@ -126,11 +126,7 @@ def _log_falling(a: FloatArray, m: int) -> FloatArray:
 
 
 def expected_sampled(
-    ranks: npt.ArrayLike,
-    n_candidates: npt.ArrayLike,
-    n_sampled: int,
-    metric: Any,
-    replacement: bool = True,
+    ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool = True
 ) -> FloatArray:
     """Return the expectation of a sampled metric for items of known exact rank, (n_ranks,).
 
@@ -177,11 +173,7 @@ def expected_sampled(
 
 
 def std_sampled(
-    ranks: npt.ArrayLike,
-    n_candidates: npt.ArrayLike,
-    n_sampled: int,
-    metric: Any,
-    replacement: bool = True,
+    ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool = True
 ) -> FloatArray:
     """Return the standard deviation of a sampled metric over draws of the candidates, (n_ranks,).
 

@@ -45,7 +45,7 @@ def test_a_user_moves_estimates_through_the_weights_as_a_refit_does_that_counts_
         up, down = (evaluated(world, propensity.fit.refit(one)).estimates for one in (counts, lower))
         for key, one in estimates.items():
             if key[2] != "aoa":
-                moved.append(one.user_sums.drift[user])
+                moved.append(one.user_sums.propensity_influence[user])
                 expected.append((up[key].value - down[key].value) / (2 * step))
     # To first order; models of the folds lack a twentieth of the users, and each user its own fold.
     assert np.corrcoef(moved, expected)[0, 1] > 0.99
@@ -64,7 +64,7 @@ def test_the_printed_error_is_that_of_refits_to_resampled_users(fitted):
     assert (wanted / found).max() < 1.5 < (wanted / before).max()
 
 
-def test_only_weighted_estimates_drift_and_say_that_their_error_holds_it(fitted):
+def test_only_weighted_estimates_have_a_propensity_influence_and_say_that_their_error_holds_it(fitted):
     world, propensity = fitted
     with_error, known = evaluated(world, propensity), evaluated(world, replace(propensity, error=None))
     for key, one in with_error.estimates.items():
@@ -72,7 +72,7 @@ def test_only_weighted_estimates_drift_and_say_that_their_error_holds_it(fitted)
         assert one.value == known.estimates[key].value
         assert (FITTED in one.notes) == weighted
         assert FITTED not in known.estimates[key].notes
-        assert (one.user_sums.drift is not None) == weighted
+        assert (one.user_sums.propensity_influence is not None) == weighted
     notes = with_error.frame.set_index("estimator")["note"]
     assert notes["snips-global"].str.contains(FITTED).all()
 
