@@ -22,7 +22,7 @@ from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
 from ipseval.inference._frame import FRAME_COLUMNS
 from ipseval.inference._intervals import normal_interval
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Notes, Remark, Table
 
 CORRECTED: Final = "correction-strength"
@@ -66,7 +66,7 @@ class AlphaPosterior:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Correction(Reported):
+class Correction(Result):
     """Estimates of the pooled mean by AOA, by the random sample, and by both joined through α.
 
     Attributes
@@ -220,7 +220,7 @@ class Correction(Reported):
         return Tables(
             summary=tuple(self._summary()),
             parts=(*self.leaderboards(digits), Notes(tuple(lines))),
-            verdict=(Remark("Verdict", self.verdict),),
+            verdict=(Remark("Verdict", self._verdict),),
         )
 
     def leaderboards(self, digits: int = 2) -> list[Table]:
@@ -238,7 +238,7 @@ class Correction(Reported):
         return found
 
     @cached_property
-    def verdict(self) -> tuple[str, ...]:
+    def _verdict(self) -> tuple[str, ...]:
         """Who leads by each metric, from the joint posterior."""
         lines, models = [], self.path.models
         for number, metric in enumerate(self.path.metrics):

@@ -17,7 +17,7 @@ from ipseval.inference import compare
 from ipseval.inference._comparisons import adjust
 from ipseval.inference._intervals import Key, normal_interval
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table
 from ipseval.report._words import LEVEL, listed, shown_p
 
@@ -48,7 +48,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EvaluationDiff(Reported):
+class EvaluationDiff(Result):
     """What changed between two evaluations.
 
     Attributes
@@ -135,10 +135,10 @@ class EvaluationDiff(Reported):
             tuple(parts),
             title="Difference of two evaluations" if page else "",
             warnings=tuple(self._warnings()),
-            verdict=(Remark("Verdict", self._verdict()),),
+            verdict=(Remark("Verdict", self._concluded()),),
         )
 
-    def _verdict(self) -> tuple[str, ...]:
+    def _concluded(self) -> tuple[str, ...]:
         frame = self.frame
         if (frame["difference"] == 0).all():
             return ("Nothing changed: every estimate is the same.",)

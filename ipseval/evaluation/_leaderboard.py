@@ -14,13 +14,13 @@ from ipseval.errors import InputError
 from ipseval.evaluation._result import Evaluation
 from ipseval.evaluation._verdict import Verdict
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Notes, Part, Remark, Table
 from ipseval.report._words import LEVEL, listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Leaderboard(Reported):
+class Leaderboard(Result):
     """Several evaluations side by side, of one metric or of all that they share.
 
     Attributes

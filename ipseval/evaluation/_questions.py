@@ -1,27 +1,72 @@
-"""What can be asked of an evaluation: comparisons, sensitivity to the weights, bounds."""
+"""What can be asked of an evaluation: comparisons, sensitivity, bounds, groups, pictures, logs."""
 
 from __future__ import annotations
 
+import re
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._base.checks import as_float_vector
+from ipseval._base.checks import as_float_vector, check_choice, chosen
 from ipseval._base.registry import matching
 from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators._labels import plain_estimator, resolve_estimator
+from ipseval.evaluation._differences import EvaluationDiff, ModelResult, Side
+from ipseval.evaluation._verdict import Verdict, verdict_lines
+from ipseval.evaluation.segments import Decomposition, Segments, TrainingCounts
+from ipseval.evaluation.segments._build import samples_of, segment
+from ipseval.evaluation.segments._built_in import resolve
 from ipseval.inference import Sensitivity, bounds, compare, tipping_factors
 from ipseval.inference._comparisons import Correction, Family
-from ipseval.inference._frame import with_trust
-from ipseval.inference._intervals import Key
+from ipseval.inference._frame import Key, with_trust
 from ipseval.inference._sensitivity import sensitivity
+from ipseval.inference._weights import popularity_weights
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import Propensity
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
+from ipseval.report._words import csv_text
+
+FOLDER = "ipseval"
+TRACKERS = "mlflow, wandb, or objects with the same functions"
+
+
+def metric_names(frame: pd.DataFrame) -> dict[str, float]:
+    """Return metric/estimator/recommender -> estimate; "@" and what a tracker refuses are written otherwise.
+
+    Raises
+    ------
+    InputError
+        When two names become the same.
+    """
+    found: dict[str, float] = {}
+    for row in frame.to_dict("records"):
+        parts = (row["metric"], row["estimator"], row["model"])
+        name = "/".join(re.sub(r"[^\w.\- ]", "_", str(part).replace("@", "_at_")) for part in parts)
+        if name in found:
+            raise InputError(
+                f"two estimates would be logged as {name!r}. Rename a recommender: letters, digits, spaces "
+                "and ._- are kept, other characters become _."
+            )
+        found[name] = float(row["estimate"])
+    return found
+
+
+KINDS = (
+    "estimates",
+    "differences",
+    "sensitivity",
+    "weights",
+    "popularity",
+    "segments",
+    "decomposition",
+)
 
 
 def metric_label(label: str, held: Iterable[Key]) -> str:
@@ -46,7 +91,7 @@ def estimator_label(label: str, held: Iterable[Key]) -> str:
         return label
 
 
-class Questions(Reported):
+class Questions(Result):
     """What is asked of estimates and of the ranked positives behind them; `Evaluation` holds these."""
 
     estimates: dict[Key, Estimate]
@@ -55,6 +100,28 @@ class Questions(Reported):
     confidence_level: float
     propensity: Propensity | None
     definitions: tuple[Sequence[Metric], Sequence[Estimator]]
+    training: TrainingCounts | None
+    segments: dict[str, Segments]
+
+    @cached_property
+    @abstractmethod
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdict of each metric: who leads, what weighting changes, and for which weights it holds."""
+
+    @cached_property
+    @abstractmethod
+    def _frame(self) -> pd.DataFrame:
+        """The rows of all estimates, without those of the correction."""
+
+    @property
+    @abstractmethod
+    def _record(self) -> dict[str, Any]:
+        """What is needed to know where the numbers come from."""
+
+    @property
+    @abstractmethod
+    def _hash(self) -> str | None:
+        """The hash of the data, where it is known."""
 
     def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
         """Return one estimate.
@@ -72,6 +139,19 @@ class Questions(Reported):
                 f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {_named(self.estimates, 0)}; "
                 f"metrics: {_named(self.estimates, 1)}; estimators: {_named(self.estimates, 2)}."
             ) from None
+
+    def __getitem__(self, model: str) -> ModelResult:
+        """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""
+        check_choice("recommender", model, list(dict.fromkeys(key[0] for key in self.estimates)))
+        frame = self._frame[self._frame["model"] == model]
+        mine = {key[1:]: one for key, one in self.estimates.items() if key[0] == model}
+        return ModelResult(model, frame.reset_index(drop=True), mine, self.user_ids, self.confidence_level)
+
+    def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
+        """Return each user's own value N_u/D_u, indexed by user id, for the users that entered."""
+        sums = self.estimate(model, metric, estimator).user_sums
+        index = pd.Index(self.user_ids[sums.users], name="user")
+        return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
 
     def _whole(self) -> dict[str, Sample]:
         if not self.samples:
@@ -136,6 +216,239 @@ class Questions(Reported):
     def tipping_factors(self) -> pd.DataFrame:
         """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
         return with_trust(tipping_factors(self._whole(), *self.definitions), self.estimates)
+
+    @property
+    def popularity(self) -> pd.DataFrame:
+        """What is weighted how: the test positives in groups by the popularity of their item.
+
+        estimator (every weighted one), by ("n*", or "P" where n* is not known), group, low, high, n_items,
+        n_positives, share (of the positives) and weight_share (of the weight of the estimator), in [0, 1].
+        """
+        first = next(iter(self._whole().values()))
+        return popularity_weights(first, self.definitions[1], self.propensity)
+
+    def plot(  # type: ignore[override]  # several kinds
+        self,
+        kind: str = "estimates",
+        *,
+        metric: str | None = None,
+        estimator: str | None = None,
+        by: Any = None,
+        ax: Any = None,
+    ) -> Any:
+        """Return axes with a picture of the evaluation; needs matplotlib.
+
+        Parameters
+        ----------
+        kind : str
+            "estimates": every recommender by every estimator. "differences": to the highest one, paired.
+            "sensitivity": over γ, with the γ at which two swap. "weights": effective sample sizes.
+            "popularity": the share of the weight beside the share of the positives. "segments" and
+            "decomposition": by groups.
+        metric, estimator : str, optional
+            Default: the first metric, and the estimator on which its verdict rests.
+        by : optional
+            For "segments" and "decomposition": the groups, as in `by`; default: those of the evaluation, and
+            popularity.
+        ax : matplotlib axes, optional
+
+        Raises
+        ------
+        UnknownNameError
+            For a kind, metric or estimator that does not exist.
+        InputError
+            Where the picture needs what the evaluation does not have.
+        """
+        from ipseval.report import plots
+        from ipseval.report.plots._estimates import plot_differences, plot_weight_shares
+
+        labels = [one.metric for one in self.verdicts]
+        if metric_label(kind, self.estimates) in labels:
+            raise InputError(
+                f'the first argument is the kind of picture: plot("estimates", metric={kind!r}).'
+            )
+        check_choice("kind", kind, KINDS)
+        chosen = labels[0] if metric is None else metric_label(metric, self.estimates)
+        check_choice("metric", chosen, labels)
+        verdict = self.verdicts[labels.index(chosen)]
+        label = verdict.estimator if estimator is None else estimator_label(estimator, self.estimates)
+        check_choice("estimator", label, list(verdict.standings))
+        if kind == "estimates":
+            return plots.plot_estimates(self, metric=chosen, ax=ax)
+        if kind == "differences":
+            return plot_differences(self, metric=chosen, reference=verdict.standing.best, ax=ax)
+        if kind == "sensitivity":
+            swept = self._swept(chosen, label)
+            return plots.plot_sensitivity(swept, tipping=swept.tipping_points(), ax=ax)
+        if kind == "weights":
+            return plots.plot_weights(self, ax=ax)
+        if kind == "popularity":
+            return plot_weight_shares(self, ax=ax)
+        return self._plot_groups(kind, by, chosen, label, ax)
+
+    def _swept(self, metric: str, estimator: str) -> Sensitivity:
+        """Return R(γ) by one metric and estimator alone, as the others take their time and are not drawn."""
+        metrics, estimators = self.definitions
+        return sensitivity(
+            self._whole(),
+            [one for one in metrics if one.label == metric],
+            [one for one in estimators if one.label == estimator],
+            self.propensity,
+            gamma=np.linspace(-1, 3, 41),
+            confidence_level=self.confidence_level,
+        )
+
+    def _plot_groups(self, kind: str, by: Any, metric: str, estimator: str, ax: Any) -> Any:
+        from ipseval.report.plots._estimates import plot_decomposition, plot_segments
+
+        if kind == "decomposition":
+            return plot_decomposition(
+                self.decomposition(metric, by="popularity" if by is None else by), ax=ax
+            )
+        if isinstance(by, str) and by in self.segments:
+            segments = self.segments[by]
+        elif by is None and self.segments:
+            segments = next(iter(self.segments.values()))
+        else:
+            segments = self.by("popularity" if by is None else by)
+        return plot_segments(segments, metric=metric, estimator=estimator, ax=ax)
+
+    def diff(self, other: Questions, *, models: Mapping[str, str] | None = None) -> EvaluationDiff:
+        """Return what changed since another evaluation: this one minus `other`, for every estimate of both.
+
+        Differences are paired by user where both are of the same users, and of independent samples otherwise.
+        p-values are adjusted over all of them (Holm).
+
+        Parameters
+        ----------
+        other : Evaluation
+            The earlier one, such as `Evaluation.load("last_week.npz")`.
+        models : mapping, optional
+            Name here -> name there; default: recommenders of the same name.
+
+        Raises
+        ------
+        InputError
+            When `other` is no evaluation, or they have nothing in common.
+        """
+        if not isinstance(other, Questions):
+            raise InputError(f"diff takes an evaluation; got {type(other).__name__}.")
+        return EvaluationDiff.of(self._side, other._side, models, self.confidence_level)
+
+    @property
+    def _side(self) -> Side:
+        return Side(self.estimates, self.user_ids, self._hash or "", self._record)
+
+    def log(self, tracker: Any) -> None:
+        """Log metrics, table, page, versions and the hash of the data to an open run of MLflow or W&B.
+
+        Metrics are named metric/estimator/recommender, with "_at_" for "@". Undefined estimates are left out
+        of them and stand in the table.
+
+        Parameters
+        ----------
+        tracker : module
+            `mlflow` (an active run, or one that it opens) or `wandb` (after `wandb.init()`).
+
+        Raises
+        ------
+        InputError
+            When the tracker is none of these, no run of W&B is open, or two names become the same.
+        """
+        metrics = {name: value for name, value in metric_names(self.frame).items() if np.isfinite(value)}
+        record = {name: str(value)[:5000] for name, value in self._record.items()}
+        tags = {"verdict": " ".join(verdict_lines(self.verdicts)), **record}
+        if all(hasattr(tracker, name) for name in ("log_metrics", "log_text", "set_tags")):
+            tracker.log_metrics(metrics)
+            tracker.set_tags({f"{FOLDER}.{name}": text for name, text in tags.items()})
+            tracker.log_text(csv_text(self.frame), f"{FOLDER}/estimates.csv")
+            tracker.log_text(self.to_html(), f"{FOLDER}/report.html")
+        elif all(hasattr(tracker, name) for name in ("log", "Table", "Html", "run")):
+            if tracker.run is None:
+                raise InputError("no run of wandb is open; call wandb.init() first.")
+            tracker.run.config.update({FOLDER: tags}, allow_val_change=True)
+            table, page = tracker.Table(dataframe=self.frame), tracker.Html(self.to_html(), inject=False)
+            tracker.log({**metrics, f"{FOLDER}/estimates": table, f"{FOLDER}/report": page})
+        else:
+            raise InputError(f"log takes {TRACKERS}; got {type(tracker).__name__}.")
+
+    def by(self, by: Any, *, counts: TrainingCounts | None = None) -> Segments:
+        """Return the estimates in groups of users or items, with intervals that hold for all at once.
+
+        Intervals of a recommender, metric and estimator are widened to the largest |t| over its groups.
+
+        A group of users: the estimate over these users. A group of items: numerator and denominator of the
+        positives in it, R_g = Σ_g a c / Σ_g a with a what a positive weighs in the estimate, and its share
+        Σ_g a / Σ a, so that Σ share_g R_g is the whole. Metrics whose positives do not add up (hit, rr, ap)
+        are computed over the positives of the group alone, and say so.
+
+        Parameters
+        ----------
+        by : label, frame, Series, or what `user_groups` and `item_groups` return
+            "popularity" (items in 10 groups by n*; "popularity:5"), "activity" (users in 4 groups by training
+            interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
+            a frame with a column `user` or `item` and one attribute; a Series by id.
+        counts : TrainingCounts, optional
+            For groups by count of ranks that were made without a split.
+
+        Raises
+        ------
+        InputError
+            For groups that do not match the ids, several groupings at once, and where the ranked positives
+            stayed on a cluster.
+        """
+        if isinstance(by, str) and by in self.segments:
+            return self.segments[by]
+        found = segment(self, by, counts=counts)
+        if len(found) > 1:
+            raise InputError(f"by= holds {len(found)} groupings ({', '.join(found)}); ask for one at a time.")
+        return next(iter(found.values()))
+
+    def decomposition(
+        self,
+        metric: str | None = None,
+        *,
+        by: Any = "popularity",
+        weighted: str | Estimator | None = None,
+        plain: str | Estimator | None = None,
+        counts: TrainingCounts | None = None,
+    ) -> Decomposition:
+        """Return why weighted and plain values differ, group by group, and where leads lie; both exactly.
+
+        Parameters
+        ----------
+        metric : label, optional
+            Default: the first metric of the evaluation.
+        by : as in `by`
+            Default: items in 10 groups by popularity.
+        weighted, plain : label or Estimator, optional
+            Default: the first weighted estimator of the evaluation, and its unweighted counterpart.
+        counts : TrainingCounts, optional
+            As in `by`.
+
+        Raises
+        ------
+        InputError
+            Without a weighted estimator; for a metric whose positives do not add up, such as hit@k.
+        """
+        samples, definitions = samples_of(self), self.definitions
+        first = next(iter(samples.values())).ranked
+        groups = resolve(by, first.unit_ids, first.item_ids, counts or self.training)
+        if len(groups) > 1:
+            raise InputError(f"by= holds {len(groups)} groupings; a decomposition takes one.")
+        known = {one.label: one for one in definitions[0]}
+        if metric is not None:
+            metric = chosen("metric", metric, known)
+        found = [one for one in definitions[1] if one.weighted]
+        if weighted is None and not found:
+            raise InputError(
+                "a decomposition compares weighted with plain values, and this evaluation has no weights; "
+                "evaluate with propensity=."
+            )
+        heavy = found[0] if weighted is None else resolve_estimator(weighted)
+        light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
+        one = definitions[0][0] if metric is None else known[metric]
+        return Decomposition.of(groups[0], samples, one, light, heavy)
 
 
 def _named(estimates: Mapping[Key, Estimate], place: int) -> str:

@@ -19,23 +19,21 @@ from ipseval._base.types import AnyArray, IntervalMethod, RngLike
 from ipseval.correction import Correction
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators._sample import Extent
-from ipseval.evaluation._differences import ModelResult
-from ipseval.evaluation._explanation import explained_tables
-from ipseval.evaluation._page import Drawn, PageData, drawn_of, page_parts
-from ipseval.evaluation._provenance import (
+from ipseval.evaluation._explanation import (
     basis,
     data_hash,
+    explained_tables,
     headline,
     json_text,
     rows_read,
     short_headline,
     versions,
 )
-from ipseval.evaluation._shown import Shown
+from ipseval.evaluation._page import Drawn, PageData, drawn_of, page_parts
+from ipseval.evaluation._questions import Questions
 from ipseval.evaluation._tables import evaluation_tables, with_correction
 from ipseval.evaluation._verdict import Reach, Verdict, reaches, verdict_lines, verdicts
 from ipseval.evaluation.segments import Segments, TrainingCounts
-from ipseval.evaluation.segments._build import Segmented
 from ipseval.inference import Refit
 from ipseval.inference._comparisons import PairTests, compare, pair_tests
 from ipseval.inference._frame import tidy_frame
@@ -50,13 +48,13 @@ from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Explanation, Tables
-from ipseval.report._words import csv_text, deliver
+from ipseval.report._words import deliver
 
 NOTHING = Extent(np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Stored, Segmented, Shown):
+class Evaluation(Stored, Questions):
     """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
 
     Attributes
@@ -301,10 +299,6 @@ class Evaluation(Stored, Segmented, Shown):
         record = {**self._record, "counted": [asdict(one) for one in self.counted]}
         return deliver(json_text(self._frame, record | self.basis), path)
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
-        return deliver(csv_text(self._frame), path)
-
     def save(self, path: str | PathLike[str], *, ranks: bool = True) -> None:
         """Write the whole evaluation as one file, which must end in .npz; nothing is pickled.
 
@@ -332,19 +326,6 @@ class Evaluation(Stored, Segmented, Shown):
             **kept,
         )
         save(path, made)
-
-    def __getitem__(self, model: str) -> ModelResult:
-        """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""
-        check_choice("recommender", model, self.models)
-        frame = self._frame[self._frame["model"] == model]
-        mine = {key[1:]: one for key, one in self.estimates.items() if key[0] == model}
-        return ModelResult(model, frame.reset_index(drop=True), mine, self.user_ids, self.confidence_level)
-
-    def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
-        """Return each user's own value N_u/D_u, indexed by user id, for the users that entered."""
-        sums = self.estimate(model, metric, estimator).user_sums
-        index = pd.Index(self.user_ids[sums.users], name="user")
-        return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
 
     @property
     def diagnostics(self) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimate
 from ipseval.evaluation._evaluate import Evaluation, evaluate
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Notes, Table
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ COUNTS = ("window", "start", "end", "n_train", "n_test", "n_cold_users", "n_cold
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WindowEvaluation(Reported):
+class WindowEvaluation(Result):
     """The evaluation of recommenders in every window; the result of `evaluate_windows`.
 
     Attributes

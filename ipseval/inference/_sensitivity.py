@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from ipseval.inference._intervals import Key, normal_interval
 from ipseval.inference._linear import keys_of
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+from ipseval.report import Tables
+from ipseval.report._reported import Result
+from ipseval.report._tables import Remark, Table
 
 COLUMNS = (
     *("model", "metric", "estimator", "gamma", "estimate"),
@@ -33,7 +37,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(Result):
     """R(γ) of every recommender, metric and estimator over a grid of γ.
 
     Attributes
@@ -56,6 +60,34 @@ class Sensitivity:
     def __repr__(self) -> str:
         grid = f"{len(self.gamma):,} values of γ from {self.gamma[0]:g} to {self.gamma[-1]:g}"
         return f"Sensitivity({len(self._values):,} estimates at {grid}; .frame, .tipping_points())"
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: what holds for which γ, pair by pair; `page`: and the whole frame."""
+        found = self.tipping_points()[["metric", "estimator", "statement"]]
+        frame = Table.of(self.frame, "R(γ)", formats=f".{digits + 2}f", n_keys=3, folded=True)
+        parts = (Table.of(found, "Where two recommenders change places", n_keys=2),)
+        lines = tuple(f"{metric} by {label}: {text}." for metric, label, text in found.to_numpy())
+        return Tables(
+            (repr(self),),
+            parts,
+            "Sensitivity to γ" if page else "",
+            (),
+            (Remark("Verdict", lines),),
+            appendix=(frame,) if page else (),
+        )
+
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with the estimates over γ of one metric and estimator (default: the first)."""
+        from ipseval.report.plots import plot_sensitivity
+
+        chosen = [str(self.frame[name].iloc[0]) for name in ("metric", "estimator")]
+        return plot_sensitivity(
+            self,
+            metric=metric or chosen[0],
+            estimator=estimator or chosen[1],
+            tipping=self.tipping_points(),
+            ax=ax,
+        )
 
     def tipping_points(self, reference: str | None = None, *, tolerance: float = 1e-10) -> pd.DataFrame:
         """Return, for every pair of recommenders, the γ at which their order changes, and a sentence.

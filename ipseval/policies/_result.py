@@ -19,7 +19,7 @@ from ipseval.inference._comparisons import adjust
 from ipseval.policies._click_rates import count_interval, difference_interval
 from ipseval.policies._estimators import DM, DR
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Remark, Table
 from ipseval.report._words import LEVEL, decimals, listed, shown_p
 
@@ -91,7 +91,7 @@ def mean_of(values: FloatArray, mass: FloatArray) -> Value:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PolicyEvaluation(Reported):
+class PolicyEvaluation(Result):
     """Values of policies, per impression, with intervals and the state of the weights.
 
     Attributes

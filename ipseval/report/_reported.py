@@ -1,4 +1,4 @@
-"""Reported: what every result that can be read as a report offers."""
+"""Results: what each of them offers beside its numbers, in every language."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from ipseval._base.checks import check_positive_int
 from ipseval.errors import InputError
 from ipseval.report._html import to_html_tables
 from ipseval.report._markup import to_latex, to_markdown
 from ipseval.report._page import to_html
-from ipseval.report._tables import Heading, Tables
+from ipseval.report._tables import Heading, Table, Tables
 from ipseval.report._text import to_text
-from ipseval.report._words import deliver
+from ipseval.report._words import csv_text, deliver
 
 
 class Reported(ABC):
-    """A result that can be printed, and written as Markdown, LaTeX and HTML.
+    """What can be printed, and written as Markdown, LaTeX and HTML.
 
     Every `to_…` returns the text, or the path that it is written to where one is given.
     """
@@ -45,6 +48,38 @@ class Reported(ABC):
         """Return one self-contained page: tables, pictures, diagnostics, definitions, provenance."""
         tables = self.tables(digits=_checked(digits), page=True)
         return deliver(to_html(tables if title is None else replace(tables, title=title)), path)
+
+
+class Result(Reported):
+    """A result: a tidy `frame`, what to conclude in words, everything that can be said, and a picture."""
+
+    if TYPE_CHECKING:  # a property, or a field of a data class
+
+        @property
+        def frame(self) -> pd.DataFrame: ...
+
+    @property
+    def verdict(self) -> str:
+        """What to conclude, in words; "" where nothing is concluded."""
+        tables = self.tables()
+        lines = [line for one in tables.verdict if one.name == "Verdict" for line in one.lines]
+        below = [line for part in tables.parts if isinstance(part, Table) for line in part.below]
+        return " ".join(lines or below)
+
+    def explain(self, *, digits: int = 2) -> Explanation:
+        """Return everything that can be said: the whole report, with what else only its page has."""
+        whole = self.tables(digits=_checked(digits), page=True)
+        return Explanation(replace(whole, parts=(*whole.parts, *whole.appendix), appendix=(), hint=""))
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
+        return deliver(csv_text(self.frame), path)
+
+    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with the values of one metric (default: the first) and their intervals."""
+        from ipseval.report.plots._estimates import plot_result
+
+        return plot_result(self.frame, metric, ax=ax)
 
 
 def _checked(digits: int) -> int:

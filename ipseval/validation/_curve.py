@@ -28,7 +28,7 @@ from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.validation._criteria import CRITERIA, criteria
 from ipseval.validation.datasets import RandomExposureStudy
@@ -44,7 +44,7 @@ Ranks = dict[str, RankedPositives]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExposureCurve(Reported):
+class ExposureCurve(Result):
     """Error, coverage and order of estimates against the number of users with random exposure.
 
     Attributes

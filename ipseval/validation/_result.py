@@ -15,7 +15,7 @@ from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
 from ipseval.inference._intervals import normal_interval
 from ipseval.report import Explanation, Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 from ipseval.validation._criteria import CRITERIA
 from ipseval.validation._curve import ExposureCurve
@@ -36,7 +36,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Validation(Reported):
+class Validation(Result):
     """Bias of every estimator against random exposure.
 
     Attributes
@@ -176,8 +176,9 @@ class Validation(Reported):
             appendix=(*self._whole().parts, *self._frames()) if page else (),
         )
 
-    def explain(self) -> Explanation:
+    def explain(self, *, digits: int = 2) -> Explanation:
         """Return everything that the validation holds: how it was made, every criterion, every estimate."""
+        del digits
         return Explanation(self._whole())
 
     def _whole(self) -> Tables:
@@ -205,7 +206,7 @@ class Validation(Reported):
             "random-sample is the plain average over random positives of other users, to compare with.",
         )
 
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(self, *, ax: Any = None) -> Any:  # type: ignore[override]  # all metrics at once
         """Return the axes of a plot of the reductions with their intervals."""
         from ipseval.report.plots import plot_validation
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ipseval.evaluation._explanation import explained_tables, supported_order
-from ipseval.evaluation._shown import KINDS
-from ipseval.evaluation._trackers import metric_names
+from ipseval.evaluation._questions import KINDS, metric_names
 from ipseval.evaluation._verdict import Reach, Standing, Verdict, of_record, verdict_lines
 from ipseval.evaluation._windows import _over_windows
 from ipseval.evaluation.beyond._measures import Recommended

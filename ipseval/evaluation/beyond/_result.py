@@ -24,7 +24,7 @@ from ipseval.inference._interval_methods import Interval, bootstrap_intervals, n
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._top_lists import TopLists
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Notes, Table
 
 LISTS = "lists"
@@ -33,7 +33,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BeyondAccuracy(Reported):
+class BeyondAccuracy(Result):
     """Measures of recommendation lists, one row per recommender and measure in `frame`.
 
     No propensity enters and nothing is claimed of relevance: they describe what is shown.

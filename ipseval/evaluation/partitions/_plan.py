@@ -15,8 +15,7 @@ from ipseval._base.ids import to_id_array
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
-from ipseval.evaluation._evaluate import Evaluation
-from ipseval.evaluation._finish import finished
+from ipseval.evaluation._evaluate import Evaluation, finished
 from ipseval.evaluation._reduction import Reduction, merge_all
 from ipseval.evaluation._request import Request, fitted_propensity, requested_estimators
 from ipseval.evaluation.partitions._partition import (

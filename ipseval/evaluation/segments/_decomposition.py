@@ -18,14 +18,14 @@ from ipseval.estimators._base import lacks
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.metrics import Metric
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
+from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Notes, Table
 
 MOST = 0.5  # of a lead or shift: the groups that are named make up at least this share of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Stored, Reported):
+class Decomposition(Stored, Result):
     """Why a weighted estimate differs from the plain one, group by group, exactly.
 
     With s_g the share of the weight and v_g the value of group g, plain and weighted (w), R = Σ s_g v_g:
@@ -209,6 +209,11 @@ class Decomposition(Stored, Reported):
             parts=(table, Notes(tuple(self.statements(digits=shown)))),
         )
 
+    @property
+    def verdict(self) -> str:
+        """Where weight moves, what that changes, and in which groups leads lie."""
+        return " ".join(self.statements())
+
     def statements(self, *, digits: int = 4) -> list[str]:
         """Return in words where weight moves, what that changes, and in which groups leads lie."""
         lines = self._weight_moves()
@@ -222,7 +227,7 @@ class Decomposition(Stored, Reported):
             lines += [self._said(one, other, *each, digits=digits) for each in self._lead(one, other)]
         return lines
 
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(self, *, ax: Any = None) -> Any:  # type: ignore[override]  # it has one metric
         """Return axes with both shares of each group, and the value of each recommender in it."""
         from ipseval.report.plots._estimates import plot_decomposition
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,7 @@ from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
-from ipseval.report._words import csv_text, deliver
+from ipseval.report._reported import Result
 
 DRAWS = 20_000
 ALIKE = 1e-13  # of two variances: what rounding leaves of a difference that does not vary
@@ -198,7 +196,7 @@ def _blanked(covariance: FloatArray, hidden: BoolArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Segments(Stored, Reported):
+class Segments(Stored, Result):
     """The estimates of an evaluation in groups of users or items; `frame` is the tidy table.
 
     Intervals hold for all groups of a recommender, metric and estimator at once.
@@ -234,8 +232,8 @@ class Segments(Stored, Reported):
         """One row per metric, estimator, recommender and group.
 
         by, group, model, metric, estimator; estimate, std_error, ci_low, ci_high (for all groups at once);
-        n_members (users or items of the group), n_users, n_positives, n_effective (effective number of
-        users); share (of the weight), part (what the group adds to the whole: parts sum to it); note.
+        n_members (users or items of the group), n_users, n_positives, ess (effective number of users);
+        share (of the weight), part (what the group adds to the whole: parts sum to it); note.
         """
         rows = []
         for (metric, estimator), cell in self.cells.items():
@@ -259,7 +257,7 @@ class Segments(Stored, Reported):
                             "n_members": int(self.sizes[place]),
                             "n_users": int(cell.n_users[place]),
                             "n_positives": int(cell.n_positives[place]),
-                            "n_effective": cell.effective[number, place],
+                            "ess": cell.effective[number, place],
                             "share": cell.share[number, place],
                             "part": cell.part[number, place],
                             "note": _said(cell, place, hidden, np.isnan(half[place])),
@@ -383,10 +381,6 @@ class Segments(Stored, Reported):
             for number, model in enumerate(self.models)
         }
         return segment_tables(self, self.frame, whole, differences, gaps, digits=digits, left_out=left_out)
-
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the frame as CSV."""
-        return deliver(csv_text(self.frame), path)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of each group and their simultaneous intervals."""

@@ -5,39 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int, counted
-from ipseval._base.types import IntArray
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Notes, Part, Table
 from ipseval.report._words import LEVEL
 
 
-class Grouped(Protocol):
-    """What the report reads of segments beside their frames."""
-
-    @property
-    def name(self) -> str: ...  # an attribute
-    @property
-    def axis(self) -> str: ...
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-    @property
-    def sizes(self) -> IntArray: ...
-    @property
-    def models(self) -> tuple[str, ...]: ...
-    @property
-    def note(self) -> str: ...
-    @property
-    def confidence_level(self) -> float: ...
-
-
 def segment_tables(
-    segments: Grouped,
+    segments: Any,
     frame: pd.DataFrame,
     whole: Mapping[tuple[str, str, str], float],
     differences: pd.DataFrame | None,
@@ -79,7 +59,7 @@ def _of(frame: pd.DataFrame, metric: object, estimator: object) -> pd.DataFrame:
 
 
 def _table(
-    segments: Grouped,
+    segments: Any,
     title: str,
     rows: pd.DataFrame,
     whole: Mapping[str, float],

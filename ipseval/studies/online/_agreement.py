@@ -20,8 +20,8 @@ from ipseval._base.checks import (
 from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.report import Tables
-from ipseval.report._reported import Reported
-from ipseval.report._tables import Notes, Table
+from ipseval.report._reported import Result
+from ipseval.report._tables import Notes, Remark, Table
 from ipseval.studies.online._noise import Noisy, TrueSpread, naive_pearson, reliability
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ POWER = norm.ppf(0.975) + norm.ppf(0.8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OnlineAgreement(Reported):
+class OnlineAgreement(Result):
     """How offline differences agree with online ones, one row per indicator: of `online_agreement`.
 
     Attributes
@@ -96,9 +96,11 @@ class OnlineAgreement(Reported):
         }
         best = self.frame.iloc[self.best]
         label = " ".join(str(best[name]) for name in names) or "the indicator"
-        lines = (
+        best_one = (
             f"Best by cross-validation: {label}, chosen again in {self.chosen_share:.0%} of draws of the "
-            "experiments.",
+            "experiments."
+        )
+        lines = (
             f"Gain of choosing and predicting: {self.nested_gain:.3f} nats per experiment "
             "(nested cross-validation).",
             "pearson and kendall are of the true differences: both noises are taken out, under a normal "
@@ -111,9 +113,10 @@ class OnlineAgreement(Reported):
             f"{self.confidence_level:.0%} intervals.",
         )
         table = Table.of(shown, formats=formats, n_keys=max(len(names), 1))
-        return Tables(summary, (table, Notes(lines)), title="Offline and online")
+        verdict = (Remark("Verdict", (best_one,)),)
+        return Tables(summary, (table, Notes(lines)), title="Offline and online", verdict=verdict)
 
-    def plot(self, indicator: int | None = None, *, ax: Axes | None = None) -> Axes:
+    def plot(self, indicator: int | None = None, *, ax: Axes | None = None) -> Axes:  # type: ignore[override]  # of an indicator
         """Return axes with online against offline differences, their errors, and the line of true ones.
 
         `indicator`: row of `frame`; default: the best.

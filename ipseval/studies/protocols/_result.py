@@ -13,8 +13,8 @@ import pandas as pd
 from ipseval._base.artefacts import write_text
 from ipseval._base.checks import check_choice, chosen, counted
 from ipseval.errors import InputError
-from ipseval.report import Explanation, Tables
-from ipseval.report._reported import Reported
+from ipseval.report import Tables
+from ipseval.report._reported import Result as Printable
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 from ipseval.report._text import to_text
 from ipseval.report._words import csv_text
@@ -40,7 +40,7 @@ IDENTICAL = "snips is identical to aoa here"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProtocolStudy(Reported):
+class ProtocolStudy(Printable):
     """The result of `study`.
 
     Attributes
@@ -75,10 +75,6 @@ class ProtocolStudy(Reported):
 
     def __repr__(self) -> str:
         return to_text(Tables(self._headline(), (), verdict=self._remarks(), hint="More: .explain()"))
-
-    def explain(self, *, digits: int = 2) -> Explanation:
-        """Return the whole report: agreement by factor, which swaps are clear of their uncertainty, notes."""
-        return Explanation(self.tables(digits=digits))
 
     def _headline(self) -> tuple[str, ...]:
         counts = (
@@ -246,7 +242,7 @@ class ProtocolStudy(Reported):
             metric = chosen("metric", metric, self.metrics)
         return winners([one for one in self.results if metric in (None, one.metric)], self.models)
 
-    def plot(
+    def plot(  # type: ignore[override]  # of a factor
         self, factor: str, measure: str = "src", *, metric: str | None = None, ax: Axes | None = None
     ) -> Axes:
         """Return axes with the heat map of `matrix`, for "split", "log" or another factor, in its blocks.

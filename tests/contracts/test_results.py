@@ -1,0 +1,117 @@
+"""Every result has the same verbs: a tidy frame, a verdict, an explanation, files and a picture."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.data.splits import split_sliding
+from ipseval.evaluation import evaluate_windows, report_of
+from ipseval.evaluation.beyond import beyond_accuracy
+from ipseval.ranking.baselines import popularity
+from tests.inside.report import Result
+
+pytestmark = pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
+VERBS = ("frame", "verdict", "explain", "to_html", "to_markdown", "to_latex", "to_csv", "plot", "tables")
+WRITERS = {"to_html": "<!DOCTYPE html>", "to_markdown": "", "to_latex": "", "to_csv": ""}
+
+
+@cache
+def log() -> ipseval.Interactions:
+    rng = np.random.default_rng(0)
+    liked = rng.random((60, 30)) < 0.12 + 0.3 * (np.arange(30) < 6)
+    user, item = np.nonzero(liked)
+    frame = pd.DataFrame({"user": user, "item": item, "timestamp": rng.permutation(user.size)})
+    return ipseval.Interactions.from_frame(frame, timestamp="timestamp")
+
+
+@cache
+def split() -> ipseval.Split:
+    return ipseval.split_random(log(), rng=0)
+
+
+@cache
+def evaluation() -> ipseval.Evaluation:
+    rng = np.random.default_rng(1)
+    shape = (len(split().user_ids), len(split().item_ids))
+    models = {"popular": popularity(split().train), "noise": rng.random(shape)}
+    model = ipseval.PowerLawPropensity(gamma=1.0)
+    return ipseval.evaluate(models, split(), propensity=model, metrics=["recall@5"], on_low_ess="ignore")
+
+
+def windows() -> Any:
+    sliding = split_sliding(log(), start=150, test=80)
+    fits = {"popular": popularity, "rare": lambda train: -popularity(train)}
+    return evaluate_windows(fits, sliding, propensity="power-law:gamma=1", on_low_ess="ignore")
+
+
+RESULTS = {
+    "evaluation": evaluation,
+    "segments": lambda: evaluation().by("popularity:2"),
+    "decomposition": lambda: evaluation().decomposition(by="popularity:2"),
+    "sensitivity": lambda: evaluation().sensitivity([0.0, 0.5, 1.0]),
+    "difference": lambda: evaluation().diff(evaluation()),
+    "beyond": lambda: beyond_accuracy({"popular": popularity(split().train)}, split(), measures=["arp@5"]),
+    "windows": windows,
+    "correction": lambda: ipseval.correct(
+        {"popular": popularity(split().train), "rare": -popularity(split().train)}, split(), rng=0
+    ),
+    "leaderboard": lambda: report_of({"one": evaluation(), "two": evaluation()}),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_has_the_same_verbs(name, tmp_path):
+    result = RESULTS[name]()
+    assert isinstance(result.frame, pd.DataFrame)
+    assert len(result.frame)
+    assert isinstance(result.verdict, str)
+    assert repr(result.explain())
+    for verb, start in WRITERS.items():
+        text = getattr(result, verb)()
+        path = tmp_path / f"file.{verb[3:]}"
+        assert getattr(result, verb)(path) == str(path)
+        assert text.startswith(start)
+        assert path.read_text(encoding="utf-8") == text
+    assert result.plot().has_data()
+    assert not {"n_effective", "stderr", "se"} & set(result.frame)
+
+
+def results() -> list[type]:
+    """Return all classes of results, in every wing."""
+    for name in ("cli", "policies", "studies.online", "studies.protocols", "validation"):
+        importlib.import_module(f"ipseval.{name}")
+
+    found, left = [], [Result]
+    while left:
+        own = left.pop().__subclasses__()
+        left += own
+        found += [one for one in own if not inspect.isabstract(one)]
+    return found
+
+
+def test_the_family_holds_every_result_of_every_wing():
+    family = {one.__name__ for one in results()}
+    expected = {
+        *("Evaluation", "Segments", "Decomposition", "EvaluationDiff", "Sensitivity", "BeyondAccuracy"),
+        *("WindowEvaluation", "Leaderboard", "Correction", "Validation", "PolicyEvaluation"),
+        *("ProtocolStudy", "OnlineAgreement", "ExposureCurve"),
+    }
+    assert expected <= family
+
+
+def test_every_class_of_results_takes_the_same_options():
+    for one in results():
+        assert [verb for verb in VERBS if not hasattr(one, verb) and verb != "frame"] == []
+        for verb in ("explain", "to_markdown", "to_latex"):
+            assert inspect.signature(getattr(one, verb)).parameters["digits"].default == 2, one
+        for verb in WRITERS:
+            assert inspect.signature(getattr(one, verb)).parameters["path"].default is None, one
+        assert inspect.signature(one.plot).parameters["ax"].default is None, one
