@@ -17,7 +17,8 @@ from ipseval.estimators._estimate import independent_sums
 from ipseval.inference._intervals import Key
 from ipseval.inference._linear import LinearGroup, groups
 from ipseval.metrics import Metric
-from ipseval.propensity import GammaChain, Propensity
+from ipseval.propensity import Propensity
+from ipseval.propensity._steps import GammaChain
 from ipseval.ranking import RankedPositives
 
 # Entries of one block: 2 MB, which stay near the processor.

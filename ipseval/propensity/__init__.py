@@ -24,7 +24,7 @@ from ipseval.propensity._popularity import (
 )
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
-from ipseval.propensity._steps import FitError, GammaChain, Step
+from ipseval.propensity._steps import FitError
 
 __all__ = [
     "PROPENSITIES",
@@ -34,7 +34,6 @@ __all__ = [
     "ExaminationCurve",
     "ExaminationModel",
     "FitError",
-    "GammaChain",
     "GammaFit",
     "ImpressionPropensity",
     "KnownPropensity",
@@ -44,7 +43,6 @@ __all__ = [
     "Propensity",
     "PropensityModel",
     "RecommendationCounts",
-    "Step",
     "StratifiedPropensity",
     "check_logged",
     "count_recommendations",

@@ -76,27 +76,13 @@ CHANGES: dict[str, Callable[..., Pair]] = {
 
 @dataclass(frozen=True, eq=False)
 class GammaChain:
-    """A power law and the steps after it, for each distinct popularity, as functions of γ.
+    """A power law and the steps after it, for each distinct popularity, as functions of γ."""
 
-    Attributes
-    ----------
-    level : (n_levels,) float array
-        The distinct n* > 0, ascending.
-    size : (n_levels,) float array
-        Number of items of each.
-    place : (n_items,) int array
-        Level of each item; −1 for items without a propensity.
-    top : float or None
-        P of the most popular item where P is on the scale of probabilities: it is held at every γ.
-    steps : tuple of Step
-        What comes after the power law.
-    """
-
-    level: FloatArray
-    size: FloatArray
-    place: IntArray
-    top: float | None
-    steps: tuple[Step, ...]
+    level: FloatArray  # (n_levels,) the distinct n* > 0, ascending
+    size: FloatArray  # (n_levels,) how many items have each
+    place: IntArray  # (n_items,) level of each item; −1 for items without a propensity
+    top: float | None  # P of the most popular item, held at every γ where P is a probability
+    steps: tuple[Step, ...]  # what comes after the power law
 
     @classmethod
     def of(cls, popularity: FloatArray, steps: tuple[Step, ...]) -> GammaChain:

@@ -83,7 +83,7 @@ def _rank_products(
         place[kept] = np.arange(kept.size)
         rest, chosen = factors.subset(kept), batch.among(place)
     exact_topk = None if top is None else ExactTopK(factors, rest, kept, duplicates, kernels, top)
-    n_users, n_workers = batch.users.size, resources.n_threads
+    n_users, n_workers = batch.users.size, resources.compute.threads
     one = rest.shape(1, max(rest.n_items, 1))
     width = kernels.tile_width(one)
     tile = one._replace(n_items=width, top_k=0 if exact_topk is None else exact_topk.top_k)
@@ -161,7 +161,7 @@ def rank_stored(
     size = resources.users_per_block(
         per_user,
         wanted=PART if parallel else 2 * CALL_TARGET // per_user,
-        n_workers=resources.n_threads if parallel else 1,
+        n_workers=resources.compute.threads if parallel else 1,
         what="the scores of one user",
     )
     n_users = batch.users.size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -122,12 +122,8 @@ class SampledCandidates:
         return weights
 
 
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """Competitors of a user's positives: items (s, m) and their inverse probabilities, or None if uniform."""
-
-    items: IntArray
-    inverse: FloatArray | None
+# Competitors of a user's positives: items (s, m), and their inverse probabilities, None if uniform.
+Draws: TypeAlias = tuple[IntArray, FloatArray | None]
 
 
 class Drawer:
@@ -156,10 +152,8 @@ class Drawer:
             draws = self._sequence(generator, excluded, items, inside)
         else:
             parts = [self._sequence(generator, excluded, items[i : i + 1], inside) for i in range(items.size)]
-            inverse = [part.inverse for part in parts if part.inverse is not None]
-            draws = Draws(
-                np.concatenate([part.items for part in parts]), np.concatenate(inverse) if inverse else None
-            )
+            inverse = [one for _, one in parts if one is not None]
+            draws = np.concatenate([one for one, _ in parts]), np.concatenate(inverse) if inverse else None
         return n_others + 1, draws
 
     def _check_size(self, user: int, n_others: int, excluded: IntArray) -> None:
@@ -191,11 +185,11 @@ class Drawer:
             sequence = _skip(chosen, excluded)
         drawn = np.stack([sequence[sequence != item][:m] for item in items])
         if self.weights is None:
-            return Draws(drawn, None)
+            return drawn, None
         total = self.weights.sum() - self.weights[excluded].sum()
         others = total - (self.weights[items] if inside else 0.0)
         # Given that it is not the positive itself, a draw is j with probability weight_j / others.
-        return Draws(drawn, np.broadcast_to(others, items.shape)[:, None] / (m * self.weights[drawn]))
+        return drawn, np.broadcast_to(others, items.shape)[:, None] / (m * self.weights[drawn])
 
     def _with_replacement(self, generator: np.random.Generator, excluded: IntArray, size: int) -> IntArray:
         if self.weights is None or self.cumulative is None:
@@ -230,7 +224,7 @@ class Drawer:
             threshold = keys[others[m]] if others.size > m else np.inf
             drawn.append(others[:m])
             inverse.append(-1 / np.expm1(-self.weights[others[:m]] * threshold))
-        return Draws(np.stack(drawn), np.stack(inverse))
+        return np.stack(drawn), np.stack(inverse)
 
 
 def _skip(position: IntArray, excluded: IntArray) -> IntArray:
@@ -256,22 +250,22 @@ def rank_sampled(
     for user, start, stop, scores in zip(users, starts, stops, score_rows, strict=True):
         rows = slice(int(start), int(stop))
         items = targets.item[rows]
-        n_full[rows], draws = drawer.draw(int(user), items)
-        own, drawn = scores(items)[:, None], scores(draws.items)
+        n_full[rows], (competitors, inverse) = drawer.draw(int(user), items)
+        own, drawn = scores(items)[:, None], scores(competitors)
         n_nan += int((own != own).sum() + (drawn != drawn).sum())
         n_scores += own.size + drawn.size
         above, tied = drawn > own, drawn == own
         n_above[rows], n_tied[rows] = above.sum(axis=1), tied.sum(axis=1)
-        if draws.inverse is not None:
-            above_estimate[rows] = (above * draws.inverse).sum(axis=1)
-            tied_estimate[rows] = (tied * draws.inverse).sum(axis=1)
+        if inverse is not None:
+            above_estimate[rows] = (above * inverse).sum(axis=1)
+            tied_estimate[rows] = (tied * inverse).sum(axis=1)
         order[rows] = (own < own.T).sum(axis=1)
         if candidates.pool == "candidates":
-            place = np.minimum(np.searchsorted(items, draws.items), items.size - 1)
-            i, k = np.nonzero(items[place] == draws.items)
+            place = np.minimum(np.searchsorted(items, competitors), items.size - 1)
+            i, k = np.nonzero(items[place] == competitors)
             drawn_rows.append(start + np.column_stack([i, place[i, k]]))
-            if draws.inverse is not None:
-                drawn_inverse.append(draws.inverse[i, k])
+            if inverse is not None:
+                drawn_inverse.append(inverse[i, k])
         if candidates.pool == "unobserved+positives":
             n_above[rows] += order[rows]
             n_tied[rows] += (own == own.T).sum(axis=1) - 1

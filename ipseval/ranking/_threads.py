@@ -28,11 +28,6 @@ class Resources:
     compute: ComputeOptions
     name: str
 
-    @property
-    def n_threads(self) -> int:
-        """The number of threads."""
-        return self.compute.threads
-
     def users_per_block(
         self, bytes_per_user: int, *, wanted: int, n_workers: int, what: str, fixed: int = 0
     ) -> int:
@@ -84,7 +79,7 @@ def run_workers(
                 if stop.is_set():
                     return
 
-    n_workers = min(resources.n_threads, n_blocks)
+    n_workers = min(resources.compute.threads, n_blocks)
     with progress_bar(n_users, resources) as bar:
         if n_workers == 1:
             work(bar.update)
@@ -115,7 +110,7 @@ def run_blocks(
     """Produce block after block in this thread, and let the pool handle the parts of each."""
     # For scores that come from the caller's code, which may neither be called from several threads nor expect
     # that its output array is still read when it is called again.
-    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.n_threads, NAME) as pool:
+    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.compute.threads, NAME) as pool:
         for block in range(n_blocks):
             parts = handlers(block, produce(block))
             finish([pool.submit(part) for part in parts])

@@ -19,8 +19,8 @@ def drawn(user: int, items: list[int], m: int, **options):
     """Return n, the items that were drawn for each positive, and their inverse chances."""
     candidates = SampledCandidates(m, rng=0, **options)
     drawer = Drawer(candidates, TARGETS, candidates.weights(WORLD.split))
-    n, draws = drawer.draw(user, np.array(items))
-    return n, draws.items, draws.inverse
+    n, (competitors, inverse) = drawer.draw(user, np.array(items))
+    return n, competitors, inverse
 
 
 def keys_of(user: int, excluded: list[int]) -> np.ndarray:

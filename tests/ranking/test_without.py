@@ -145,11 +145,11 @@ def test_what_leaves_was_never_drawn(scheme):
     for user in np.unique(ranked.user).tolist():
         own = ranked.user == user
         items, leaving = ranked.item[own], set(ranked.item[own & mask].tolist())
-        size, draws = drawer.draw(user, items)
+        size, (competitors, inverse) = drawer.draw(user, items)
         for row, item in enumerate(items.tolist()):
             if item in leaving:
                 continue
-            drawn = [int(i) for i in draws.items[row]]
+            drawn = [int(i) for i in competitors[row]]
             if scheme["pool"] == "unobserved+positives":
                 drawn += [int(i) for i in items if i != item]
             drawn = [i for i in drawn if i not in leaving]
@@ -157,8 +157,8 @@ def test_what_leaves_was_never_drawn(scheme):
             tied = sum(scores[user, i] == scores[user, item] for i in drawn)
             found.append((user, item, above, tied, len(drawn) + 1))
             sizes.append(size - len(leaving) * (scheme["pool"] == "candidates"))
-            if draws.inverse is not None:
-                pairs = zip(draws.items[row].tolist(), draws.inverse[row].tolist(), strict=True)
+            if inverse is not None:
+                pairs = zip(competitors[row].tolist(), inverse[row].tolist(), strict=True)
                 better = [w for i, w in pairs if i not in leaving and scores[user, i] > scores[user, item]]
                 above_estimate.append(sum(better))
     assert rows(rest) == found

@@ -44,7 +44,7 @@ def draws_of_all(candidates):
     drawer = Drawer(candidates, targets, candidates.weights(SPLIT))
     for user in np.unique(targets.user):
         items = targets.item[targets.user == user]
-        yield int(user), items, drawer.draw(int(user), items)[1].items
+        yield int(user), items, drawer.draw(int(user), items)[1][0]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=scheme_id)

@@ -1,4 +1,4 @@
-"""Counting kernels compiled by Numba, the twin of `_kernels`: the same functions, the same integers.
+"""Counting kernels compiled by Numba, the twin of `numpy_kernels`: the same functions, the same integers.
 
 Imported only when a ranking starts. Functions are compiled on first use for the types at hand (a second or
 two) and cached on disk: beside this file, or in the user's cache directory where that is read-only.
@@ -239,7 +239,7 @@ class Worker:
         self._top = Top.empty(shape)
 
     def begin(self, block: Block, slack: FloatArray) -> None:
-        """Take up a block of users; `count` adds to its counts. `slack` is as in `_kernels`."""
+        """Take up a block of users; `count` adds to its counts. `slack` is as in `numpy_kernels`."""
         n_users, depth = block.fast_user.shape
         self._top.begin(slack)
         self._n_users = n_users
@@ -248,7 +248,7 @@ class Worker:
         self._close = Close.of(n_users, block.item.size, self._shape.n_items)
 
     def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
-        """Add the counts of the tile's items; what is returned is as in `_kernels`."""
+        """Add the counts of the tile's items; what is returned is as in `numpy_kernels`."""
         width = tile.fast_item.shape[0]
         _transpose(tile.fast_item, self._columns)
         memory = (self._columns, self._scores, self._close, self._top)

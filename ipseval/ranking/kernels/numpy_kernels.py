@@ -79,9 +79,7 @@ def close_in_rows(row: IntArray, product: AnyArray, slack: FloatArray) -> BoolAr
     return close
 
 
-def ranks_in_rows(row: IntArray, score: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
-    return ranks_within_group(row, score)
+ranks_in_rows = ranks_within_group
 
 
 NAME = "numpy"
