@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -118,7 +117,7 @@ class PolicyEvaluation(Result):
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: values, who earns most, what the weights allow, what is claimed."""
         del page
-        return policy_tables(self, int(self.rows.sum()), digits=digits)
+        return _tables(self, digits)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -210,17 +209,8 @@ class PolicyEvaluation(Result):
             for estimator, value in found.items():
                 z = abs(value.value) / value.standard_error if value.standard_error > 0 else float("nan")
                 rows.append((a, b, estimator, *self._interval(value), float(2 * ndtr(-z))))
-        columns = [
-            "policy",
-            "reference",
-            "estimator",
-            "difference",
-            "std_error",
-            "ci_low",
-            "ci_high",
-            "p_value",
-        ]
-        return pd.DataFrame(rows, columns=columns)
+        columns = ["policy", "reference", "estimator", "difference", "std_error", "ci_low", "ci_high"]
+        return pd.DataFrame(rows, columns=[*columns, "p_value"])
 
     def _difference(self, a: str, b: str) -> Value:
         gain, weight = self.gains[a] - self.gains[b], self.weights[a] - self.weights[b]
@@ -238,22 +228,10 @@ def controlled(gain: FloatArray, weight: FloatArray, rows: FloatArray, expected:
     return Value(plain.value - beta * (normal.value - expected), plain.influence - beta * normal.influence)
 
 
-class Evaluated(Protocol):
-    """What the report reads of an evaluation of policies."""
-
-    @property
-    def frame(self) -> pd.DataFrame: ...
-    @property
-    def overlap(self) -> pd.DataFrame: ...  # an attribute
-    @property
-    def confidence_level(self) -> float: ...
-    def compare(self, reference: str | None = None) -> pd.DataFrame: ...
-
-
-def policy_tables(found: Evaluated, n_impressions: int, *, digits: int = 2) -> Tables:
+def _tables(found: PolicyEvaluation, digits: int) -> Tables:
     """Return the report: a row per policy, a column per estimator, the verdict, the weights, the claims."""
     check_positive_int("digits", digits)
-    frame = found.frame
+    frame, n_impressions = found.frame, int(found.rows.sum())
     labels = list(frame["estimator"].unique())
     record = next((one for one in OF_RECORD if one in labels), labels[0])
     own = frame[frame["estimator"] == record].sort_values("estimate", ascending=False, kind="stable")
@@ -281,7 +259,7 @@ def policy_tables(found: Evaluated, n_impressions: int, *, digits: int = 2) -> T
     )
 
 
-def _verdict(found: Evaluated, policies: list[str], record: str) -> str:
+def _verdict(found: PolicyEvaluation, policies: list[str], record: str) -> str:
     """Return who earns most by the estimator of record, and from whom that is told (Holm)."""
     first, *others = policies
     if not others:

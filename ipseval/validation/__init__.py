@@ -35,15 +35,6 @@ __all__ = [
     "run_validation",
     "validate",
 ]
-__getattr__ = lazy(
-    __name__,
-    dict.fromkeys(
-        (
-            "datasets",
-            "simulation",
-        ),
-        "",
-    ),
-)
+__getattr__ = lazy(__name__, dict.fromkeys(("datasets", "simulation"), ""))
 
 guard(__name__)

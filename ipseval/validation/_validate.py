@@ -292,8 +292,10 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     rules["gamma from lists"] = gamma_from_lists
     if study.propensity is not None:
         rules["published"] = study.propensity
-    rules["direct"] = _direct
-    rules["piecewise"] = _piecewise
+    rules["direct"] = lambda given: DirectPropensity(given.exposure).fit(given.train)
+    rules["piecewise"] = lambda given: StratifiedPropensity(exposure=given.exposure, n_strata=5).fit(
+        given.train
+    )
     rules["density ratio"] = DensityRatioPropensity(rng=0)
     return rules
 
@@ -331,11 +333,3 @@ def _mean_gamma(calibration: Calibration, length: int) -> float:
         counts = (count_recommendations(scorer, train, k=length, rng=0) for scorer in loggers)
         gammas = [fit_gamma(train.popularity, one, method="level-ols").gamma for one in counts]
     return float(np.mean(gammas))
-
-
-def _direct(calibration: Calibration) -> Propensity:
-    return DirectPropensity(calibration.exposure).fit(calibration.train)
-
-
-def _piecewise(calibration: Calibration) -> Propensity:
-    return StratifiedPropensity(exposure=calibration.exposure, n_strata=5).fit(calibration.train)

@@ -79,27 +79,6 @@ class RewardModel(Protocol):
         """Return the reward, fitted to shown pairs."""
 
 
-class Totalled:
-    """A reward whose totals are made by predicting every pair, block by block."""
-
-    n_items: int
-
-    def predict(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return m̂ of each pair."""
-        raise NotImplementedError
-
-    def total(self, user: IntArray) -> FloatArray:
-        """Return Σ_i m̂(u, i) of each user."""
-        every = np.arange(self.n_items)
-        size = max(1, BLOCK_ENTRIES // self.n_items)
-        found = np.zeros(user.size)
-        for first in range(0, user.size, size):
-            block = user[first : first + size]
-            values = self.predict(np.repeat(block, every.size), np.tile(every, block.size))
-            found[first : first + size] = values.reshape(block.size, every.size).sum(axis=1)
-        return found
-
-
 def _truncated_svd(train: Interactions, n_factors: int) -> tuple[FloatArray, FloatArray]:
     """Return p (n_users, d) and q (n_items, d) of the truncated SVD of the training matrix."""
     d = min(n_factors, train.n_users - 1, train.n_items - 1)
@@ -282,38 +261,40 @@ class BoostingReward:
                 "BoostingReward needs scikit-learn, which is not installed; pip install scikit-learn, or use "
                 "FactorReward."
             ) from None
-        features = _Features(
-            item_means(data, self.shrinkage),
-            np.log1p(data.train.popularity),
-            np.log1p(data.train.activity),
-            *data.factors(self.n_factors),
-        )
         trees = HistGradientBoostingRegressor(
             max_iter=self.max_iter, learning_rate=self.learning_rate, random_state=0, early_stopping=False
         )
-        terms = features.of(data.user, data.item)
+        size = np.log1p(data.train.popularity), np.log1p(data.train.activity)
+        made = _Boosted(item_means(data, self.shrinkage), *size, *data.factors(self.n_factors), trees)
+        terms = made.terms(data.user, data.item)
         trees.fit(terms, data.clicked / data.examined, sample_weight=data.examined)
-        return _Boosted(features, trees)
+        return made
 
 
 @dataclass(frozen=True, eq=False)
-class _Features:
+class _Boosted:
     mean: FloatArray
     popularity: FloatArray
     activity: FloatArray
     user: FloatArray
     item: FloatArray
+    trees: Any
 
-    def of(self, user: IntArray, item: IntArray) -> FloatArray:
+    def terms(self, user: IntArray, item: IntArray) -> FloatArray:
         columns = [self.mean[item], self.popularity[item], self.activity[user]]
         return np.column_stack([*columns, self.user[user] * self.item[item]])
 
-
-class _Boosted(Totalled):
-    def __init__(self, features: _Features, trees: Any) -> None:
-        self._features, self._trees = features, trees
-        self.n_items = features.mean.size
-
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return m̂ of each pair, (n,)."""
-        return np.asarray(self._trees.predict(self._features.of(user, item)))
+        return np.asarray(self.trees.predict(self.terms(user, item)))
+
+    def total(self, user: IntArray) -> FloatArray:
+        """Return Σ_i m̂(u, i) of each user, by predicting every pair, block by block."""
+        every = np.arange(self.mean.size)
+        size = max(1, BLOCK_ENTRIES // self.mean.size)
+        found = np.zeros(user.size)
+        for first in range(0, user.size, size):
+            block = user[first : first + size]
+            values = self.predict(np.repeat(block, every.size), np.tile(every, block.size))
+            found[first : first + size] = values.reshape(block.size, every.size).sum(axis=1)
+        return found

@@ -32,6 +32,8 @@ VERSIONS = ["model", "reference"]
 INDICATOR = ("metric", "estimator", "gamma")
 FEWEST = 8
 N_RESAMPLES = 1000
+# indicator, experiment, offline, offline_error, online, online_error; one row per indicator; notes
+Joined = tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]
 POWER = norm.ppf(0.975) + norm.ppf(0.8)
 
 
@@ -141,17 +143,8 @@ class OnlineAgreement(Result):
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Joined:
-    """One row per experiment and indicator: offline and online difference with their standard errors."""
-
-    frame: pd.DataFrame  # indicator, experiment, offline, offline_error, online, online_error
-    indicators: pd.DataFrame  # one row per indicator, indexed by its number
-    notes: tuple[str, ...]
-
-
-def joined(offline: Any, online: Any) -> Joined:
-    """Return the differences of experiments that both frames have, the same ones for every indicator."""
+def _joined(offline: Any, online: Any) -> Joined:
+    """Return the differences of experiments in both frames, the indicators by number, and notes."""
     offline, online = _checked("offline", offline), _checked("online", online)
     keys = ["experiment"] if "experiment" in online and "experiment" in offline else VERSIONS
     for name, frame in (("offline", offline), ("online", online)):
@@ -205,7 +198,7 @@ def _matched(offline: pd.DataFrame, online: pd.DataFrame, indicators: pd.DataFra
     if n_partial:
         text = counted(n_partial, "experiment")
         notes.append(f"{text} without a defined difference for every indicator left out of all")
-    return Joined(frame[kept].reset_index(drop=True), indicators, tuple(notes))
+    return frame[kept].reset_index(drop=True), indicators, tuple(notes)
 
 
 def _checked(name: str, given: Any) -> pd.DataFrame:
@@ -301,15 +294,15 @@ def online_agreement(
     level = check_fraction("confidence_level", confidence_level)
     check_fraction("half_width", half_width)
     check_positive_int("n_folds", n_folds, minimum=2)
-    both = joined(offline, online)
-    names = sorted(both.frame["experiment"].unique())
+    both, indicators, notes = _joined(offline, online)
+    names = sorted(both["experiment"].unique())
     if len(names) < FEWEST:
         raise InputError(
             f"at least {FEWEST} experiments need an offline and an online difference; got {len(names)}."
         )
     data = []
-    for number in range(len(both.indicators)):
-        part = both.frame[both.frame["indicator"] == number].set_index("experiment").loc[names]
+    for number in range(len(indicators)):
+        part = both[both["indicator"] == number].set_index("experiment").loc[names]
         columns = (part[name].to_numpy() for name in ("offline", "online", "offline_error", "online_error"))
         x, y, error_x, error_y = columns
         if not (np.ptp(x) > 0 and np.ptp(y) > 0):
@@ -323,13 +316,13 @@ def online_agreement(
         _row(one, level, half_width) | _validated(gains, predictions, one, place, best)
         for place, one in enumerate(data)
     ]
-    frame = pd.concat([both.indicators, pd.DataFrame(rows)], axis=1)
+    frame = pd.concat([indicators, pd.DataFrame(rows)], axis=1)
     draws = generator.integers(0, len(names), (N_RESAMPLES, len(names)))
     again = np.stack([gains[:, draw].mean(axis=1) for draw in draws])
     share = float((again.argmax(axis=1) == best).mean())
     nested = _nested(data, gains, generator, n_folds)
     many = (len(names), level, half_width)
-    return OnlineAgreement(frame, both.frame, best, share, nested, *many, both.notes)
+    return OnlineAgreement(frame, both, best, share, nested, *many, notes)
 
 
 def _row(data: Noisy, level: float, half_width: float) -> dict[str, float]:

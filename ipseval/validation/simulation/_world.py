@@ -43,9 +43,6 @@ def truth(
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> pd.DataFrame:
     """Return model, metric, ideal, ideal_pooled, n_users, n_relevant, of `relevant` outside training."""
-    # ideal: mean over users of the metric given S_u, which aoa, ips, snips and snips-global estimate.
-    # ideal_pooled: Σ_u Σ_{i∈S_u} c / Σ_u s_u of means, the same over pairs of auc, else NaN: of pooled
-    # estimators.
     rest = relevant.select(~among(relevant.pair_key, split.excluded.pair_key))
     everything = Split(split.train, rest, description="all relevant items", seen=split.seen)
     parsed = [metric(m) for m in metrics]
@@ -413,7 +410,9 @@ class World:
     ) -> pd.DataFrame:
         """Return the exact value of every metric for every model on this split's S_u minus training items.
 
-        See `ipseval.validation.simulation._world.truth` for the two averages, `ideal` and `ideal_pooled`.
+        `ideal` is the mean over users of the metric given S_u, which aoa, ips, snips and snips-global
+        estimate. `ideal_pooled`, of pooled estimators, is Σ_u Σ_{i∈S_u} c / Σ_u s_u of means, the same over
+        pairs of auc, else NaN.
         """
         return truth(models, metrics, split, self.relevant, compute=compute)
 
