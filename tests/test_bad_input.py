@@ -43,10 +43,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.Interactions.from_frame(frame(["a", None], [1, 2])),
         r"column 'user' has 1 missing entry of 2",
     ),
-    "ids of mixed type": (
-        lambda: ipseval.Interactions.from_frame(frame(["a", 1], [1, 2])),
-        r"mixes ids of types int, str",
-    ),
     "duplicate pairs": (
         lambda: ipseval.Interactions.from_frame(frame([1, 1, 2], [5, 5, 6])),
         r"1 of 3 rows repeat.*first: 1, 5.*duplicates='drop'",
@@ -71,21 +67,9 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.Split.from_frames(TRAIN, frame(["0"], ["1"])),
         r"column 'user' of the frames has ids of different types \(int64: 0, 1, 2; object: '0'\)",
     ),
-    "empty test": (
-        lambda: ipseval.Split(SPLIT.train, SPLIT.test.select(np.zeros(2, dtype=bool))),
-        r"test part is empty",
-    ),
     "training pair in test": (
         lambda: ipseval.Split.from_frames(TRAIN, frame([0, 1], [0, 0])),
         r"1 user–item pairs are in more than one part of the split.*overlap='drop'",
-    ),
-    "test share out of range": (
-        lambda: ipseval.split_random(SPLIT.train, test_fraction=1.2),
-        r"test_fraction must be in \(0, 1\); got 1.2",
-    ),
-    "no user can give to test": (
-        lambda: ipseval.split_random(SPLIT.train, test_fraction=0.1),
-        r"no user has enough interactions",
     ),
     "models is no mapping": (
         lambda: ipseval.evaluate(SCORES, SPLIT),
@@ -123,10 +107,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: run(frame([0, 0], [0, 1], rank=[1, 2])),
         r"1 of 2 entries are training items.*seen='drop'.*Options go to ipseval.Lists",
     ),
-    "list ranks have a gap": (
-        lambda: run(frame([0, 0], [1, 2], rank=[1, 3])),
-        r"ranks of 1 user are not 1, 2",
-    ),
     "list names an unknown item": (
         lambda: run(frame([0], [7], rank=[1])),
         r"1 of 1 entries have items unknown to the split .*unknown='drop'",
@@ -136,20 +116,11 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"auc reads the whole ranking, but the lists end at rank 1",
     ),
     "unknown metric": (lambda: run(metrics=["recal@10"]), r"unknown metric 'recal'. Did you mean 'recall'\?"),
-    "metric without its cutoff": (
-        lambda: run(metrics=["recall"]),
-        r"'recall' needs a cutoff, e.g. recall@10",
-    ),
-    "cutoff of 0": (lambda: run(metrics=["recall@0"]), r"cutoff must be an integer >= 1; got 0"),
     "cutoff beyond all ranks": (
         lambda: run(metrics=["recall@10000001"]),
         r"at most 10,000,000; got 10,000,001",
     ),
-    "cutoff that is no number": (lambda: run(metrics=["recall@ten"]), r"cutoff must be an integer"),
-    "cutoff on auc": (lambda: run(metrics=["auc@5"]), r"takes no cutoff"),
     "unknown metric parameter": (lambda: run(metrics=["dcg(gian=linear)"]), r"Did you mean 'gain'"),
-    "bad metric parameter": (lambda: run(metrics=["rbp(1.5)"]), r"p: 1.5 is not in \(0, 1\)"),
-    "unreadable label": (lambda: run(metrics=["recall@@5"]), r"cannot read the metric label"),
     "metric twice": (lambda: run(metrics=["auc", "auc"]), r"metrics repeats auc"),
     "no metric": (lambda: run(metrics=[]), r"metrics is empty"),
     "unknown estimator": (
@@ -196,10 +167,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "nothing was ever observed": (
         lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=[0, 0]),
         r"all popularity counts are 0",
-    ),
-    "negative counts": (
-        lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=[-1, 2]),
-        r"counts >= 0 and at most 2.53; 1 of 2 are not",
     ),
     "scale that exceeds 1": (
         lambda: ipseval.PowerLawPropensity(gamma=1, scale=0.5).fit(popularity=[1, 4]),

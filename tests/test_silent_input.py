@@ -11,10 +11,7 @@ import pytest
 import ipseval
 import ipseval.report.plots
 from ipseval import inference
-from ipseval.testing import compare_results
 from tests.inside.inference import (
-    effective_sample_size,
-    normal_interval,
     pareto_k,
     ratio_bounds,
     required_factor,
@@ -56,10 +53,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.fit_gamma(np.arange(1.0, 5), np.array([[0, 1], [2, 3]]), n_lists=40),
         r"recommended holds 2 lists, and n_lists is 40; leave it out",
     ),
-    "a gate over no recommender": (
-        lambda: compare_results(run(), run(), metric="recall@2", estimator="aoa", models=[]),
-        r"models must be names of recommenders.*got \[\]",
-    ),
     "masked ranks": (
         lambda: ipseval.expected_sampled(np.ma.array([1, 2], mask=[0, 1]), 10, 5, "recall@2"),
         r"ranks is a masked array",
@@ -90,15 +83,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.rank_positives(SCORES, SPLIT, top_k=2**62),
         r"lists of 4,611,686,018,427,387,904 items for 2 users need too much memory",
     ),
-    "sample of negative weights": (
-        lambda: effective_sample_size(-np.ones(3)),
-        r"weights must be finite numbers >= 0, and one of them above 0",
-    ),
     "tail of negative values": (lambda: pareto_k(-np.ones(50)), r"50 of 50 are negative"),
-    "negative standard error": (
-        lambda: normal_interval(0.5, -0.1, confidence_level=0.95),
-        r"standard_error must be >= 0",
-    ),
     "a test of level 5": (
         lambda: users_needed(1.0, 0.2, level=5),
         r"level must be in \(0, 1\); got 5",
