@@ -1,9 +1,10 @@
 # One-line targets; `make test lint types` is what to run before a commit, `.ci/run` is what CI runs.
 PYTHON ?= python
 
-.PHONY: paper matrix test unit contract golden engines properties slow lint format types docs bench demo processors coverage mutation fuzz ci
+.PHONY: paper matrix test check unit contract golden engines properties slow lint format types docs bench demo processors coverage mutation fuzz ci
 
 test: ; $(PYTHON) -m pytest
+check: ; $(PYTHON) -m pytest tests/test_architecture.py $(if $(WING),$(wildcard tests/$(WING) ipseval/$(WING:base=_base) ipseval/$(WING).py),$(error WING=ranking, or another folder of tests))
 unit contract golden engines: ; $(PYTHON) -m pytest -m "$@ and not slow"
 properties: ; $(PYTHON) -m pytest --hypothesis-profile thorough -m "hypothesis and not slow and not engines"
 slow: ; $(PYTHON) -m pytest -m slow

@@ -23,74 +23,64 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = {
     # One engine or library each, where it is installed: `make engines`, not `python -m pytest`.
     "engines": [
-        "tests/test_distributed_engines.py",
-        *("tests/test_latex.py", "tests/test_trackers.py"),  # compilers and trackers of experiments
-        "tests/beyond/test_peers.py",
-        "tests/metrics/test_peers.py",
+        "tests/clusters/test_distributed_engines.py",
+        *("tests/report/browser/", "tests/report/test_latex.py", "tests/evaluation/test_trackers.py"),
+        *("tests/evaluation/beyond/test_peers.py", "tests/metrics/test_peers.py"),
         *(
-            f"tests/adapters/test_{name}.py"
-            for name in ("cornac", "implicit", "lenskit", "lightfm", "recbole")
+            f"tests/ranking/adapters/test_{name}.py"
+            for name in (
+                *("cornac", "implicit", "lenskit", "lightfm", "recbole"),
+                *("rectools", "spark", "surprise", "torch"),
+            )
         ),
-        *(f"tests/adapters/test_{name}.py" for name in ("rectools", "spark", "surprise", "torch")),
-        "tests/browser/",
     ],
     # What holds for every member of a family, every public function, every command and file.
     "contract": [
-        "tests/contracts/",
-        "tests/fuzz/",
-        "tests/reading/test_malformed.py",
-        *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "english", "report_names", "layers")),
-        *(f"tests/test_{name}.py" for name in ("accepted_input", "bad_input", "mistaken_input")),
-        *(
-            f"tests/test_{name}.py"
-            for name in ("cli", "cli_files", "cli_commands", "testing", "gates", "artefacts", "kills")
-        ),
-        *(f"tests/test_{name}.py" for name in ("protocols_resume", "saved_evaluations", "diff")),
+        *("tests/contracts/", "tests/fuzz/", "tests/testing/", "tests/cli/test_cli_commands.py"),
+        *("tests/cli/test_cli.py", "tests/cli/test_cli_files.py", "tests/docs/test_english.py"),
+        *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "layers")),
+        *("tests/base/test_artefacts.py", "tests/base/test_kills.py", "tests/report/test_report_names.py"),
+        *("tests/data/reading/test_malformed.py", "tests/studies/test_protocols_resume.py"),
+        *("tests/evaluation/test_saved_evaluations.py", "tests/evaluation/test_diff.py"),
         *("tests/ranking/test_running.py", "tests/ranking/test_parquet.py"),
     ],
     # Values from elsewhere: oracles, other libraries, enumeration, worlds of known truth, printed examples.
     "golden": [
-        "tests/golden/",
-        "tests/statistical/",
+        *("tests/golden/", "tests/statistical/"),
         *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "known_answers")),
         *(
             f"tests/ranking/test_{name}.py"
             for name in ("exact", "tiles", "top", "duplicate_items", "close", "without")
         ),
-        *("tests/adapters/test_docs.py", "tests/adapters/test_frames.py", "tests/inference/test_docs.py"),
-        *("tests/inference/test_bounds.py", "tests/inference/test_sensitivity.py"),
-        *("tests/propensity/test_gamma_simulation.py", "tests/propensity/test_density_ratio_coat.py"),
-        *("tests/propensity/test_density_ratio.py", "tests/propensity/test_density_ratio_steady.py"),
-        *("tests/sampled/test_pools.py", "tests/test_reproduction_of_conditional_score.py"),
-        *("tests/sampled/test_joint.py", "tests/simulation/test_recovery.py"),
+        *(f"tests/ranking/adapters/test_{name}.py" for name in ("docs", "frames")),
+        *(f"tests/inference/test_{name}.py" for name in ("docs", "bounds", "sensitivity")),
         *(
-            f"tests/test_{name}.py"
-            for name in ("docs", "readme", "shell", "cookbook", "gallery", "notebooks", "demo", "real_data")
+            f"tests/propensity/test_{name}.py"
+            for name in ("gamma_simulation", "density_ratio", "density_ratio_coat", "density_ratio_steady")
         ),
-        *(f"tests/test_{name}.py" for name in ("evaluation_oracle", "identities", "ratings")),
+        *("tests/metrics/sampled/test_pools.py", "tests/metrics/sampled/test_joint.py"),
+        "tests/validation/simulation/test_recovery.py",
+        *(f"tests/validation/test_validation_{name}.py" for name in ("worlds", "population")),
         *(
-            f"tests/test_{name}.py"
+            f"tests/docs/test_{name}.py"
+            for name in ("docs", "readme", "shell", "cookbook", "gallery", "notebooks")
+        ),
+        *("tests/cli/test_demo.py", "tests/estimators/test_identities.py"),
+        *("tests/policies/test_doubly_robust.py", "tests/studies/online/test_online_agreement.py"),
+        *(
+            f"tests/evaluation/test_{name}.py"
+            for name in ("evaluation_oracle", "ratings", "real_data", "distributed", "out_of_core", "repeats")
+        ),
+        *("tests/evaluation/test_distributed_groups.py", "tests/evaluation/slates/test_oracles.py"),
+        *(f"tests/reproductions/test_reproductions{name}.py" for name in ("", "_models", "_data")),
+        *(
+            f"tests/reproductions/test_reproduction_of_{name}.py"
             for name in (
-                "reproductions",
-                "reproductions_models",
-                "reproductions_data",
-                "reproduction_of_sampling",
-                "reproduction_of_online_tests",
+                *("conditional_score", "sampling", "online_tests", "protocols", "coat_exposure"),
+                "weight_checks",
             )
         ),
-        *(
-            "tests/test_doubly_robust.py",
-            "tests/test_reproduction_of_protocols.py",
-            "tests/test_reproduction_of_coat_exposure.py",
-            "tests/test_reproduction_of_weight_checks.py",
-            "tests/test_distributed.py",
-            "tests/test_distributed_groups.py",
-            "tests/test_out_of_core.py",
-            "tests/test_repeats.py",
-        ),
-        *("tests/slates/test_oracles.py", "tests/online/test_online_agreement.py"),
         "tests/correction/test_correction_scripts.py",
-        *(f"tests/test_validation_{name}.py" for name in ("worlds", "population")),
     ],
 }
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = ["tests/test_readme.py", "tests/propensity/test_gamma.py", "tests/contracts/test_numbers.py"]
+TESTS = ["tests/docs/test_readme.py", "tests/propensity/test_gamma.py", "tests/contracts/test_numbers.py"]
 PANDAS = ("2.3", "3.1")
 
 

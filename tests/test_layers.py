@@ -31,11 +31,11 @@ def test_every_path_of_a_layer_exists_and_is_in_no_other():
 @pytest.mark.parametrize(
     ("path", "layer"),
     [
-        ("tests/test_splits.py", "unit"),
+        ("tests/data/test_splits.py", "unit"),
         ("ipseval/data/splits/_core.py", "unit"),
         ("tests/contracts/test_ids.py", "contract"),
         ("tests/golden/oracle.py", "golden"),
-        ("tests/adapters/test_spark.py", "engines"),
+        ("tests/ranking/adapters/test_spark.py", "engines"),
     ],
 )
 def test_the_layer_follows_from_the_path(path, layer):

@@ -11,8 +11,8 @@ import pytest
 import ipseval
 from ipseval.testing import compare_results
 from ipseval.validation.datasets import RandomExposureStudy
+from tests.contracts.test_bad_input import SCORES, SPLIT, TRAIN
 from tests.inside.base import _guarded
-from tests.test_bad_input import SCORES, SPLIT, TRAIN
 
 
 def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str = "") -> float:

@@ -17,7 +17,7 @@ import ipseval
 from ipseval import InputError, Interactions, Split
 from tests.inside.base import to_id_array
 
-# Orders in time within a user leak by design; tests/test_time.py has the warning.
+# Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
 
 NAME = st.text("ab", min_size=1, max_size=4)

@@ -49,7 +49,7 @@ LEFT_OUT = {
     *("Refit", "PropensityModel", "Reward", "RewardModel"),  # protocols, of which nothing is made
     "UnknownNameError",  # it is raised, not called
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py
-    "read_ids",  # it takes nothing but any number of sources: tests/reading/test_sources.py
+    "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py
     # What the library calls with its own values: no user has any of them.
     *(
         "Leakage.of",

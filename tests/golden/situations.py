@@ -16,7 +16,7 @@ import pandas as pd
 import ipseval
 from ipseval.ranking import baselines
 from ipseval.validation.simulation import World
-from tests.test_distributed import example, in_partitions
+from tests.evaluation.test_distributed import example, in_partitions
 
 FOLDER = Path(__file__).parent / "printed"
 N_USERS, N_ITEMS = 240, 40

@@ -37,17 +37,22 @@ SPEED = {
     "ipseval/ranking/_top_lists.py": ("ENTRIES",),
     "ipseval/ranking/kernels/numpy_kernels.py": ("DECIDED", "PAIRS", "FEW", "WAIT"),
 }
-SHARED = ("tests/contracts/test_numbers.py", "tests/test_evaluation_oracle.py", "tests/test_identities.py")
+SHARED = (
+    "tests/contracts/test_numbers.py",
+    "tests/evaluation/test_evaluation_oracle.py",
+    "tests/estimators/test_identities.py",
+)
 ROOMS = {
     "estimators": Room(
         "ipseval/estimators/*.py",
         (
             *SHARED,
             "tests/contracts/test_estimators.py",
-            *("tests/metrics/test_parts.py", "tests/metrics/test_numerics.py", "tests/test_doubly_robust.py"),
-            *("tests/inference/test_own_weights.py", "tests/test_trust.py", "tests/test_ratings.py"),
+            *("tests/metrics/test_parts.py", "tests/metrics/test_numerics.py"),
+            "tests/policies/test_doubly_robust.py",
+            *("tests/inference/test_own_weights.py", "tests/evaluation/test_ratings.py"),
             *("tests/inference/test_intervals.py", "tests/golden/test_printed.py"),
-            *(f"tests/test_{name}.py" for name in ("sums", "claims", "estimators")),
+            *(f"tests/estimators/test_{name}.py" for name in ("sums", "claims", "estimators", "trust")),
         ),
         ("ipseval/estimators/_sums.py", "self.numerator.sum()", "2 * self.numerator.sum()"),
     ),
@@ -63,14 +68,15 @@ ROOMS = {
     ),
     "inference": Room(
         "ipseval/inference/*.py",
-        (*SHARED, "tests/inference", "tests/test_trust.py", "tests/contracts/test_estimators.py"),
+        (*SHARED, "tests/inference", "tests/estimators/test_trust.py", "tests/contracts/test_estimators.py"),
         ("ipseval/inference/_intervals.py", "1 - confidence_level", "2 - confidence_level"),
     ),
     "ranking": Room(
         "ipseval/ranking/**/*.py",
         (
             *(*SHARED, "tests/ranking", "tests/contracts/test_ids.py"),
-            *("tests/sampled/test_pools.py", "tests/reading/test_lists.py", "tests/test_splits.py"),
+            *("tests/metrics/sampled/test_pools.py", "tests/data/reading/test_lists.py"),
+            "tests/data/test_splits.py",
         ),
         ("ipseval/ranking/kernels/numpy_kernels.py", "score > block.exact", "score < block.exact"),
         # Compiled code: another engine, which must give the integers of the NumPy kernels.
@@ -85,17 +91,18 @@ ROOMS = {
     "testing": Room(
         "ipseval/testing.py",
         (
-            *(f"tests/test_{name}.py" for name in ("baseline_checks", "testing", "gates", "artefacts")),
-            "tests/test_saved_evaluations.py",
+            *("tests/testing", "tests/base/test_artefacts.py"),
+            "tests/evaluation/test_saved_evaluations.py",
         ),
         ("ipseval/testing.py", "self.low >= -self.margin", "self.low <= -self.margin"),
     ),
     "report": Room(
         "ipseval/report/*.py",
         (
-            *(f"tests/test_{name}.py" for name in ("report", "report_page", "report_names", "reprs", "diff")),
+            *(f"tests/report/test_{name}.py" for name in ("report", "report_page", "report_names", "reprs")),
+            "tests/evaluation/test_diff.py",
             *("tests/golden/test_writers.py", "tests/golden/test_pictures.py"),
-            *("tests/golden/test_printed.py", "tests/test_verdict.py"),
+            *("tests/golden/test_printed.py", "tests/evaluation/test_verdict.py"),
         ),
         ("ipseval/report/_text.py", "max(map(_width, column))", "min(map(_width, column))"),
     ),

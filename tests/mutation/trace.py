@@ -16,12 +16,10 @@ ALWAYS = ("tests/contracts/test_api.py::test_public_names_and_signatures_are_tho
 MOST_SECONDS = 10.0  # of the room's tests for one mutant, and of others, as they take without a change
 # Tests that start processes, wait, or read the documentation: no mutant is judged by them.
 FAR = (
-    *(f"tests/{name}" for name in ("fuzz", "browser", "mutation", "typed", "adapters", "reproductions")),
-    *(f"tests/test_{name}.py" for name in ("kills", "docs", "site", "shell", "notebooks", "demo", "gallery")),
-    *(
-        f"tests/test_{name}.py"
-        for name in ("architecture", "rooms", "english", "layers", "readme", "cookbook")
-    ),
+    *(f"tests/{name}/" for name in ("fuzz", "mutation", "typed", "docs", "reproductions")),
+    *("tests/report/browser/", "tests/ranking/adapters/"),
+    *("tests/base/test_kills.py", "tests/cli/test_demo.py"),
+    *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "layers")),
 )
 
 

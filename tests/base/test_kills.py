@@ -1,0 +1,94 @@
+"""A process that is killed at any moment leaves each of its files old or new, and whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ipseval import Evaluation
+from tests.inside.base import artefacts
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
+
+ARCHIVES = """
+while True:
+    number += 1
+    with artefacts.writing(folder / "a.npz") as stream:
+        artefacts.write_archive(stream, {"number": number}, [np.full(50000, number)])
+"""
+# Every estimate of round n has n in its note; so has the name of the recommender.
+RESULTS = """
+train = pd.DataFrame({"user": range(200), "item": 0})
+test = pd.DataFrame([(user, item) for user in range(200) for item in range(1, 9) if (user * item) % 3 == 1],
+                    columns=["user", "item"])
+split = ipseval.Split.from_frames(train, test, items=range(9))
+ranked = ipseval.rank_positives(np.random.default_rng(0).random((200, 9)), split)
+while True:
+    number += 1
+    one = ipseval.evaluate_ranks({str(number): ranked}, metrics=["recall@3"])
+    one.save(folder / "a.npz")
+    one.to_html(folder / "a.html")
+    ranked.to_parquet(folder / "a.parquet")
+"""
+HEAD = """
+import sys
+from pathlib import Path
+import numpy as np, pandas as pd
+import ipseval
+from ipseval._base import artefacts
+folder, number = Path(sys.argv[1]), 0
+ipseval.evaluate_ranks
+print("ready", flush=True)
+"""
+
+
+def whole_archives(folder: Path) -> None:
+    if (folder / "a.npz").exists():
+        header, (array,) = artefacts.read_archive(folder / "a.npz", "")
+        assert (array == header["number"]).all()
+
+
+def whole_results(folder: Path) -> None:
+    if (folder / "a.npz").exists():
+        assert int(Evaluation.load(folder / "a.npz").models[0]) > 0
+    if (folder / "a.html").exists():
+        assert (folder / "a.html").read_text().rstrip().endswith("</html>")
+
+
+def kill(folder: Path, program: str, check: Callable[[Path], None], n_kills: int) -> None:
+    choose = np.random.default_rng(0)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    for _ in range(n_kills):
+        command = [sys.executable, "-c", HEAD + program, str(folder)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+        assert process.stdout is not None
+        with process.stdout as ready:
+            ready.readline()
+            time.sleep(choose.uniform(0, 0.25))
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
+        check(folder)
+    artefacts.write_text(folder / "a.json", "")  # what was left half written goes
+    assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
+
+
+CASES = {"archives": (ARCHIVES, whole_archives), "results": (RESULTS, whole_results)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_writer_killed_at_random_moments_leaves_whole_files(case: str, tmp_path: Path) -> None:
+    kill(tmp_path, *CASES[case], 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_a_writer_killed_fifty_times_leaves_whole_files(case: str, tmp_path: Path) -> None:
+    kill(tmp_path, *CASES[case], 50)

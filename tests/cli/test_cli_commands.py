@@ -1,0 +1,384 @@
+"""Every command of the command line: one success and one failure, and what all of them share."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.cli import build_parser, main
+from ipseval.validation.simulation import World
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+FAST = ("--model", "popularity", "--model", "random", "--metrics", "recall@5")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a log, ratings, impressions, lists and random exposure."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(np.argwhere(rng.random((40, 30)) < 0.3), columns=["user_id", "sku"])
+    pairs = pairs.assign(ts=1_700_000_000 + rng.permutation(len(pairs)), stars=rng.integers(1, 6, len(pairs)))
+    pairs.to_csv("log.csv", index=False)
+    pairs.rename(columns={"user_id": "who", "sku": "what"}).to_csv("odd.csv", index=False)
+    shown = pd.DataFrame({"user": np.repeat(range(40), 10), "item": np.tile(range(10), 40)})
+    shown = shown.assign(
+        position=np.concatenate([rng.permutation(10) + 1 for _ in range(40)]), clicked=rng.random(400) < 0.4
+    )
+    shown.to_csv("impressions.csv", index=False)
+    pd.DataFrame({"user": np.repeat(range(40), 3), "item": [1, 2, 99] * 40, "rank": [1, 2, 3] * 40}).to_csv(
+        "lists.csv", index=False
+    )
+    pd.DataFrame({"user": range(40), "age": ["old", "young"] * 20}).to_csv("users.csv", index=False)
+    vectors = pd.DataFrame(rng.normal(size=(30, 3)), columns=["x", "y", "z"])
+    np.save("vectors.npy", vectors.to_numpy())
+    vectors.assign(sku=range(30)).to_csv("vectors.csv", index=False)
+    exposure = World(n_users=40, n_items=30, mean_relevant=8, rng=0).expose(5, 1).to_frame()
+    exposure.to_csv("shown.csv", index=False)
+    return tmp_path
+
+
+def test_a_log_becomes_a_table_a_page_and_a_result_in_one_command(folder, capsys):
+    code = main(["evaluate", "log.csv", "--gamma", "0", *FAST, "--out", "page.html", "--out", "result.npz"])
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert "weighted (snips-global)" in printed
+    assert "More: --explain" in printed
+    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
+    split = ipseval.split_random(ipseval.read("log.csv"), rng=0)
+    models = {name: ipseval.baselines.BASELINES[name](split.train) for name in ("popularity", "random")}
+    mine = ipseval.evaluate(models, split, propensity="power-law:gamma=0", metrics="recall@5", rng=0)
+    theirs = ipseval.Evaluation.load("result.npz")
+    pd.testing.assert_frame_equal(theirs.frame, mine.frame)
+
+
+def test_the_parts_that_split_writes_give_the_numbers_of_the_whole_log(folder, capsys):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    assert main(["split", "log.csv", "--split", "global-time", "--out", "parts", "--format", "parquet"]) == 0
+    assert "parts/test.parquet" in capsys.readouterr().out
+    whole = ["log.csv", "--split", "global-time"]
+    parts = ["--train", "parts/train.parquet", "--test", "parts/test.parquet"]
+    for source in (whole, parts):
+        assert main(["evaluate", *source, *FAST, "--format", "csv"]) == 0
+    first, second = (
+        pd.read_csv(io.StringIO(part)) for part in _halves(capsys.readouterr().out, "model,metric,estimator")
+    )
+    shared = ["model", "estimate", "n_positives"]
+    pd.testing.assert_frame_equal(
+        first[first["model"] == "popularity"][shared], second[second["model"] == "popularity"][shared]
+    )
+
+
+def _halves(text: str, start: str) -> list[str]:
+    return [start + part for part in text.split(start)[1:]]
+
+
+SUCCESS = {
+    "ratings from a threshold": ["evaluate", "log.csv", "--threshold", "4", *FAST],
+    "columns by option": ["evaluate", "odd.csv", "--user", "who", "--item", "what", *FAST],
+    "columns behind the file": ["evaluate", "odd.csv:user=who,item=what", *FAST],
+    "impressions": [
+        *("evaluate", "impressions.csv", "--propensity", "impressions", "--examination", "em"),
+        *FAST,
+    ],
+    "groups": ["evaluate", "log.csv", "--by", "popularity:2", *FAST],
+    "groups of a file": ["evaluate", "log.csv", "--by", "users.csv:age", *FAST],
+    "diversity": ["evaluate", "log.csv", *FAST, "--beyond", "ild@5", "--item-vectors", "vectors.npy"],
+    "sampled candidates": ["evaluate", "log.csv", "--candidates", "5", *FAST],
+    "a bootstrap": ["evaluate", "log.csv", "--interval", "percentile", "--n-resamples", "50", *FAST],
+    "all claims": ["evaluate", "log.csv", "--gamma", "0", "--explain", *FAST],
+    "training items compete": ["evaluate", "log.csv", "--seen", "include", *FAST],
+    "leave one out in time": [
+        "evaluate",
+        "log.csv",
+        "--split",
+        "leave-one-out",
+        "--order",
+        "temporal",
+        *FAST,
+    ],
+    "lists with counts": [
+        *("evaluate", "log.csv", "--model", "mine=lists.csv", "--seen", "drop", "--unknown", "drop"),
+        *("--metrics", "recall@2"),
+    ],
+    "a fit of gamma": [
+        *("fit", "propensity", "log.csv", "--gamma", "fit", "--exposure", "shown.csv:threshold=4"),
+        *("--out", "p.csv"),
+    ],
+    "examination": ["fit", "examination", "impressions.csv", "--out", "curve.csv"],
+    "correction": ["fit", "correction", "log.csv", *FAST, "--format", "csv"],
+    "correction from all ratings": [
+        *("fit", "correction", "log.csv", "--threshold", "4", "--interactions", "log.csv", *FAST),
+    ],
+    "random exposure": ["evaluate", "log.csv", "--exposure", "shown.csv:threshold=4", *FAST],
+    "plan": ["plan", "log.csv", "--positive-share", "0.1", "--n-users", "50", "--n-items", "5", *FAST],
+    "metrics": ["metrics", "recall@5"],
+    "doctor": ["doctor"],
+}
+
+
+@pytest.mark.parametrize("case", SUCCESS)
+def test_a_command_succeeds(case: str, folder, capsys):
+    assert main(SUCCESS[case]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out
+
+
+def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, capsys):
+    arguments = ["evaluate", "odd.csv", "--user", "who", "--item", "what", "--explain", *FAST]
+    assert main(arguments) == 0
+    assert "rows from odd.csv: who → user, what → item" in capsys.readouterr().out
+    assert main(["evaluate", "log.csv", "--candidates", "5", *FAST]) == 0
+    advice = re.search(r"take a metric such as (\S+)\.", capsys.readouterr().err)
+    assert main(["evaluate", "log.csv", "--candidates", "5", *FAST, "--metrics", advice[1]]) == 0
+    assert f"{advice[1]}  plain average" in capsys.readouterr().out
+    assert main(["evaluate", "log.csv", "--split", "temporal", *FAST]) == 0
+    captured = capsys.readouterr()
+    assert "Use --split global-time to keep the future out." in captured.err
+    assert "as there is no threshold" in " ".join(captured.out.split())
+
+
+def test_what_is_printed_names_nothing_of_python(folder, capsys):
+    groups = ["--by", "popularity:2", "--metrics", "recall@5,ndcg@5", "--model", "popularity", "--gamma", "0"]
+    assert main(["evaluate", "log.csv", *groups, "--model", "random"]) == 0
+    grouped = capsys.readouterr().out
+    assert "By aoa: on the page of --out page.html." in grouped
+    assert grouped.count("recall@5 by snips-global") == grouped.count("ndcg@5 by snips-global") == 1
+    lists = pd.read_csv("lists.csv")
+    many = []
+    for number in range(13):
+        lists[lists["user"] >= number].to_csv(f"v{number}.csv", index=False)
+        many += ["--model", f"v{number}=v{number}.csv"]
+    many += ["--seen", "drop", "--unknown", "drop", "--metrics", "recall@2"]
+    assert main(["evaluate", "log.csv", *many]) == 0
+    listed = capsys.readouterr().out
+    assert "and 1 more in --out all.csv" in listed
+    assert re.search(r"And\s+\d+\s+more\s+in --out page.html", listed)
+    for text in (grouped, listed):
+        assert not re.search(r"(?<!page)\.(explain|frame|data|differences|to_html|segments)\b", text)
+
+
+def test_without_a_command_the_commands_are_listed(capsys):
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "evaluate recommenders on your log" in captured.err
+
+
+FAILURE = {
+    "evaluate": (["evaluate"], "give a LOG to split, or --train and --test"),
+    "both": (["evaluate", "log.csv", "--train", "log.csv"], "give a LOG to split, or --train and --test"),
+    "split": (["split", "log.csv", "--out", "log.csv"], "--out must be a folder"),
+    "split of repeats": (["split", "twice.csv", "--out", "parts"], "Pass --duplicates drop"),
+    "fit": (["fit", "propensity", "log.csv"], "fit propensity needs --gamma, --eta or --propensity"),
+    "fit gamma from a log": (["fit", "propensity", "log.csv", "--gamma", "fit"], "--recommendations"),
+    "fit examination": (["fit", "examination", "log.csv"], "name the column of clicks by --clicked"),
+    "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),
+    "plan": (["plan", "log.csv", *FAST], "--positive-share"),
+    "show": (["show", "log.csv"], "log.csv is no file of stored results, which end in .npz"),
+    "report": (["report", "log.csv", "--out", "page.pdf"], "--out of a report must end in .html"),
+    "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "a.json does not exist"),
+    "diff": (["diff", "log.csv", "log.csv"], "log.csv is no file of stored results, which end in .npz"),
+    "study": (["study", "none.toml"], "none.toml does not exist"),
+    "validate": (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
+    "metrics": (["metrics", "recal@5"], "Did you mean 'recall'"),
+    "demo": (["demo", "--picture", "log.csv/a.svg"], "log.csv/a.svg"),
+    "seen": (["evaluate", "log.csv", "--model", "mine=lists.csv"], "--unknown drop"),
+    "columns": (["evaluate", "odd.csv"], "by --user"),
+    "option of a file": (["evaluate", "log.csv:usr=a"], "Did you mean 'user'"),
+    "group": (["evaluate", "log.csv", "--by", "users.csv:colour", *FAST], "has no column 'colour'"),
+    "no vectors": (["evaluate", "log.csv", "--beyond", "ild@5", *FAST], "pass --item-vectors FILE"),
+    "vectors for nothing": (
+        ["evaluate", "log.csv", "--item-vectors", "vectors.npy", *FAST],
+        "read by ild@k alone; name it in --beyond",
+    ),
+    "no rows": (["evaluate", "log.csv", "--threshold", "9"], "Pass a smaller --threshold"),
+}
+
+
+@pytest.mark.parametrize("case", FAILURE)
+def test_a_command_that_cannot_work_says_in_its_own_words_what_to_do(case: str, folder, capsys):
+    pd.concat([pd.read_csv("log.csv")] * 2).to_csv("twice.csv", index=False)
+    arguments, expected = FAILURE[case]
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert expected in captured.err
+    assert captured.err.splitlines()[-1].count("ipseval: error") <= 1
+    assert "Traceback" not in captured.err
+
+
+def test_every_command_has_a_success_or_a_test_of_its_own():
+    elsewhere = {"demo", "study", "validate", "compare", "show", "report", "split", "diff"}
+    commands = {arguments[0] for arguments in SUCCESS.values()} | elsewhere
+    assert commands >= set(build_parser()._subparsers._group_actions[0].choices)
+    failing = {arguments[0] for arguments, _ in FAILURE.values()}
+    assert failing | {"doctor"} >= set(build_parser()._subparsers._group_actions[0].choices)
+
+
+def test_a_validation_prints_the_errors_for_each_number_of_exposed_users(capsys, monkeypatch):
+    study = World(n_users=80, n_items=60, mean_relevant=12, rng=0).study(1, n_per_user=10)
+    monkeypatch.setitem(ipseval.datasets.STUDIES, "coat", lambda _: study)
+    command = "validate coat --data . --splits 1 --exposure-sizes 0,20 --draws 2"
+    assert main(command.split()) == 0
+    printed = capsys.readouterr().out
+    curve = printed[printed.index("With so many exposed users") :]
+    rows = [line.split()[:2] for line in curve.splitlines()]
+    assert ["0", "correction-strength"] in rows
+    assert ["20", "random-sample"] in rows
+    assert "The truth is the plain mean over the random positives of all other users" in curve
+    assert main([*command.split()[:6], "--exposure-sizes", "0,80"]) == 2
+    assert "n_users must be numbers below 80" in capsys.readouterr().err
+
+
+def test_doctor_says_that_its_self_test_failed(monkeypatch, capsys):
+    monkeypatch.setattr("ipseval.cli._about.self_test", lambda: "FAILED: expected 1, got 2")
+    assert main(["doctor"]) == 2
+    assert "self-test   FAILED" in capsys.readouterr().out
+
+
+def test_doctor_knows_the_extras_of_the_project():
+    import tomllib
+
+    from tests.inside.cli import EXTRAS, NEEDED
+
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"]) - {"test", "dev", "docs", "reproductions", "recommenders"}
+    assert extras == set(EXTRAS)
+    assert {one.split(">")[0] for one in project["dependencies"]} == set(NEEDED)
+
+
+def test_a_stored_result_is_shown_as_it_was_printed_and_becomes_a_page(folder, capsys):
+    assert main(["evaluate", "log.csv", "--gamma", "0", *FAST, "--out", "r.npz", "--out", "r.json"]) == 0
+    first = capsys.readouterr().out
+    assert main(["show", "r.npz"]) == 0
+    assert capsys.readouterr().out == first
+    assert main(["show", "r.npz", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((folder / "r.json").read_text())
+    assert main(["report", "r.npz", "--title", "A & B"]) == 0
+    assert "<title>A &amp; B</title>" in (folder / "report.html").read_text()
+    assert main(["compare", "r.npz", "r.npz", "--metric", "recall@5"]) == 0
+
+
+def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
+    for gamma in ("0", "1"):
+        assert main(["evaluate", "log.csv", "--gamma", gamma, *FAST, "--out", f"{gamma}.npz"]) == 0
+    capsys.readouterr()
+    assert main(["diff", "1.npz", "0.npz", "--format", "csv"]) == 0
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    plain = found[found["estimator"] == "aoa"]
+    assert plain["model"].tolist() == ["popularity", "random"]
+    assert (plain["difference"] == 0).all()  # γ changes no plain average
+    pair = ["--model", "random=popularity"]
+    assert main(["diff", "1.npz", "0.npz", *pair, "--out", "diff.html", "--quiet"]) == 0
+    assert (folder / "diff.html").read_text().startswith("<!DOCTYPE html>")
+    assert main(["report", "0.npz", "1.npz", "--out", "both.html"]) == 0
+    assert "popularity" in (folder / "both.html").read_text()
+    assert main(["report", "0.npz", "0.npz"]) == 2
+    assert "several results have one name" in capsys.readouterr().err
+
+
+def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys):
+    arguments = [
+        "evaluate",
+        "log.csv",
+        "--model",
+        "mine=lists.csv:seen=drop,unknown=drop",
+        "--metrics",
+        "recall@9",
+    ]
+    assert main([*arguments, "--quiet", "--out", "r.md"]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    assert (folder / "r.md").read_text().count("|") > 5
+    assert main([*arguments, "--out", "-", "--out", "r.md", "--quiet"]) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_log_comes_through_a_pipe(form, folder, capsys, monkeypatch):
+    frame = pd.read_csv("log.csv")
+    content = frame.to_csv(index=False).encode() if form == "csv" else frame.to_parquet()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert main(["evaluate", "-", *FAST, "--format", "csv"]) == 0
+    piped = capsys.readouterr().out
+    assert main(["evaluate", "log.csv", *FAST, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == piped
+
+
+def test_options_in_a_file_are_those_of_the_command_line_which_wins(folder, capsys):
+    (folder / "sub").mkdir()
+    (folder / "sub" / "e.toml").write_text(
+        'log = "../log.csv"\npropensity = "power-law:gamma=0.5"\nmetrics = ["recall@5", "auc"]\n'
+        'format = "csv"\nn_resamples = 20\n'
+        'quiet = true\nheader = true\n[model]\nmine = "../lists.csv:seen=drop,unknown=drop"\n'
+    )
+    config = ["evaluate", "--config", "sub/e.toml"]
+    assert main([*config, "--metrics", "recall@2", "--model", "popularity"]) == 0
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert found["metric"].unique().tolist() == ["recall@2"]
+    assert found["model"].unique().tolist() == ["mine", "popularity"]
+    for content, text in {
+        "metrix = 1": "Did you mean 'metrics'",
+        "quiet = 1": "quiet is true or false",
+        "gamma = true": "gamma takes a text or a number",
+        "log = ": "is no TOML",
+    }.items():
+        (folder / "bad.toml").write_text(content)
+        assert main(["evaluate", "--config", "bad.toml"]) == 2
+        assert text in capsys.readouterr().err
+    assert main(["evaluate", "--config", "none.toml"]) == 2
+    assert "none.toml cannot be read" in capsys.readouterr().err
+
+
+# Arguments in Python that have no option, or one of another name, and why.
+OTHERWISE = {
+    "evaluate": {
+        "models": "--model", "split": "LOG, --split, --train, --test", "rng": "--seed",
+        "compute": "--threads, --memory, --engine, --quiet", "evidence": "--exposure, --interactions",
+    },
+    "read": {
+        "source": "LOG", "propensity": "--propensity-column", "missing": "--incomplete",
+        "connection": "a connection has no text",
+    },
+    "correct": {
+        "models": "--model", "split": "LOG, --split", "rng": "--seed", "prior": "a value made in Python",
+        "compute": "--threads, --memory, --engine, --quiet", "evidence": "--exposure, --interactions",
+    },
+    "plan_exposure": {"correction": "LOG and the options of fit correction"},
+}  # fmt: skip
+COMMANDS = {"evaluate": "evaluate", "read": "evaluate", "correct": "fit", "plan_exposure": "plan"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_argument_in_python_has_its_option_with_the_same_default(name: str):
+    parser = build_parser()._subparsers._group_actions[0].choices[COMMANDS[name]]
+    actions = {action.dest: action for action in parser._actions}
+    for argument, parameter in inspect.signature(getattr(ipseval, name)).parameters.items():
+        if argument in OTHERWISE[name]:
+            continue
+        assert argument in actions, f"{name}({argument}=) has no option"
+        default, own = parameter.default, actions[argument].default
+        if argument in ("metrics", "n_users", "n_items"):
+            assert own == ",".join(map(str, default))
+        elif argument == "missing" or isinstance(own, str):
+            assert own == default, argument
+        else:
+            assert own == default or not own or not default, argument
+
+
+def test_a_shell_that_asks_for_completions_gets_them(monkeypatch):
+    argcomplete = pytest.importorskip("argcomplete", reason="argcomplete is not installed")
+    asked = []
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    monkeypatch.setattr(argcomplete, "autocomplete", asked.append)
+    assert main(["metrics", "auc"]) == 0
+    assert asked[0].prog == "ipseval"

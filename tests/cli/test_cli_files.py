@@ -1,0 +1,214 @@
+"""The command line and files: formats by suffix, columns of each file, damage, names that steer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.cli import main
+from tests.cli.test_cli import evaluate, files
+
+__all__ = ["files"]  # a fixture
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files, capsys):
+    scores = ["--model", f"als={files / 'als.npy'}"]
+    starts = {
+        ".json": "{",
+        ".html": "<!DOCTYPE html>",
+        ".md": "",
+        ".tex": "",
+        ".csv": "model,metric,estimator",
+    }
+    for suffix in starts:
+        assert evaluate(files, *scores, "--out", str(files / f"new/x{suffix}")) == 0
+    found = {path.suffix: path.read_text() for path in (files / "new").iterdir()}
+    assert set(found) == set(starts)
+    for suffix, start in starts.items():
+        assert found[suffix].startswith(start), suffix
+    assert "| ---" in found[".md"]
+    assert "\\begin{tabular}" in found[".tex"]
+    compare = ["compare", str(files / "new/x.json"), str(files / "new/x.json"), "--metric", "recall@10"]
+    assert main(compare) == 2
+    assert "is no file of stored results, which end in .npz" in capsys.readouterr().err
+    capsys.readouterr()
+    assert evaluate(files, *scores, "--out", str(files / "x.xls")) == 2
+    assert "--out must end in .txt, .md, .tex, .csv, .json, .html, .npz" in capsys.readouterr().err
+
+
+def test_where_out_cannot_be_written_is_said_before_any_file_is_read(files, capsys):
+    (files / "folder.json").mkdir()
+    for out in (files / "folder.json", files / "als.npy" / "x.json"):
+        assert (
+            main(["evaluate", "--train", "none", "--test", "none", "--model", "a=b", "--out", str(out)]) == 2
+        )
+        error = capsys.readouterr().err
+        assert error.startswith("ipseval: error: ")
+        assert str(out) in error
+    assert main(["validate", "coat", "--data", "none", "--out", str(files / "folder.json")]) == 2
+    assert "folder.json" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_column_options_apply_to_every_file_that_has_them(files, capsys):
+    names = {"user": "uid", "item": "sku"}
+    for name in ("train.csv", "top.csv"):
+        pd.read_csv(files / name).rename(columns=names).to_csv(files / name, index=False)
+    test = pd.read_csv(files / "test.csv")
+    test.rename(columns=names).to_csv(files / "test.csv", index=False)
+    pd.DataFrame({"sku": range(20), "propensity": 0.5}).to_csv(files / "p.csv", index=False)
+    pd.DataFrame({"uid": range(30)}).to_csv(files / "users.csv", index=False)
+    pd.DataFrame({"item": range(20)}).to_csv(files / "items.csv", index=False)
+    options = ["--model", f"top={files / 'top.csv'}", "--propensity", str(files / "p.csv")]
+    universe = ["--users", str(files / "users.csv"), "--items", str(files / "items.csv")]
+    columns = ["--user", "uid", "--item", "sku", "--metrics", "recall@5"]
+    assert evaluate(files, *options, *universe, *columns) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    pd.read_csv(files / "top.csv").rename(columns={"uid": "who"}).to_csv(files / "top.csv", index=False)
+    assert evaluate(files, *options, *columns) == 2
+    assert "Name it by FILE:user=COLUMN" in capsys.readouterr().err
+    pd.read_csv(files / "p.csv").assign(item=1).to_csv(files / "p.csv", index=False)
+    assert evaluate(files, "--model", f"als={files / 'als.npy'}", *columns, *options[2:]) == 2
+    assert "has columns sku and item" in capsys.readouterr().err
+
+
+def test_the_default_metrics_work_with_lists_of_ten(files, capsys):
+    train = pd.read_csv(files / "train.csv")
+    rng = np.random.default_rng(0)
+    seen = set(map(tuple, train.to_numpy().tolist()))
+    rows = [
+        (user, item, place + 1)
+        for user in range(30)
+        for place, item in enumerate([i for i in rng.permutation(20).tolist() if (user, i) not in seen][:10])
+    ]
+    pd.DataFrame(rows, columns=["user", "item", "rank"]).to_csv(files / "top.csv", index=False)
+    with np.errstate(all="ignore"):
+        assert evaluate(files, "--model", f"top={files / 'top.csv'}") == 0, capsys.readouterr().err
+    assert "ndcg@10" in capsys.readouterr().out
+
+
+def test_errors_name_options_of_the_command_line(files, capsys):
+    train = pd.read_csv(files / "train.csv")
+    pd.concat([train, train.head(1)]).to_csv(files / "twice.csv", index=False)
+    scores = ["--model", f"als={files / 'als.npy'}"]
+    for arguments, text in [
+        (["--train", str(files / "twice.csv"), "--test", str(files / "test.csv")], "--duplicates drop"),
+        (["--train", str(files / "train.csv"), "--test", str(files / "train.csv")], "--overlap drop"),
+    ]:
+        assert main(["evaluate", *arguments, *scores]) == 2
+        error = capsys.readouterr().err
+        assert text in error
+        assert "Split.from_frames" not in error
+    for options, text in [
+        (["--confidence-level", "2"], "--confidence-level must be in (0, 1)"),
+        (["--scale", "max"], "--scale, --unseen and --recommendations belong to a power law"),
+        (["--unseen", "smooth"], "give --gamma or --eta"),
+    ]:
+        assert evaluate(files, *scores, *options) == 2
+        assert text in capsys.readouterr().err
+
+
+def damage(path: Path) -> dict[str, bytes]:
+    content = path.read_bytes()
+    locked = bytearray(content)
+    locked[locked.index(b"PK\x03\x04") + 6] |= 1
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    method = bytearray(content)
+    method[method.index(b"PK\x03\x04") + 8] = method[method.index(b"PK\x01\x02") + 10] = 99
+    return {
+        "truncated": content[:-50],
+        "flipped": content[:300] + bytes([content[300] ^ 255]) + content[301:],
+        "encrypted": bytes(locked),
+        "an unknown compression": bytes(method),
+        "empty": b"",
+        "text": b"hello",
+    }
+
+
+def test_every_kind_of_damage_is_one_line_with_the_name_of_the_file(files, capsys):
+    parquet = files / "test.parquet"
+    pd.read_csv(files / "test.csv").to_parquet(parquet)
+    for name in ("bpr.npz", "als.npy", "test.parquet", "train.csv"):
+        whole = (files / name).read_bytes()
+        if name == "bpr.npz":
+            cases = damage(files / name)
+        else:
+            cases = {"truncated": whole[:-50], "empty": b"", "binary": bytes(range(256)) * 4}
+        for case, content in cases.items():
+            if name == "train.csv" and case == "truncated":
+                continue  # a shorter table is a table
+            (files / name).write_bytes(content)
+            scores = "als.npy" if name == "als.npy" else "bpr.npz"
+            assert evaluate(files, "--test", str(parquet), "--model", f"m={files / scores}") == 2, (
+                name,
+                case,
+            )
+            error = capsys.readouterr().err
+            assert error.startswith("ipseval: error: "), (name, case)
+            assert name in error, (name, case)
+            assert error.count("\n") == 1, (name, case)
+        (files / name).write_bytes(whole)
+
+
+def test_names_cannot_steer_the_terminal_or_a_spreadsheet(files, capsys):
+    name = "\x1b]0;owned\x07a\rb\u202e"
+    out = files / "x.csv"
+    scores = ["--model", f"{name}={files / 'als.npy'}", "--model", f"=cmd={files / 'bpr.npz'}"]
+    assert evaluate(files, *scores[:2], "--out", str(out)) == 0
+    printed = capsys.readouterr().out + out.read_text()
+    assert not set(printed) & set("\x1b\x07\r\u202e")
+    assert "\\x1b]0;owned\\x07a\\rb\\u202e" in printed
+    assert evaluate(files, "--model", f"@cmd={files / 'als.npy'}", "--out", str(out)) == 0
+    assert "\n'@cmd," in out.read_text()
+
+
+def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "ipseval", *arguments]
+    return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE, **options)
+
+
+def test_a_reader_that_stops_reading_is_no_error_and_not_worse(files):
+    reading, writing = os.pipe()
+    process = start("metrics", "ap@10", "auc", "mae", stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    _, error = process.communicate()
+    assert (process.returncode, error) == (141, "")
+
+
+def test_an_interrupt_is_one_line(tmp_path):
+    (tmp_path / "slow.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n")
+    (tmp_path / "study.toml").write_text(
+        '[logs.a]\nfile = "a.csv"\n[models.a]\nfunction = "slow:a"\n[models.b]\nfunction = "slow:a"\n'
+    )
+    process = start("study", str(tmp_path / "study.toml"), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert (process.returncode, error) == (130, "ipseval: interrupted\n")
+
+
+def test_an_error_of_a_model_is_exit_code_two_not_worse(tmp_path, capsys):
+    (tmp_path / "breaking.py").write_text("def fit(train):\n    raise RuntimeError('no memory')\n")
+    pd.DataFrame({"user": np.repeat(range(20), 8), "item": list(range(8)) * 20}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    (tmp_path / "study.toml").write_text(
+        '[logs.a]\nfile = "a.csv"\n[models.a]\nfunction = "breaking:fit"\n'
+        '[models.b]\nfunction = "breaking:fit"\n[protocols]\norder = ["random"]\n'
+    )
+    assert main(["study", str(tmp_path / "study.toml")]) == 2
+    assert "RuntimeError: no memory" in capsys.readouterr().err

@@ -1,0 +1,150 @@
+"""The demonstration shows what it says: which estimator is nearest to a known truth."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ipseval import InputError
+from ipseval.cli import main
+from tests.inside.cli import DRAWN, plot_demo, run_demo
+from tests.inside.report import scatter, svg_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def small():
+    return run_demo(n_users=300, n_items=200)
+
+
+def test_weighted_estimates_are_far_nearer_to_the_truth_than_the_plain_average():
+    start = time.process_time()
+    errors = run_demo().errors()
+    assert time.process_time() - start < 10  # "some seconds": about 2 on one core
+    assert (errors["snips-global"] < 0.1 * errors["aoa"]).all()
+    assert (errors["snips-pooled"] < 0.1 * errors["aoa-pooled"]).all()
+    assert (errors["ips"] < 0.1 * errors["aoa"]).all()
+    assert (errors["snips"] > 0.3 * errors["aoa"]).all()
+
+
+def test_the_same_seed_gives_the_same_table(small):
+    assert run_demo(n_users=300, n_items=200).table.equals(small.table)
+    assert not run_demo(rng=1, n_users=300, n_items=200).table.equals(small.table)
+
+
+@pytest.mark.parametrize("has_matplotlib", [True, False])
+def test_there_is_always_a_picture_and_the_verdict_comes_first(
+    monkeypatch, capsys, small, tmp_path, has_matplotlib
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
+    if has_matplotlib:
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    else:
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        monkeypatch.setattr("ipseval.cli._studies.find_spec", lambda name: None)
+    assert main(["demo", "--html", "page.html"]) == 0
+    printed = capsys.readouterr()
+    name = "ipseval-demo.png" if has_matplotlib else "ipseval-demo.svg"
+    assert printed.err == "Five recommenders learn in a simulated world; this takes some seconds.\n"
+    assert printed.out.startswith("Verdict   On recall@10, plain averages are 0.")
+    assert f"Picture: {name}" in printed.out
+    assert (tmp_path / name).stat().st_size > 2_000
+    assert "Estimates beside the truth" in (tmp_path / "page.html").read_text()
+
+
+def test_the_picture_without_matplotlib_shows_the_points_where_they_belong(small):
+    drawn = scatter(small.drawn, estimators=DRAWN)
+    root = ElementTree.fromstring(svg_file(drawn))
+    marks = [one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "m"]
+    assert len(marks) == 3 * 3 * 5 + 3  # metrics × estimators × recommenders, and the legend
+    lines = [one.get("d") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "d"]
+    row = small.drawn[(small.drawn["metric"] == "atop") & (small.drawn["estimator"] == "aoa")].iloc[0]
+    x, y = (float(one) for one in re.findall(r"translate\((\S+) (\S+)\)", marks[0].get("transform"))[0])
+    (x0, y0), (x1, y1) = (
+        [float(one) for one in end.split()] for end in re.findall(r"[ML]([\d. ]+)", lines[0])
+    )
+    on_line = y0 + (x - x0) * (y1 - y0) / (x1 - x0)
+    assert (y < on_line) == (row["estimate"] > row["truth"])  # above the line: too high
+
+
+def test_a_picture_that_cannot_be_written_is_an_error(small, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    for path in (tmp_path / "nowhere" / "a.png", tmp_path / "a.nonsense"):
+        with pytest.raises(InputError, match="the picture cannot be written to"):
+            plot_demo(small, path)
+
+
+def run(*arguments: str, folder: Path, **options: object) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", "-m", "ipseval", "demo", *arguments]
+    return subprocess.Popen(
+        command, env=environment, cwd=folder, text=True, stderr=subprocess.PIPE, **options
+    )
+
+
+@pytest.mark.slow
+def test_a_reader_of_one_line_gets_the_verdict_and_no_traceback(tmp_path):
+    """As in `ipseval demo | head -1`."""
+    process = run(folder=tmp_path, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    first = process.stdout.readline()
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert first.startswith("Verdict   On recall@10, ")
+    assert error.count("\n") == 1  # that it works: no terminal, no bar
+    assert process.wait() == 0
+    assert [path.stem for path in tmp_path.iterdir()] == ["ipseval-demo"]
+
+
+def test_a_terminal_sees_a_bar(tmp_path):
+    pty, termios = (
+        pytest.importorskip(name, reason="no pseudo-terminals here") for name in ("pty", "termios")
+    )
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "ipseval", "demo", "--picture", ""]
+    with subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stderr=theirs, stdout=subprocess.DEVNULL
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while b"training ease" not in seen:
+            seen += os.read(ours, 1000)
+        process.terminate()
+    os.close(ours)
+    assert b"%" in seen
+
+
+def test_an_interrupt_ends_the_command_with_one_line_and_its_exit_code(tmp_path):
+    running = run("--picture", "", folder=tmp_path, stdout=subprocess.DEVNULL)
+    assert running.stderr is not None
+    assert running.stderr.readline().startswith("Five recommenders")
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    _, error = running.communicate(timeout=60)
+    assert error == "ipseval: interrupted\n"
+    # Python may end itself by the signal where compiled code was interrupted; shells call both 130.
+    assert running.returncode in (130, -signal.SIGINT)
+
+
+def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, capsys):
+    def interrupted(**_):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", interrupted)
+    monkeypatch.setitem(sys.modules, "ipseval.report", None)  # half imported: it cannot be imported now
+    assert main(["demo", "--picture", "", "--quiet"]) == 130
+    assert capsys.readouterr().err == "ipseval: interrupted\n"

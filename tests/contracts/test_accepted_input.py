@@ -1,0 +1,101 @@
+"""Input in the forms that pandas and other libraries give it, and what is said of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from tests.contracts.test_bad_input import SCORES, SPLIT, TRAIN, frame, known, run
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Int64", "float[pyarrow]", "int64[pyarrow]", "int8"])
+def test_nullable_and_arrow_scores_rank_as_plain_numbers_do(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    expected = ipseval.rank_positives(SCORES, SPLIT).n_above.tolist()
+    assert ipseval.rank_positives(pd.DataFrame(SCORES).astype(dtype), SPLIT).n_above.tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Int64"])
+def test_nullable_predictions_of_ratings_are_read_as_plain_numbers(dtype):
+    ratings = ipseval.Interactions.from_frame(TRAIN.assign(value=[1, 2, 3]), value="value")
+    found = [
+        ipseval.evaluation.evaluate_ratings(
+            {"m": pd.DataFrame(SCORES).astype(kind)}, ratings, metrics=["mae"]
+        ).frame
+        for kind in (float, dtype)
+    ]
+    pd.testing.assert_frame_equal(*found)
+
+
+def test_whole_numbers_that_doubles_cannot_tell_apart_keep_their_order():
+    # 2^53 and 2^53 + 1 are one number in double precision.
+    big = np.array([[0, 2**53, 2**53 + 1]] * 3)
+    test = frame([0], [1])
+    split = ipseval.Split.from_frames(TRAIN, test, items=[0, 1, 2])
+    ranked = ipseval.rank_positives(pd.DataFrame(big).astype("Int64"), split)
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1], [0])
+
+
+def test_ranks_may_be_given_as_lists():
+    ranked = ipseval.RankedPositives([0, 1], [0, 0], [1, 2], [0, 0], [3, 3], [0, 1], [0, 1, 2])
+    assert ranked.counts.tolist() == [1, 1]
+    assert not ranked.n_above.flags.writeable
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_dates_with_a_time_zone_match_their_own_universe(zone):
+    dates = pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01"]).tz_localize(zone))
+    log = ipseval.Interactions.from_frame(pd.DataFrame({"user": dates, "item": [1, 2]}), users=dates)
+    assert log.user.tolist() == [0, 1]
+    alone = ipseval.Interactions.from_frame(pd.DataFrame({"user": dates, "item": [1, 2]}))
+    assert alone.user.tolist() == [1, 0]
+    assert set(alone.user_ids) == set(log.user_ids)
+
+
+def test_series_with_the_same_labels_are_read_side_by_side():
+    counts = pd.Series([1, 2, 4, 8, 16], index=list("abcde"))
+    options = {"method": "poisson", "source": "logger"}
+    expected = ipseval.fit_gamma(counts.tolist(), (2 * counts).tolist(), 100, **options).gamma
+    assert ipseval.fit_gamma(counts, 2 * counts, 100, **options).gamma == expected
+    assert ipseval.fit_gamma(counts, (2 * counts).reset_index(drop=True), 100, **options).gamma == expected
+
+
+def test_a_split_at_a_date_says_the_date():
+    log = frame([0, 0, 1, 1], [0, 1, 0, 2])
+    log["time"] = pd.to_datetime(
+        ["2024-10-01", "2024-10-03", "2024-10-04 20:18", "2024-10-05"], format="ISO8601"
+    )
+    dated = ipseval.Interactions.from_frame(log, timestamp="time")
+    cut = ipseval.split_global_time(dated, test_fraction=0.5)
+    assert cut.description == "global time, test from 2024-10-04 20:18:00"
+    cut = ipseval.split_global_time(dated, test_start="2024-10-05", validation_start="2024-10-03")
+    assert cut.description == "global time, test from 2024-10-05, validation from 2024-10-03"
+    with pytest.raises(ipseval.InputError, match=r"run from 2024-10-01 to 2024-10-05.* at 2025-01-01"):
+        ipseval.split_global_time(dated, test_start="2025-01-01")
+    numbered = ipseval.Interactions.from_frame(log.assign(time=[1, 2, 3, 4]), timestamp="time")
+    assert ipseval.split_global_time(numbered, test_fraction=0.5).description.endswith("test from 3")
+
+
+def test_an_error_of_a_model_keeps_its_type_and_names_the_model():
+    def broken(users):
+        raise ZeroDivisionError("nothing to divide by")
+
+    with pytest.raises(ZeroDivisionError, match="nothing to divide by") as caught:
+        ipseval.evaluate({"good": SCORES, "bad": broken}, SPLIT)
+    assert caught.value.__notes__ == ["raised while bad was ranked"]
+
+
+def test_propensities_of_a_sample_cannot_be_written_to():
+    sample = run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=2).samples["als"]
+    for name in ("propensity", "n_relevant", "weights"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(sample, name)[0] = 1.0
+
+
+def test_a_warning_of_ranking_points_at_the_line_that_called():
+    with pytest.warns(ipseval.errors.DataWarning, match="not among the allowed items") as caught:
+        ipseval.rank_positives(SCORES, SPLIT, candidates=[SPLIT.item_ids[SPLIT.test.item[0]]])
+    assert [one.filename for one in caught] == [__file__]

@@ -1,0 +1,369 @@
+"""What a caller may take for valid input: other ids, splits, labels and ranks; and what is checked first."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from tests.contracts.test_bad_input import SCORES, SPLIT, TEST, TRAIN, frame, known, run
+from tests.inside.estimators import Average, Ips
+
+RENAMED = ipseval.Split.from_frames(
+    TRAIN.replace({"user": dict(enumerate("abc"))}), TEST.replace({"user": dict(enumerate("abc"))})
+)
+RATINGS = ipseval.Interactions.from_frame(TRAIN.assign(value=[1, 2, 3]), value="value")
+
+
+def ranks_of(n_above):
+    zeros = np.zeros(2, dtype=np.int64)
+    return ipseval.RankedPositives(
+        np.arange(2), zeros, np.array(n_above), zeros, zeros + 3, np.arange(2), np.arange(3)
+    )
+
+
+CASES: dict[str, tuple[Callable[[], object], str]] = {
+    "ranks of other users": (
+        lambda: ipseval.evaluate_ranks(
+            {"a": ipseval.rank_positives(SCORES, SPLIT), "b": ipseval.rank_positives(SCORES, RENAMED)}
+        ),
+        r"'b' and 'a' rank different test positives \(2 and 2\)",
+    ),
+    "ranks among other candidates": (
+        lambda: ipseval.evaluate_ranks(
+            {
+                "a": ipseval.rank_positives(SCORES, SPLIT),
+                "b": ipseval.rank_positives(SCORES, SPLIT, candidates=ipseval.SampledCandidates(1, rng=0)),
+            }
+        ),
+        r"'b' is ranked among other candidates \(.*\) than 'a' \(all items",
+    ),
+    "ranks of another split": (
+        lambda: run(ipseval.rank_positives(SCORES, RENAMED)),
+        r"'als' is ranked over 3 users and 3 items that are not the 3 and 3 of the split",
+    ),
+    "ranks of another test part": (
+        lambda: run(ipseval.rank_positives(SCORES, SPLIT), ipseval.Split.from_frames(TRAIN, frame([0], [2]))),
+        r"'als': 2 of 2 ranked positives are not in the test part",
+    ),
+    "ranks that are no ranks": (
+        lambda: ipseval.evaluate_ranks({"a": SCORES}),
+        r"'a' must be RankedPositives, made by rank_positives; got ndarray",
+    ),
+    "name that is no text": (
+        lambda: ipseval.evaluate({1: SCORES, "b": SCORES}, SPLIT),
+        r"text as names; 1 of 2 are not \(1\)",
+    ),
+    "frames instead of a split": (
+        lambda: ipseval.evaluate({"als": SCORES}, (TRAIN, TEST)),
+        r"split must be a Split; got tuple.*Split.from_frames",
+    ),
+    "propensity as a bare array": (
+        lambda: run(propensity=np.ones(3)),
+        r"got ndarray.*KnownPropensity\(item=",
+    ),
+    "metrics is None": (lambda: run(metrics=None), r"metrics must be labels or objects; got NoneType"),
+    "estimator that is a class": (
+        lambda: run(estimators=[Ips]),
+        r"'snips' or an Estimator object; got <class",
+    ),
+    "confidence level of None": (lambda: run(confidence_level=None), r"must be in \(0, 1\); got None"),
+    "confidence level as text": (lambda: run(confidence_level="0.9"), r"must be in \(0, 1\); got '0.9'"),
+    "column named twice": (
+        lambda: ipseval.Interactions.from_frame(pd.DataFrame([[1, 2, 3]], columns=["user", "user", "item"])),
+        r"several columns of one name \('user', 'user', 'item'\)",
+    ),
+    "no column for users": (
+        lambda: ipseval.Interactions.from_frame(TRAIN, user=None),
+        r"user must be the name of a column of the frame; got None",
+    ),
+    "split of a frame": (lambda: ipseval.split_random(TRAIN), r"log must be Interactions; got DataFrame"),
+    "leave-one-out of a frame": (
+        lambda: ipseval.split_leave_one_out(TRAIN),
+        r"log must be Interactions; got DataFrame.*from_frame",
+    ),
+    "split by time of a frame": (lambda: ipseval.split_temporal(TRAIN), r"log must be Interactions"),
+    "split at a time of a frame": (lambda: ipseval.split_global_time(TRAIN), r"log must be Interactions"),
+    "core of a frame": (
+        lambda: ipseval.data.splits.k_core(TRAIN, 2),
+        r"log must be Interactions; got DataFrame",
+    ),
+    "propensity of a split": (
+        lambda: ipseval.PowerLawPropensity(gamma=0).fit(SPLIT),
+        r"train must be Interactions; got Split. Pass split.train",
+    ),
+    "counts in the order of value_counts": (
+        lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=pd.Series([2, 2, 0, 2]).value_counts()),
+        r"popularity is read by position.*not sorted \(2, 0\).*sort_index",
+    ),
+    "propensity of the same items in another order": (
+        lambda: run(
+            propensity=ipseval.PowerLawPropensity(gamma=0).fit(
+                ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0])
+            )
+        ),
+        r"for other items, or the same in another order \(2, 1, 0\), than the split has \(0, 1, 2\)",
+    ),
+    "exposure of the same items in another order": (
+        lambda: ipseval.propensity.DirectPropensity(
+            ipseval.Exposure.from_frame(
+                frame([0, 1], [1, 0], positive=[0, 1]),
+                ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]),
+            )
+        ).fit(SPLIT.train),
+        r"exposure is of other items, or the same in another order \(2, 1, 0\), than the training log has",
+    ),
+    "exposure of other users for a density ratio": (
+        lambda: ipseval.DensityRatioPropensity(
+            ipseval.Exposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
+        ).fit(SPLIT.train),
+        r"exposure is of other users, or the same in another order \('a', 'b', 'c'\), than the training log",
+    ),
+    "propensity of pairs of other users": (
+        lambda: run(
+            propensity=ipseval.KnownPropensity(pair=frame(["a", "b"], [1, 0], propensity=[0.5, 0.5])).fit(
+                RENAMED
+            )
+        ),
+        r"for other users, or the same in another order \('a', 'b', 'c'\)",
+    ),
+    "rating propensity of other items": (
+        lambda: ipseval.evaluation.evaluate_ratings(
+            {"m": SCORES}, RATINGS, propensity=ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])
+        ),
+        r"covers 2 items, the split has 3",
+    ),
+    "propensity labelled with other ids": (
+        lambda: run(propensity=known(pd.Series([0.5, 0.5], index=[7, 1]))),
+        r"1 of 2 labels of item are no ids of the split \(7",
+    ),
+    "propensity that labels an item twice": (
+        lambda: run(propensity=known(pd.Series([0.5, 0.5], index=[1, 1]))),
+        r"labels of item repeat ids",
+    ),
+    "propensity that knows nothing": (
+        lambda: run(propensity=known([np.nan] * 3)),
+        r"no item or pair has a propensity: all values are NaN",
+    ),
+    "n_relevant that lacks a user": (
+        lambda: run(
+            propensity=known(np.ones(3)), estimators=["ips"], n_relevant=pd.Series([2, 2], index=[1, 0])
+        ),
+        r"n_relevant must be finite and >= 0; 1 of 3",
+    ),
+    "masked scores": (
+        lambda: run(np.ma.array(SCORES, mask=SCORES > 5)),
+        r"als is a masked array.*filled\(-np.inf\)",
+    ),
+    "ranks from 1 in the place of counts from 0": (
+        lambda: ipseval.evaluate_ranks({"a": ranks_of([2, 3])}, metrics=["recall@2"]),
+        r"n_above and n_tied must be >= 0.*below n_candidates; 1 of 2 positives",
+    ),
+    "negative ranks": (
+        lambda: ipseval.evaluate_ranks({"a": ranks_of([-1, 0])}, metrics=["recall@2"]),
+        r"n_above and n_tied must be >= 0.*1 of 2 positives",
+    ),
+    "prior of another name": (
+        lambda: ipseval.metric("auc", sampled="bv", prior="empirical"),
+        r"unknown value for prior: 'empirical'",
+    ),
+    "rating predictions labelled twice": (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[0, 0, 1])}, RATINGS),
+        r"m: row or column labels of the predictions repeat",
+    ),
+    "rating predictions of other users": (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[7, 8, 9])}, RATINGS),
+        r"m: predictions of rated pairs must be finite; 3 of 3",
+    ),
+    "masked predictions of ratings": (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": np.ma.array(SCORES, mask=SCORES > 5)}, RATINGS),
+        r"m: predictions is a masked array",
+    ),
+    "ratings as a frame": (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, TRAIN),
+        r"ratings must be Interactions; got DataFrame",
+    ),
+    "ratings with a propensity to be fitted": (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, RATINGS, propensity=known(np.ones(3))),
+        r"propensity must be a Propensity; got KnownPropensity.*fit\(ratings\)",
+    ),
+    "frame instead of a split to rank on": (
+        lambda: ipseval.rank_positives(SCORES, TEST),
+        r"split must be a Split; got DataFrame.*split_random",
+    ),
+    "frame instead of a split, ranked": (
+        lambda: ipseval.ranking.rank_positives(SCORES, TEST),
+        r"split must be a Split; got DataFrame.*split_random",
+    ),
+    "a number of candidates": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, candidates=2),
+        r"candidates must be 'all', SampledCandidates, ids.*got 2. Pass SampledCandidates\(2\)",
+    ),
+    "codes that are no whole numbers": (
+        lambda: ipseval.RankedPositives([0.0, 1.0], [0, 0], [0, 0], [0, 0], [3, 3], [0, 1], [0, 1, 2]),
+        r"user must hold whole numbers; got dtype float64",
+    ),
+    "masked user factors": (
+        lambda: run((np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1)))),
+        r"als: user factors is a masked array.*filled\(-np.inf\)",
+    ),
+    "masked item bias": (
+        lambda: run((np.ones((3, 1)), np.ones((3, 1)), np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]))),
+        r"als: item bias is a masked array",
+    ),
+    "function that gives masked scores": (
+        lambda: run(lambda users: np.ma.array(SCORES[users], mask=SCORES[users] > 5)),
+        r"als is a masked array",
+    ),
+    "masked factors with ids": (
+        lambda: ipseval.adapters.adapt(
+            ipseval.adapters.with_ids(
+                (np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1))), users=[0, 1, 2]
+            ),
+            SPLIT,
+        ),
+        r"is a masked array",
+    ),
+    "nullable scores with a hole": (
+        lambda: run(pd.DataFrame(SCORES, dtype="Float64").mask(SCORES == 1)),
+        r"als.*NaN",
+    ),
+    "scores that are text": (
+        lambda: run(pd.DataFrame(SCORES).astype(str)),
+        r"als must hold real numbers; got dtype",
+    ),
+    "counts of other items": (
+        lambda: ipseval.fit_gamma(
+            pd.Series([1, 2, 4], index=["a", "b", "c"]), pd.Series([1, 2, 4], index=["a", "b", "d"]), 9
+        ),
+        r"popularity and recommended are read side by side.*'c'.*'d'.*recommended.reindex\(popularity.index",
+    ),
+    "exposures of other items": (
+        lambda: ipseval.fit_gamma_from_exposure(
+            [1, 2, 4], pd.Series([5, 5, 5], index=[0, 1, 2]), pd.Series([1, 2, 4], index=[0, 1, 3])
+        ),
+        r"n_exposed and n_positive are read side by side",
+    ),
+    "levels of other items": (
+        lambda: ipseval.propensity.frequency_by_popularity(
+            pd.Series([1, 2], index=["a", "b"]), pd.Series([1, 2], index=["a", "c"])
+        ),
+        r"popularity and recommended are read side by side",
+    ),
+    "ids that are equal but of different types": (
+        lambda: ipseval.Interactions.from_frame(
+            pd.DataFrame({"user": pd.Series([True, 1], dtype=object), "item": [1, 2]})
+        ),
+        r"column 'user' mixes ids of types bool, int",
+    ),
+    "whole and broken numbers as ids": (
+        lambda: ipseval.Interactions.from_frame(
+            pd.DataFrame({"user": [1, 2], "item": pd.Series([1, 1.0], dtype=object)})
+        ),
+        r"column 'item' mixes ids of types float, int",
+    ),
+    "ids of mixed types under a universe": (
+        lambda: ipseval.Interactions.from_frame(
+            pd.DataFrame({"user": pd.Series([True, 1], dtype=object), "item": [1, 2]}), users=[1]
+        ),
+        r"column 'user' mixes ids of types bool, int",
+    ),
+    "seed that is text": (
+        lambda: ipseval.split_random(
+            ipseval.Interactions.from_frame(frame([0, 0], [0, 1])), test_fraction=0.5, rng="a"
+        ),
+        r"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got 'a'",
+    ),
+    "seed below 0": (
+        lambda: ipseval.SampledCandidates(2, rng=-1),
+        r"rng must be an integer >= 0.*got -1",
+    ),
+    "seed of a bootstrap": (lambda: run(interval="bca", rng=0.5), r"rng must be an integer >= 0.*got 0.5"),
+    "floor that is text": (
+        lambda: known(np.ones(3)).fit(SPLIT).clip(floor="a"),
+        r"floor must be a finite number; got 'a'",
+    ),
+    "smoothing that is text": (
+        lambda: ipseval.PowerLawPropensity(gamma=0, smoothing="a"),
+        r"smoothing must be a finite number > 0; got 'a'",
+    ),
+    "bounds by a word": (lambda: run().bounds("a"), r"factor must be a sequence of numbers"),
+    "cutoff that is text": (
+        lambda: ipseval.metrics.sampled.equivalent_cutoff("a", 100, 10),
+        r"k must be a number or an array of numbers, all finite; got 'a'",
+    ),
+    "candidates that are text": (
+        lambda: ipseval.metrics.sampled.equivalent_cutoff(1, "a", 10),
+        r"n_candidates must be a number or an array of numbers, all finite; got 'a'",
+    ),
+    "no resamples": (
+        lambda: run().with_intervals("bca", n_resamples=0),
+        r"n_resamples must be an integer >= 1; got 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_mistaken_input_gets_an_error_that_says_what_came_and_what_to_do(case: str):
+    call, pattern = CASES[case]
+    with pytest.raises(ipseval.IpsevalError) as caught:
+        call()
+    assert re.search(pattern, str(caught.value), flags=re.DOTALL), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metrics": ["recal@10"]},
+        {"estimators": ["snip"]},
+        {"confidence_level": 95},
+        {"interval": "bootstrap"},
+        {"propensity": np.ones(3)},
+        {"propensity": known(np.ones(3)), "estimators": ["ips"]},
+        {"propensity": ipseval.PowerLawPropensity(gamma=0), "estimators": ["ips"], "metrics": ["dcg"]},
+        {"propensity": known(np.ones(3)).fit(RENAMED).clip(floor=0.5), "candidates": "all", "ties": "none"},
+        {"propensity": ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])},
+    ],
+)
+def test_a_mistake_in_the_options_is_found_before_anything_is_ranked(options):
+    def scorer(users):
+        raise AssertionError("ranked")
+
+    with pytest.raises(ipseval.IpsevalError):
+        run(scorer, **options)
+
+
+def test_one_metric_or_estimator_needs_no_list_around_it():
+    result = run(metrics=ipseval.metric("recall@2"), estimators=Average("aoa", "equal"))
+    assert (result.metrics, result.estimators) == (["recall@2"], ["aoa"])
+
+
+def test_labels_of_a_series_or_frame_say_which_id_a_value_is_for():
+    by_position = ipseval.KnownPropensity(item=[0.1, 0.2, 0.3]).fit(SPLIT).item
+    labelled = pd.Series([0.3, 0.1, 0.2], index=[2, 0, 1])
+    assert ipseval.KnownPropensity(item=labelled).fit(SPLIT).item.tolist() == by_position.tolist()
+    one, other = (
+        run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=n_relevant).frame["estimate"].item()
+        for n_relevant in ([1, 2, 3], pd.Series([3, 1, 2], index=[2, 0, 1]))
+    )
+    assert one == other
+    frame_of_scores = pd.DataFrame(SCORES, index=[0, 1, 2], columns=[0, 1, 2])
+    errors = [
+        ipseval.evaluation.evaluate_ratings({"m": scores}, RATINGS, metrics=["mae"]).frame["estimate"].item()
+        for scores in (SCORES, frame_of_scores.loc[[2, 0, 1], [1, 2, 0]])
+    ]
+    # Predictions 0, 4, 8 of the ratings 1, 2, 3.
+    assert errors == [pytest.approx((1 + 2 + 5) / 3)] * 2
+
+
+def test_errors_travel_between_processes():
+    with pytest.raises(ipseval.errors.UnknownNameError) as caught:
+        ipseval.metric("recal@10")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert (again.name, again.choices) == (caught.value.name, caught.value.choices)

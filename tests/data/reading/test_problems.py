@@ -1,0 +1,56 @@
+"""Problems of an input: ways out in the words of the caller, and every set of faults named in full."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.errors import ProblemsError
+from tests.data.reading.test_malformed import entries, lists, log, text
+
+
+def test_the_way_out_is_said_in_the_words_of_python_or_of_the_command_line(tmp_path):
+    with pytest.raises(ProblemsError) as caught:
+        ipseval.read(log(user=["a", None, "b", "b"], item=[1, 2, 3, 3]))
+    assert "missing='drop'" in str(caught.value)
+    assert "duplicates='drop'" in str(caught.value)
+    options = caught.value.said(as_options=True)
+    assert "--missing drop" in options
+    assert "--duplicates drop" in options
+    assert "='" not in options
+    with pytest.raises(ProblemsError) as doubt:
+        text("ann,x\nbob,y\n")(tmp_path)
+    assert doubt.value.said(as_options=True).endswith("Pass --header or --no-header.")
+    with pytest.raises(ProblemsError) as seen:
+        lists(entries(item=[1, 4, 1, 4]))
+    assert str(seen.value).endswith("Options go to ipseval.Lists or read_lists.")
+    assert seen.value.said(as_options=True).endswith("--seen keep to let them keep their places.")
+
+
+FAULTS: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
+    "user": (lambda frame: frame.loc.__setitem__((0, "user"), None), "1 of 6 rows have no user"),
+    "item": (lambda frame: frame.loc.__setitem__((1, "item"), None), "1 of 6 rows have no item"),
+    "rating": (lambda frame: frame.loc.__setitem__((2, "rating"), "x"), "1 of 6 entries of column 'rating'"),
+    "ts": (lambda frame: frame.loc.__setitem__((3, "ts"), "soon"), "1 of 6 entries of column 'ts'"),
+    "pair": (lambda frame: frame.loc.__setitem__((5, "item"), "v"), "1 of 6 rows repeat an earlier"),
+}
+
+
+@pytest.mark.parametrize("n_faults", range(1, len(FAULTS) + 1))
+def test_every_set_of_faults_is_named_in_full(n_faults):
+    for chosen in itertools.combinations(FAULTS, n_faults):
+        frame = pd.DataFrame(
+            {"user": list("aabbcc"), "item": list("xyxyvw"), "ts": ["2026-01-01"] * 6, "rating": [1] * 6},
+            dtype=object,
+        )
+        for name in chosen:
+            FAULTS[name][0](frame)
+        with pytest.raises(ProblemsError) as caught:
+            ipseval.read(frame)
+        assert len(caught.value.problems) == n_faults, chosen
+        for name in chosen:
+            assert FAULTS[name][1] in str(caught.value)

@@ -1,0 +1,362 @@
+"""Splits against hand-worked cases and invariants."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipseval.data import Interactions
+from ipseval.data.splits import (
+    Split,
+    k_core,
+    repeated_splits,
+    split_global_time,
+    split_leave_one_out,
+    split_random,
+    split_temporal,
+)
+from ipseval.errors import InputError
+from tests.inside.data import stable_order
+
+# Orders in time within a user leak by design; tests/data/test_time.py has the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
+
+TIMED = pd.DataFrame(
+    {
+        "user": ["a", "b", "a", "a", "b", "a", "b", "c"],
+        "item": [1, 1, 2, 3, 2, 4, 3, 5],
+        "time": [40, 7, 10, 20, 9, 30, 8, 99],
+    }
+)
+
+
+def timed_log() -> Interactions:
+    return Interactions.from_frame(TIMED, timestamp="time")
+
+
+def pairs(part: Interactions) -> set[tuple[object, object]]:
+    return set(zip(part.user_ids[part.user], part.item_ids[part.item], strict=True))
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Interactions:
+    """Logs of up to 60 pairs with many ties in time."""
+    n_users, n_items = draw(st.integers(1, 8)), draw(st.integers(1, 12))
+    keys = draw(
+        st.lists(st.integers(0, n_users * n_items - 1), min_size=1, max_size=60, unique=True).map(np.array)
+    )
+    times = draw(st.lists(st.integers(0, 5), min_size=keys.size, max_size=keys.size))
+    return Interactions(
+        keys // n_items,
+        keys % n_items,
+        np.arange(n_users),
+        np.arange(n_items),
+        timestamp=np.array(times),
+    )
+
+
+def make(method: str, log: Interactions, seed: int) -> Split:
+    return {
+        "random": lambda: split_random(log, test_fraction=0.3, validation_fraction=0.2, rng=seed),
+        "temporal": lambda: split_temporal(log, test_fraction=0.3, validation_fraction=0.2),
+        "loo random": lambda: split_leave_one_out(log, rng=seed),
+        "loo temporal": lambda: split_leave_one_out(log, order="temporal"),
+        "global": lambda: split_global_time(log, test_fraction=0.3),
+    }[method]()
+
+
+METHODS = ("random", "temporal", "loo random", "loo temporal", "global")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(log=logs(), seed=st.integers(0, 10))
+def test_nothing_is_lost_and_nothing_occurs_twice(method: str, log: Interactions, seed: int) -> None:
+    try:
+        split = make(method, log, seed)
+    except InputError:
+        return
+    parts = [split.train, split.test] + ([] if split.validation is None else [split.validation])
+    keys = np.concatenate([part.pair_key for part in parts])
+    assert sorted(keys) == sorted(log.pair_key)
+    by_key = dict(zip(log.pair_key, log.timestamp, strict=True))
+    for part in parts:
+        assert [by_key[key] for key in part.pair_key] == part.timestamp.tolist()
+
+
+@given(log=logs())
+def test_a_split_by_time_never_trains_on_what_came_later(log: Interactions) -> None:
+    try:
+        split = split_temporal(log, test_fraction=0.3, validation_fraction=0.2)
+    except InputError:
+        return
+    for user in range(log.n_users):
+        latest = -np.inf
+        for part in (split.train, split.validation, split.test):
+            times = part.timestamp[part.user == user]
+            assert (times >= latest).all()
+            latest = max([latest, *times])
+
+
+@given(log=logs(), fraction=st.sampled_from([0.1, 0.25, 0.5]), validation=st.sampled_from([0.0, 0.1, 0.4]))
+def test_each_user_gives_the_stated_number_of_pairs(
+    log: Interactions, fraction: float, validation: float
+) -> None:
+    for split_method in (split_random, split_temporal):
+        try:
+            split = split_method(log, test_fraction=fraction, validation_fraction=validation)
+        except InputError:
+            assert int(log.activity.max() * fraction + 0.5) == 0
+            continue
+        for user, m in enumerate(log.activity.tolist()):
+            n_test = int(m * fraction + 0.5)
+            assert split.test.activity[user] == n_test
+            n_validation = 0 if split.validation is None else split.validation.activity[user]
+            assert n_validation == min(int(m * validation + 0.5), m - n_test)
+
+
+@pytest.mark.parametrize("order", ["random", "temporal"])
+@given(log=logs(), n_validation=st.integers(0, 2))
+def test_leave_one_out_leaves_exactly_one_for_every_user_with_enough(
+    order: str, log: Interactions, n_validation: int
+) -> None:
+    try:
+        split = split_leave_one_out(log, order=order, n_validation=n_validation)
+    except InputError:
+        assert log.activity.max() < n_validation + 2
+        return
+    enough = log.activity >= n_validation + 2
+    assert split.test.activity.tolist() == enough.astype(int).tolist()
+    if n_validation == 0:
+        assert split.validation is None
+    else:
+        assert split.validation.activity.tolist() == (enough * n_validation).tolist()
+    assert (split.train.activity[enough] >= 1).all()
+    assert split.n_users_without_test == int(((log.activity > 0) & ~enough).sum())
+
+
+@given(log=logs(), k=st.integers(1, 4))
+def test_k_core_is_stable_and_the_largest_such_part(log: Interactions, k: int) -> None:
+    # Oracle: remove one offending pair of ids at a time, in plain Python.
+    left = set(zip(log.user.tolist(), log.item.tolist(), strict=True))
+    changed = True
+    while changed:
+        users = pd.Series([u for u, _ in left], dtype=int).value_counts().to_dict()
+        items = pd.Series([i for _, i in left], dtype=int).value_counts().to_dict()
+        keep = {(u, i) for u, i in left if users[u] >= k and items[i] >= k}
+        changed, left = keep != left, keep
+    if not left:
+        with pytest.raises(InputError, match="empty"):
+            k_core(log, k)
+        return
+    core = k_core(log, k)
+    assert pairs(core) == left
+    assert core.activity.min() >= k
+    assert core.popularity.min() >= k
+    assert core.n_pairs_removed == len(log) - len(left)
+    assert core.n_users_removed == log.n_users - len({u for u, _ in left})
+    assert core.n_items_removed == log.n_items - len({i for _, i in left})
+    assert core.timestamp.tolist() == [
+        t for u, i, t in zip(log.user, log.item, log.timestamp, strict=True) if (u, i) in left
+    ]
+
+
+def test_k_core_peels_a_chain_that_falls_one_link_at_a_time() -> None:
+    # u0-i0-u1-i1-…: every inner node has two links, the ends have one, so a 2-core of the path is empty;
+    # a closed square of four links beside it stays.
+    n = 2_000
+    user = np.concatenate([np.arange(n), np.arange(1, n), [n, n, n + 1, n + 1]])
+    item = np.concatenate([np.arange(n), np.arange(n - 1), [n, n + 1, n, n + 1]])
+    log = Interactions(user, item, np.arange(n + 2), np.arange(n + 2))
+    core = k_core(log, 2)
+    assert core.user_ids.tolist() == [n, n + 1]
+    assert (core.n_users_removed, core.n_items_removed, core.n_pairs_removed) == (n, n, 2 * n - 1)
+
+
+def test_k_core_counts_add_up_over_two_calls() -> None:
+    log = Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 1, 1, 2], "item": [0, 1, 0, 1, 2, 2]}))
+    once = k_core(log, 2)
+    twice = k_core(once, 2)
+    assert twice.n_pairs_removed == once.n_pairs_removed == 2
+    assert pairs(twice) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_temporal_split_holds_out_the_latest_of_each_user() -> None:
+    # a by time: 2, 3, 4, 1; b by time: 1, 3, 2; half of a is 2, of b is ⌊2⌋ = 2, of c ⌊1⌋ = 1.
+    split = split_temporal(timed_log(), test_fraction=0.5)
+    assert pairs(split.test) == {("a", 4), ("a", 1), ("b", 3), ("b", 2), ("c", 5)}
+    assert (split.n_cold_users, split.n_tied_users) == (1, 0)
+
+
+def test_temporal_validation_lies_between_training_and_test() -> None:
+    split = split_temporal(timed_log(), test_fraction=0.25, validation_fraction=0.25)
+    assert pairs(split.test) == {("a", 1), ("b", 2)}
+    assert pairs(split.validation) == {("a", 4), ("b", 3)}
+    assert split.description == "by time per user, 0.25 test, 0.25 validation"
+
+
+def test_temporal_leave_one_out_takes_the_last_and_validates_on_the_last_but_one() -> None:
+    split = split_leave_one_out(timed_log(), order="temporal")
+    assert pairs(split.test) == {("a", 1), ("b", 2)}
+    assert pairs(split.validation) == {("a", 4), ("b", 3)}
+    assert split.n_users_without_test == 1
+
+
+def test_ties_in_time_are_broken_by_row_order_and_counted() -> None:
+    frame = pd.DataFrame({"user": [0, 0, 0, 1, 1, 1], "item": [5, 3, 4, 0, 1, 2], "time": [1, 1, 1, 1, 2, 2]})
+    split = split_leave_one_out(
+        Interactions.from_frame(frame, timestamp="time"), order="temporal", n_validation=0
+    )
+    assert pairs(split.test) == {(0, 4), (1, 2)}
+    assert split.n_tied_users == 2
+    assert "ties in time at the cut of 2 users broken by row order" in split.description
+
+
+def test_a_tie_away_from_the_cut_is_not_counted() -> None:
+    frame = pd.DataFrame({"user": [0, 0, 0], "item": [5, 3, 4], "time": [1, 1, 2]})
+    log = Interactions.from_frame(frame, timestamp="time")
+    assert split_leave_one_out(log, order="temporal", n_validation=0).n_tied_users == 0
+
+
+def test_global_time_keeps_the_same_time_on_one_side() -> None:
+    # 8 rows: times 7 8 9 10 20 30 40 99. A quarter is 2 rows: from 40 on.
+    split = split_global_time(timed_log(), test_fraction=0.25, validation_fraction=0.25)
+    assert sorted(split.test.timestamp) == [40, 99]
+    assert sorted(split.validation.timestamp) == [20, 30]
+    tied = Interactions(
+        np.arange(4), np.zeros(4, int), np.arange(4), np.arange(1), timestamp=np.array([1, 5, 5, 5])
+    )
+    assert len(split_global_time(tied, test_fraction=0.25).test) == 3
+
+
+def test_cold_users_and_items_are_counted() -> None:
+    split = split_global_time(timed_log(), test_start=40)
+    # Test: (a, 1) and (c, 5); user c and item 5 never occur before.
+    assert split.user_ids[split.cold_users].tolist() == ["c"]
+    assert split.item_ids[split.cold_items].tolist() == [5]
+    assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (1, 1, 1)
+    assert "1 cold user; 1 cold item" in repr(split)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "2020-01-03",
+        datetime.date(2020, 1, 3),
+        pd.Timestamp("2020-01-03"),
+        np.datetime64("2020-01-03"),
+        pd.Timestamp("2020-01-03").as_unit("ns").value,
+    ],
+)
+def test_global_time_takes_dates(start: object) -> None:
+    frame = pd.DataFrame(
+        {
+            "user": [0, 0, 1],
+            "item": [0, 1, 0],
+            "time": pd.to_datetime(["2020-01-01", "2020-01-03", "2020-01-02"]),
+        }
+    )
+    split = split_global_time(Interactions.from_frame(frame, timestamp="time"), test_start=start)
+    assert pairs(split.test) == {(0, 1)}
+
+
+def test_global_time_takes_a_validation_start() -> None:
+    split = split_global_time(timed_log(), test_start=40, validation_start=9.5)
+    assert sorted(split.validation.timestamp) == [10, 20, 30]
+    assert sorted(split.train.timestamp) == [7, 8, 9]
+
+
+def test_random_split_is_eight_to_one_to_one() -> None:
+    log = Interactions(np.repeat(np.arange(3), 20), np.tile(np.arange(20), 3), np.arange(3), np.arange(20))
+    split = split_random(log, test_fraction=0.1, validation_fraction=0.1, rng=3)
+    assert split.train.activity.tolist() == [16] * 3
+    assert split.validation.activity.tolist() == [2] * 3
+    assert split.test.activity.tolist() == [2] * 3
+
+
+def test_random_split_follows_its_seed_only() -> None:
+    log = Interactions(np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30), np.arange(30), np.arange(10))
+    first, again, other = (split_random(log, rng=seed) for seed in (1, 1, 2))
+    np.random.seed(5)  # noqa: NPY002 - global state must have no influence
+    assert pairs(first.test) == pairs(again.test) == pairs(split_random(log, rng=1).test)
+    assert pairs(first.test) != pairs(other.test)
+
+
+def test_random_split_gives_every_interaction_the_same_chance() -> None:
+    # 6,000 users with 5 interactions, one to test: each place has probability .2, 4 sigma = .0207.
+    log = Interactions(
+        np.repeat(np.arange(6_000), 5), np.tile(np.arange(5), 6_000), np.arange(6_000), np.arange(5)
+    )
+    for split in (split_random(log, rng=0), split_leave_one_out(log, n_validation=0, rng=0)):
+        np.testing.assert_allclose(split.test.popularity / 6_000, 0.2, atol=4 * np.sqrt(0.16 / 6_000))
+
+
+def test_repeated_splits_differ_and_do_not_depend_on_their_number() -> None:
+    log = Interactions(np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30), np.arange(30), np.arange(10))
+    three = [pairs(split.test) for split in repeated_splits(log, 3, rng=4)]
+    two = [pairs(split.test) for split in repeated_splits(log, 2, rng=4)]
+    assert three[:2] == two
+    assert three[0] != three[1] != three[2]
+
+
+def test_repeated_splits_use_the_method_and_its_options() -> None:
+    splits = list(repeated_splits(timed_log(), 2, method=split_leave_one_out, rng=0, n_validation=0))
+    assert [len(split.test) for split in splits] == [2, 2]
+    assert splits[1].description == "leave-one-out, random order, 0 validation, repeat 2 of 2"
+
+
+def test_the_stable_order_is_right_beyond_sixteen_bits() -> None:
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
+    assert (stable_order(codes) == np.lexsort((np.arange(codes.size), codes))).all()
+
+
+def timeless() -> Interactions:
+    return Interactions.from_frame(TIMED[["user", "item"]])
+
+
+BAD_CALLS = {
+    "no share": (lambda: split_random(timed_log(), test_fraction=0), r"test_fraction must be in \(0, 1\)"),
+    "all to test": (lambda: split_temporal(timed_log(), test_fraction=1), "test_fraction"),
+    "shares above one": (
+        lambda: split_random(timed_log(), test_fraction=0.6, validation_fraction=0.5),
+        r"test_fraction \+ validation_fraction",
+    ),
+    "too few": (lambda: split_random(timed_log(), test_fraction=0.1), "at most 4 per user"),
+    "no time": (lambda: split_temporal(timeless()), "timestamp='<column>'"),
+    "no time, global": (lambda: split_global_time(timeless()), "timestamp='<column>'"),
+    "no time, leave-one-out": (lambda: split_leave_one_out(timeless(), order="temporal"), "timestamp="),
+    "unknown order": (lambda: split_leave_one_out(timed_log(), order="time"), "Choices: random, temporal"),
+    "a seed without use": (lambda: split_leave_one_out(timed_log(), order="temporal", rng=0), "no effect"),
+    "too much validation": (lambda: split_leave_one_out(timed_log(), n_validation=3), "the longest has 4"),
+    "negative validation": (lambda: split_leave_one_out(timed_log(), n_validation=-1), "integer >= 0"),
+    "start after the end": (lambda: split_global_time(timed_log(), test_start=100), "test part is empty"),
+    "start before all": (lambda: split_global_time(timed_log(), test_start=0), "training part is empty"),
+    "validation after test": (
+        lambda: split_global_time(timed_log(), test_start=20, validation_start=30),
+        "validation part is empty",
+    ),
+    "a date for numbers": (lambda: split_global_time(timed_log(), test_start="2020-01-01"), "unit of the"),
+    "not a date": (lambda: split_global_time(timed_log(), test_start="soon"), "number or a date; got 'soon'"),
+    "not a time": (lambda: split_global_time(timed_log(), test_start=True), "got bool"),
+    "empty core": (lambda: k_core(timed_log(), 5), "5-core of .* is empty; use a smaller k"),
+    "k of zero": (lambda: k_core(timed_log(), 0), "integer >= 1"),
+    "no repeats": (lambda: repeated_splits(timed_log(), 0), "integer >= 1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_calls_say_what_was_expected(name: str) -> None:
+    call, text = BAD_CALLS[name]
+    with pytest.raises(InputError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(("size", "share", "n_test"), [(90, 0.35, 32), (100, 0.145, 15), (5, 0.1, 1)])
+def test_a_half_is_rounded_up_also_where_the_product_is_a_little_less(size, share, n_test):
+    # 90 · 0.35 = 31.5, in binary floating point 31.499999999999996.
+    log = Interactions.from_frame(pd.DataFrame({"user": [0] * size, "item": range(size)}))
+    assert len(split_random(log, test_fraction=share, rng=0).test) == n_test

@@ -1,0 +1,128 @@
+"""The documentation names everything public, its examples run, and its pages are all in the menu."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+import ipseval
+from tests.contracts.api import public_modules
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+REFERENCE = set(
+    re.findall(r"^::: (\S+)$", "\n".join(page.read_text() for page in DOCS.glob("api/*.md")), re.MULTILINE)
+)
+EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "repeats.md", "slates.md", "what-changed.md")
+
+OTHERWISE = {"ipseval.cli", "ipseval.pytest_plugin"}  # pages have their commands and fixtures
+
+
+def test_every_public_name_is_in_the_reference():
+    missing = []
+    for name in public_modules():
+        module = importlib.import_module(name)
+        for member in module.__all__:
+            value = getattr(module, member)
+            short = getattr(ipseval, member, None) is value and f"ipseval.{member}" in REFERENCE
+            home = any(one.endswith(f".{member}") for one in REFERENCE) if name == "ipseval" else False
+            if isinstance(value, types.ModuleType) or member == "__version__" or name in OTHERWISE:
+                continue
+            if not (short or home or f"{name}.{member}" in REFERENCE):
+                missing.append(f"{name}.{member}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", sorted(REFERENCE))
+def test_every_name_in_the_reference_exists_and_says_what_it_is(name: str):
+    module, _, member = name.rpartition(".")
+    value = getattr(importlib.import_module(module), member)
+    assert value.__doc__ or not (inspect.isfunction(value) or inspect.isclass(value))
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.filterwarnings("ignore:the median user has:ipseval.errors.DataWarning")
+def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
+    # Blank lines at the end of a fence belong to the page, not to what is printed.
+    found = doctest.testfile(
+        str(DOCS / page), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert found.attempted > 5
+    assert found.failed == 0
+
+
+def run_page(page: str, skipping: tuple[str, ...] = (), **names: object) -> dict[str, object]:
+    """Run the Python blocks of a page in order, in one namespace, without those that hold such a word."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    text = text.replace("n_resamples=1000", "n_resamples=20")  # each is a fit; that it runs is what is tested
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if not any(word in block for word in skipping):
+            exec(compile(block, page, "exec"), names)
+    return names
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch):
+    """A working folder where a page may write."""
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("page", "made"),
+    [
+        ("index.md", "evaluation"),
+        ("exposure-logs.md", "result"),
+        ("online.md", "found"),
+        ("propensity.md", "propensity"),
+        ("protocols.md", "study"),
+        ("sampled.md", "ranked"),
+        ("time.md", "log"),
+        ("uncertainty.md", "rule"),
+    ],
+)
+@pytest.mark.filterwarnings(
+    "ignore:the log covers:ipseval.errors.PositivityWarning"
+)  # what that page is about
+def test_the_blocks_of_a_page_run_one_after_the_other(page, made, empty_folder, capsys):
+    assert made in run_page(page)
+    assert "Traceback" not in capsys.readouterr().out
+    if page == "index.md":
+        assert (empty_folder / "report.html").exists()
+
+
+def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, capsys):
+    world = ipseval.simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0)
+    split = world.split(rng=1, train_scale=0.8, test_scale=0.4)
+    models = {
+        "ease": ipseval.baselines.ease(split.train),
+        "popular": ipseval.baselines.popularity(split.train),
+    }
+    exposure = ipseval.Exposure.from_ratings(world.study(rng=2).random, threshold=4)
+    names = run_page("correction.md", models=models, split=split, exposure=exposure)
+    assert set(names["plan"]["n_users"]) == {50, 200}
+    assert "with random exposure" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")  # Dask's own
+def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
+    dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'ipseval[dask]'")
+    with dask.config.set(scheduler="synchronous"):
+        result = run_page("distributed.md", skipping=("LocalCluster", "SparkSession"))["result"]
+    assert result.frame["model"].unique().tolist() == ["taste", "popular"]
+    assert result.frame["estimate"].notna().all()
+
+
+def test_every_page_is_in_the_menu():
+    menu = set(re.findall(r"[\w/-]+\.(?:md|ipynb)", (DOCS.parent / "mkdocs.yml").read_text()))
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")}
+    pages |= {f"notebooks/{page.name}" for page in (DOCS.parent / "notebooks").glob("*.ipynb")}
+    assert pages - menu == set()
+    assert {page for page in menu if not (DOCS / page).exists()} == set()

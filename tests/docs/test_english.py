@@ -1,0 +1,136 @@
+"""What is printed, documented or said of a function is plain English: no riddles, at most 25 words."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.sources import PACKAGE, modules
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+]
+GENERATED = ("command-line.md",)
+BANNED = (
+    r"\bread off\b",
+    r"\b(held|holds?) (\w+ ){0,2}against\b",
+    r"\bworth [\dX].*\bof\b",
+    r"\bnot to be trusted\b",
+    r"\bwhat .* weighs\b",
+    r"\b1/P alone\b",
+    r"\bwhere nothing is said\b",
+    r"\bstands? for about\b",
+    r"\bchange places\b.*\bof\b",
+    r"\bwithheld\b",
+    r"\bholds while no weight\b",
+)
+# Letters of a formula: fine where a formula stands, a riddle in an error or a note.
+LETTERS = (r"S\*_u", r"\bs_u\b", r"\be₂")
+MOST_WORDS = 25
+
+
+def texts(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of every literal that is printed; values become one word each."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "X" for part in child.values]
+            yield child.lineno, "".join(map(str, parts))
+        elif isinstance(child, ast.Constant) and isinstance(child.value, str):
+            yield child.lineno, child.value
+        elif not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):  # a docstring
+            yield from texts(child)
+
+
+def sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.;:?!])\s|\n", re.sub(r"\([^()]*\)", "", text))
+
+
+@cache
+def printed() -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (f"{path.relative_to(PACKAGE.parent)}:{line}", text)
+        for path, tree in modules().items()
+        for line, text in texts(tree)
+        if len(text.split()) > 3 and not re.search(r"[{}]|\\[a-z]", text)  # no styles, no LaTeX
+    )
+
+
+def faults(text: str, banned: tuple[str, ...] = BANNED) -> list[str]:
+    found = [f"banned: {word}" for word in banned if re.search(word, text, flags=re.IGNORECASE)]
+    counts = [sum(any(map(str.isalnum, word)) for word in sentence.split()) for sentence in sentences(text)]
+    return found + [f"{count} words in a sentence" for count in counts if count > MOST_WORDS]
+
+
+def first_lines() -> Iterator[tuple[str, str]]:
+    """Yield where a docstring stands and its first paragraph."""
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
+                text = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
+                yield f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}", text
+
+
+def prose() -> Iterator[tuple[str, str]]:
+    """Yield the paragraphs and items of the pages: no code, tables, headings or formulas."""
+    for page in PAGES:
+        if page.name in GENERATED:
+            continue
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for block in re.split(r"\n\s*\n", text):
+            if any(re.match(r"\s*(\||#|:::|!!!|<|\$\$)|    ", line) for line in block.split("\n")):
+                continue
+            for item in re.split(r"\n(?=\s*(?:[-*]|\d+\.)\s)", block):
+                plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(item.split()))
+                yield page.name, re.sub(r"`[^`]*`", "X", plain).replace("*", "")
+
+
+def wrong(texts: Iterable[tuple[str, str]], banned: tuple[str, ...] = BANNED) -> str:
+    found = ((place, text, faults(text, banned)) for place, text in texts)
+    return "\n".join(f"{place}: {', '.join(fault)}: {text}" for place, text, fault in found if fault)
+
+
+def test_no_printed_sentence_is_a_riddle_or_longer_than_25_words():
+    assert not wrong(printed())
+
+
+def test_no_error_or_note_uses_letters_of_a_formula():
+    """Definitions, cards and the glossary have formulas; what is raised, warned or noted has none."""
+    assert not wrong(((place, text) for place, text in printed() if not re.search("[Σ=≤√]", text)), LETTERS)
+
+
+def test_no_first_line_of_a_docstring_is_a_riddle_or_longer_than_25_words():
+    assert not wrong(first_lines())
+
+
+def test_no_sentence_of_a_page_is_a_riddle_or_longer_than_25_words():
+    assert not wrong(prose())
+
+
+def test_the_collection_sees_errors_warnings_and_notes():
+    everything = " ".join(text for _, text in printed())
+    assert "effective sample size" in everything
+    assert "rank all recommenders on one split" in everything
+    assert "recommenders may change places" in everything
+    assert "What is claimed of an estimate, with its condition." in {text for _, text in first_lines()}
+    assert len(list(prose())) > 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the weights are worth 12 of 400 positives",
+        "recall@10: read off lists of 100 candidates",
+        "every estimate can be held against the truth",
+        " ".join(26 * ["word"]),
+    ],
+)
+def test_the_rule_refuses_what_it_should_refuse(text):
+    assert faults(text)
+    assert not faults("Short sentences are plain. " * 9)

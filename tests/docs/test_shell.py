@@ -1,0 +1,215 @@
+"""What pages show in the shell is run: commands in this process, pipes and redirections in a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.cli import main
+from ipseval.ranking import baselines
+from tests.inside.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the blocks of shell and Python of a page, in order."""
+    return BLOCK.findall(page.read_text("utf-8"))
+
+
+def script(page: Path, *, after: str = "") -> str:
+    """Return the shell of a page as one script, from a heading on."""
+    text = page.read_text("utf-8")
+    start = text.index(after)
+    following = re.search(r"^## ", text[start + 1 :], re.MULTILINE)
+    part = text[start : start + 1 + following.start()] if following and after else text[start:]
+    return "\n".join(block for kind, block in BLOCK.findall(part) if kind == "sh")
+
+
+def commands(block: str) -> list[str]:
+    """Return the lines of a block, continued ones joined, without comments."""
+    lines = block.replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def run_here(page: Path) -> None:
+    """Run the blocks of a page in order; what installs something is left out."""
+    names: dict[str, object] = {}
+    for kind, block in blocks(page):
+        if kind == "python":
+            exec(compile(block, page.name, "exec"), names)
+            continue
+        for line in commands(block):
+            if "pip install" not in line:
+                words = shlex.split(line)
+                assert words[0] == "ipseval", line
+                assert main(words[1:]) == 0, line
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys):
+    run_here(DOCS / "tutorial.md")
+    assert (folder / "mine.html").read_text().count("Mine against the baselines") >= 1
+    assert (folder / "page.html").exists()
+    assert "Verdict" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_five_commands_of_the_readme_lead_from_a_file_to_a_page(folder, capsys):
+    shutil.copy(ROOT / "data/samples/clicks.csv", folder / "clicks.csv")
+    text = (ROOT / "README.md").read_text("utf-8")
+    block = re.findall(
+        r"^```sh\n(.*?)^```", text[text.index("## Your own file") :], re.MULTILINE | re.DOTALL
+    )[0]
+    lines = commands(block)
+    assert len(lines) == 5
+    for line in lines:
+        if "pip install" not in line:
+            assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert "Verdict" in capsys.readouterr().out
+
+
+def run_script(text: str, folder: Path) -> tuple[str, float]:
+    """Run a script as a user would; return what it printed and the processor time it took."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "ipseval"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ipseval "$@"\n')
+    program.chmod(0o755)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.slow
+def test_the_journey_with_a_downloaded_log_takes_a_minute_at_most(tmp_path, shared_data):
+    shutil.copy(shared_data("ml-100k") / "u.data", tmp_path)
+    printed, seconds = run_script(script(DOCS / "two-logs.md", after="## Ratings"), tmp_path)
+    assert "these data do not tell" in printed
+    assert "\\begin{tabular}" in (tmp_path / "time.tex").read_text()
+    assert "Verdict" in (tmp_path / "random.html").read_text()
+    assert seconds < 60
+
+
+@pytest.mark.slow
+def test_the_journey_with_a_production_log_takes_a_minute_at_most(tmp_path, shared_data):
+    make = shared_data("ml-100k").parents[1] / "journeys" / "production.py"
+    if not make.exists():
+        pytest.skip("the script that simulates the production log is not beside the data")
+    here = Path.cwd()
+    arguments, sys.argv = sys.argv, [str(make), str(tmp_path)]
+    try:
+        runpy.run_path(str(make))
+    finally:
+        sys.argv = arguments
+        os.chdir(here)
+    printed, seconds = run_script(script(DOCS / "two-logs.md", after="## Impressions"), tmp_path)
+    assert "exit code 2" in printed  # the first command, which says what is in the way
+    assert "By recall@10, v2 leads after weighting" in printed  # which is so in the simulated truth
+    assert "these data do not tell v2 from v1" in printed
+    assert "ok: v2 (was v1)" in printed
+    assert "exit code 1" not in printed
+    assert "Verdict" in (tmp_path / "versions.html").read_text()
+    assert seconds < 60
+
+
+STUDY = """path = "results"
+[logs.clicks]
+file = "clicks.csv"
+[models.popularity]
+function = "ipseval.ranking.baselines:popularity"
+[models.random]
+function = "ipseval.ranking.baselines:random"
+options = {rng = 0}
+[protocols]
+order = ["random"]
+holdout = ["ratio"]
+k_core = [0]
+[study]
+metrics = ["recall@10"]
+"""
+
+
+def write_what_the_examples_name(folder: Path, coat: Path) -> None:
+    """Write the files that the examples of the page on the command line name."""
+    rng = np.random.default_rng(0)
+    shutil.copy(ROOT / "data/samples/clicks.csv", folder)
+    (folder / "data").mkdir()
+    shutil.copytree(coat, folder / "data" / "coat")
+    clicks = pd.read_csv(folder / "clicks.csv")
+    times = pd.Timestamp("2026-04-01") + pd.to_timedelta(rng.integers(0, 60 * 24 * 60, len(clicks)), "min")
+    clicks.assign(timestamp=times).to_parquet(folder / "log.parquet")
+    users, items = clicks["user"].unique(), clicks["item"].unique()
+    order = rng.random((users.size, items.size)).argsort(axis=1)[:, :50]
+    columns = {
+        "user": np.repeat(users, 50),
+        "item": items[order.ravel()],
+        "rank": np.tile(range(1, 51), users.size),
+    }
+    # Training items are no candidates; ranks go on without them.
+    lists = pd.DataFrame(columns).merge(clicks, on=["user", "item"], how="left", indicator=True)
+    lists = lists[lists.pop("_merge") == "left_only"]
+    lists["rank"] = lists.groupby("user").cumcount() + 1
+    lists.to_parquet(folder / "lists.parquet")
+    split = ipseval.split_random(ipseval.read(folder / "clicks.csv"), rng=0)
+    split.train.to_frame().to_csv(folder / "train.csv", index=False)
+    split.test.to_frame().to_csv(folder / "test.csv", index=False)
+    parts = ipseval.Split.from_frames(split.train.to_frame(), split.test.to_frame())
+    np.save(folder / "scores.npy", rng.random((parts.n_users, parts.n_items)))
+    shown = pd.DataFrame({"user": rng.choice(users, 6000), "item": rng.choice(items, 6000)}).drop_duplicates()
+    liked = shown.merge(clicks.assign(clicked=1), how="left")["clicked"].fillna(0).to_numpy()
+    shown.assign(positive=np.maximum(liked, rng.random(len(shown)) < 0.05)).to_csv(
+        folder / "shown.csv", index=False
+    )
+    slates = pd.DataFrame({"user": np.repeat(users, 10), "query": np.repeat(range(users.size), 10)})
+    slates["item"] = items[rng.random((users.size, items.size)).argsort(axis=1)[:, :10].ravel()]
+    slates["position"] = np.tile(range(1, 11), users.size)
+    seen = rng.random(len(slates)) < slates["position"] ** -0.7
+    slates.assign(clicked=seen & (rng.random(len(slates)) < 0.3)).to_parquet(folder / "impressions.parquet")
+    (folder / "study.toml").write_text(STUDY)
+    models = {
+        name: fit(split.train) for name, fit in (("v1", baselines.popularity), ("v2", baselines.item_knn))
+    }
+    result = ipseval.evaluate(models, split, propensity="power-law:gamma=0")
+    for name in ("result.npz", "baseline.npz", "new.npz", "old.npz", "books.npz", "music.npz"):
+        result.save(folder / name)
+
+
+@pytest.mark.slow
+def test_every_example_of_the_page_on_the_command_line_runs(tmp_path, shared_data):
+    write_what_the_examples_name(tmp_path, shared_data("coat"))
+    text = (DOCS / "command-line.md").read_text("utf-8")
+    found = [line for kind, block in BLOCK.findall(text) if kind == "sh" for line in commands(block)]
+    lines = [line for line in found if line.startswith("ipseval ")]
+    assert {line.split()[1] for line in lines} >= set(COMMANDS)
+    lines.sort(key=lambda line: line.startswith("ipseval demo"))  # last, as it writes a clicks.csv of its own
+    printed, _ = run_script("\n".join(lines), tmp_path)
+    assert "Validation on coat" in printed
+    for name in ("page.html", "coat.html", "shops.html", "diff.html", "study.html"):
+        assert (tmp_path / name).read_text().startswith("<!DOCTYPE html>")

@@ -1,0 +1,228 @@
+"""Parquet files through DuckDB give the numbers of the local path; the short road gives those of the long."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import rank_positives
+from ipseval.errors import InputError, IpsevalError
+from ipseval.evaluation import evaluate_duckdb
+from tests.evaluation.test_distributed import (
+    METRICS,
+    SCALED,
+    as_arrays,
+    assert_same,
+    example,
+    in_partitions,
+    local,
+)
+from tests.inside.evaluation import Catalogue, Pairs, _partition, _sorted
+
+OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "ips", "snips", "snips-global"), "propensity": SCALED}
+OPTIONS["n_relevant"] = 25
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the median user has"),
+    pytest.mark.filterwarnings("ignore::ipseval.errors.PositivityWarning"),
+    pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning"),
+]
+NAMES = ("train", "test", "first", "second")
+
+
+def write(frames, folder, **kinds):
+    """Write each frame as two Parquet files in a folder of its own."""
+    for name in NAMES:
+        (folder / name).mkdir()
+        frame = kinds.get(name, lambda one: one)(frames[name])
+        cut = len(frame) // 3
+        for number, part in enumerate((frame[cut:], frame[:cut])):
+            part.to_parquet(folder / name / f"{number}.parquet")
+    return [folder / name for name in NAMES]
+
+
+def with_scores(lists):
+    return lists.assign(score=-0.5 * lists["rank"]).drop(columns="rank")
+
+
+@pytest.mark.parametrize("n_partitions", [None, 1, 3])
+def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions):
+    frames = example()
+    train, test, first, second = write(frames, tmp_path, first=as_arrays, second=with_scores)
+    (tmp_path / "scratch").mkdir()
+    ours = evaluate_duckdb(
+        {"first": first, "second": f"{second}/*.parquet"},
+        str(train),
+        sorted(test.iterdir()),
+        n_partitions=n_partitions,
+        temporary=tmp_path / "scratch",
+        **OPTIONS,
+    )
+    assert_same(ours, local(frames, {name: frames[name] for name in ("first", "second")}, **OPTIONS))
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_groups_of_users_and_items_are_those_of_the_local_path(tmp_path):
+    frames = example()
+    train, test, first, _ = write(frames, tmp_path)
+    options = OPTIONS | {"by": ("popularity:3", "activity:2")}
+    ours = evaluate_duckdb({"first": first}, train, test, n_partitions=3, **options)
+    theirs = local(frames, {"first": frames["first"]}, **options)
+    for name in theirs.segments:
+        pd.testing.assert_frame_equal(ours.segments[name].frame, theirs.segments[name].frame)
+
+
+def test_ids_of_text_take_the_long_road(tmp_path):
+    frames = {name: one.assign(user="u" + one["user"].astype(str)) for name, one in example().items()}
+    train, test, first, second = write(frames, tmp_path)
+    ours = evaluate_duckdb({"first": first, "second": second}, train, test, n_partitions=4, **OPTIONS)
+    assert_same(ours, local(frames, {name: frames[name] for name in ("first", "second")}, **OPTIONS))
+
+
+def test_factors_and_a_population_are_taken(tmp_path):
+    frames = example(2)
+    train, test, *_ = write(frames, tmp_path)
+    users = np.arange(300)
+    rng = np.random.default_rng(0)
+    models = {"factors": (rng.normal(size=(300, 2)), rng.normal(size=(25, 2)))}
+    options = OPTIONS | {"users": users, "items": np.arange(500, 525)}
+    ours = evaluate_duckdb(models, train, test, n_partitions=3, per_user=True, **options)
+    theirs = local(frames, models, **options)
+    assert_same(ours, theirs)
+    key = ("factors", "recall@5", "aoa")
+    pd.testing.assert_series_equal(ours.per_user(*key), theirs.per_user(*key))
+
+
+def test_what_cannot_be_read_is_named(tmp_path):
+    frames = example()
+    train, test, first, _ = write(frames, tmp_path)
+    with pytest.raises(InputError, match="train: there is no Parquet file nowhere"):
+        evaluate_duckdb({"first": first}, "nowhere", test)
+    with pytest.raises(InputError, match="test: no Parquet file is given"):
+        evaluate_duckdb({"first": first}, train, [])
+    with pytest.raises(InputError, match="first: the files need columns user, item and rank or score"):
+        evaluate_duckdb({"first": test}, train, test)
+    with pytest.raises(InputError, match="memory_limit cannot be 'much'"):
+        evaluate_duckdb({"first": first}, train, test, memory_limit="much")
+    (tmp_path / "text.parquet").write_text("user,item")
+    with pytest.raises(InputError, match="train: the Parquet files cannot be read"):
+        evaluate_duckdb({"first": first}, tmp_path / "text.parquet", test)
+    frames["test"].astype({"user": str}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match="the user ids have different types in different files"):
+        evaluate_duckdb({"first": first}, train, tmp_path / "other.parquet")
+    doubled = pd.concat([frames["first"], frames["first"]])
+    doubled.to_parquet(tmp_path / "doubled.parquet")
+    with pytest.raises(InputError, match="379 of 758 entries repeat an item of their list"):
+        evaluate_duckdb({"first": tmp_path / "doubled.parquet"}, train, test)
+
+
+FAULTS = {
+    "none": lambda one, rng: one,
+    "shuffled": lambda one, rng: one.sample(frac=1, random_state=int(rng.integers(99))),
+    "a gap": lambda one, rng: one[one.index != 0],  # the first of the first list
+    "a repeat": lambda one, rng: pd.concat([one, one.sample(1, random_state=0)]),
+    "an unknown item": lambda one, rng: one.assign(item=one["item"].where(one.index != 3, 7)),
+    "an unknown user": lambda one, rng: one.assign(user=one["user"].where(one.index != 3, 2)),
+    "ranks from 0": lambda one, rng: one.assign(rank=one["rank"] - 1),
+    "fractions": lambda one, rng: one.assign(rank=one["rank"] + 0.5),
+    "numbers of one byte": lambda one, rng: one.astype({"user": "int32", "item": "int32", "rank": "int8"}),
+    "numbers without a sign": lambda one, rng: one.astype("uint64"),
+    "any item": lambda one, rng: one.assign(item=rng.integers(500, 525, len(one))),
+}
+
+
+SHORT = ("none", "shuffled", "numbers of one byte", "numbers without a sign")
+
+
+@pytest.mark.parametrize("bits", [_sorted.BITS, 3])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_short_road_gives_what_the_long_road_gives(fault, bits, monkeypatch):
+    frames = example(bits, n_users=20)
+    lists = FAULTS[fault](frames["first"], np.random.default_rng(bits))
+    options = {"metrics": ("recall@5", "ndcg@4"), "estimators": ("aoa", "snips"), "propensity": SCALED}
+    n_long = []
+
+    def long_road(*arguments, **named):
+        n_long.append(1)
+        return rank_positives(*arguments, **named)
+
+    def outcome():
+        try:
+            return in_partitions(frames, {"first": lists}, 2, **options)
+        except IpsevalError as error:
+            return str(error)
+
+    monkeypatch.setattr(_sorted, "BITS", bits)
+    monkeypatch.setattr(_partition, "rank_positives", long_road)
+    short = outcome()
+    assert bool(n_long) == (fault not in SHORT)
+    monkeypatch.setattr(Pairs, "of", lambda *arguments: None)
+    long = outcome()
+    assert n_long
+    if isinstance(long, str):
+        assert short == long
+        return
+    pd.testing.assert_frame_equal(short.frame, long.frame, check_exact=True)
+    pd.testing.assert_frame_equal(short.data, long.data)
+
+
+ARRAYS = {
+    "none": lambda one: one,
+    "shuffled": lambda one: one.sample(frac=1, random_state=0),
+    "empty": lambda one: one.assign(
+        items=[np.array(x[: n % 3], dtype=int) for n, x in enumerate(one["items"])]
+    ),
+    "small numbers": lambda one: one.astype({"user": "int16"}),
+    "a user twice": lambda one: pd.concat([one, one.head(1)]),
+    "an item twice": lambda one: one.assign(items=[[*x, x[0]] for x in one["items"]]),
+    "unknown item": lambda one: one.assign(items=[[*x, -7] for x in one["items"]]),
+    "text": lambda one: one.assign(items=[list(map(str, x)) for x in one["items"]]),
+    "users as text": lambda one: one.astype({"user": str}),
+    "any item": lambda one: one.assign(items=[list(range(500, 503))] * len(one)),
+}
+
+
+@pytest.mark.parametrize("fault", ARRAYS)
+def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
+    frames = example(4, n_users=20)
+    rows = as_arrays(frames["first"])
+    lists = ARRAYS[fault](rows)
+    catalogue = Catalogue(np.arange(500, 525))
+    found = _sorted.as_rows(lists, catalogue)
+    same = _sorted.as_rows(found.frame, catalogue)
+
+    def outcome():
+        try:
+            return in_partitions(
+                frames, {"first": lists}, 1, metrics=("recall@5",), estimators=("aoa", "snips")
+            )
+        except IpsevalError as error:
+            return str(error)
+
+    if found.pairs is not None:
+        for name in ("users", "size", "item", "rank"):
+            np.testing.assert_array_equal(getattr(found.pairs, name), getattr(same.pairs, name))
+    assert (found.pairs is None) == (same.pairs is None)
+    assert (found.pairs is None) == (fault not in ("none", "shuffled", "empty", "small numbers", "any item"))
+    short = outcome()
+    monkeypatch.setattr(Pairs, "of_arrays", lambda *arguments: None)
+    long = outcome()
+    if isinstance(long, str):
+        assert short == long
+        return
+    pd.testing.assert_frame_equal(short.frame, long.frame, check_exact=True)
+    pd.testing.assert_frame_equal(short.data, long.data)
+
+
+@pytest.mark.parametrize("columns", [{}, {"user": "int32", "item": "int16", "rank": "int8"}])
+def test_lists_as_they_should_be_take_the_short_road(columns):
+    user, item, rank = [9, 5, 5, -4], [3, 3, 8, 8], [1, 2, 1, 1]
+    frame = pd.DataFrame({"user": user, "item": item, "rank": rank}).astype(columns)
+    found = Pairs.of(*(frame[name].to_numpy() for name in frame), Catalogue(np.array([8, 3])))
+    assert found.users.tolist() == [-4, 5, 9]
+    assert found.size.tolist() == [1, 2, 1]
+    assert found.item.tolist() == [0, 0, 1, 1]
+    assert found.rank.tolist() == [0, 0, 1, 0]
+    assert found.user(np.array([-4, 0, 5, 9])).tolist() == [0, 2, 2, 3]
+    assert found.user(np.array([-4, 0, 5])) is None

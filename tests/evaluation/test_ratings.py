@@ -1,0 +1,269 @@
+"""Errors of predicted ratings: values by hand, every observation pattern, wrong input, and Coat."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.estimators import claim
+from ipseval.evaluation import evaluate_ratings
+from tests.inside.estimators import ShrunkSnips
+from tests.inside.inference import leave_one_out
+from tests.inside.metrics import RATING_METRICS, rating_metric
+
+ROOT = Path(__file__).resolve().parents[2]
+RATED = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [4.0, 2.0, 5.0]})
+PREDICTED = np.array([[3.0, 3.0, 9.0], [9.0, 4.5, 9.0]])  # errors −1, 1, −.5
+CHANCE = [0.5, 0.25, 1.0]
+
+
+def log(frame: pd.DataFrame = RATED, n_users: int = 3, n_items: int = 3) -> ipseval.Interactions:
+    return ipseval.Interactions.from_frame(
+        frame, value="value", users=np.arange(n_users), items=np.arange(n_items)
+    )
+
+
+def known(
+    values=CHANCE, ratings: ipseval.Interactions | None = None, **options
+) -> ipseval.propensity.Propensity:
+    return ipseval.KnownPropensity(item=values, **options).fit(ratings or log())
+
+
+def run(ratings: ipseval.Interactions | None = None, predicted=PREDICTED, **options) -> pd.DataFrame:
+    ratings = ratings or log(n_users=2)
+    options = {"on_low_ess": "ignore", **options}
+    return evaluate_ratings({"m": predicted}, ratings, **options).frame.set_index(["metric", "estimator"])
+
+
+def test_each_estimator_worked_by_hand():
+    # Weights 2, 4, 4; losses 1, 1, ½ and 1, 1, ¼; two users × three items.
+    table = run(propensity=known(ratings=log(n_users=2)))
+    expected = {
+        ("mae", "aoa-pooled"): 2.5 / 3,
+        ("mae", "ips"): (2 + 4 + 2) / 6,
+        ("mae", "snips-pooled"): (2 + 4 + 2) / 10,
+        ("mse", "aoa-pooled"): 2.25 / 3,
+        ("mse", "ips"): (2 + 4 + 1) / 6,
+        ("mse", "snips-pooled"): (2 + 4 + 1) / 10,
+        ("rmse", "aoa-pooled"): math.sqrt(2.25 / 3),
+        ("rmse", "ips"): math.sqrt(7 / 6),
+        ("rmse", "snips-pooled"): math.sqrt(0.7),
+    }
+    assert table["estimate"].to_dict() == pytest.approx(expected, abs=1e-15)
+    assert table.loc[("mae", "ips"), "ess"] == pytest.approx(10**2 / 36)
+    assert table.loc[("mae", "ips"), "max_weight_share"] == pytest.approx(0.4)
+    assert table.loc[("mae", "aoa-pooled"), "ess"] == pytest.approx(3)
+
+
+def test_standard_errors_are_those_of_the_delta_method_over_users():
+    table = run(propensity=known(ratings=log(n_users=2)))["std_error"]
+    # ips: per-user sums over n_items 6/3 and 2/3; half their difference is the error of their mean.
+    assert table["mae", "ips"] == pytest.approx((2 - 2 / 3) / 2)
+    # snips: N = (6, 2), D = (6, 4), R = .8: e = (1.2, −1.2), SE² = 2 Σe²/ΣD².
+    assert table["mae", "snips-pooled"] == pytest.approx(math.sqrt(2 * 2 * 1.2**2) / 10)
+    assert table["rmse", "ips"] == pytest.approx(table["mse", "ips"] / (2 * math.sqrt(7 / 6)))
+
+
+def test_a_user_without_ratings_counts_for_ips_only():
+    table = run(log(), np.vstack([PREDICTED, np.zeros(3)]), propensity=known())
+    assert table.loc[("mae", "ips"), "estimate"] == pytest.approx(8 / 9)
+    assert table.loc[("mae", "snips-pooled"), "estimate"] == pytest.approx(0.8)
+    assert table["n_users"].to_dict() == {
+        (metric, estimator): 3 if estimator == "ips" else 2
+        for metric in RATING_METRICS
+        for estimator in ("aoa-pooled", "ips", "snips-pooled")
+    }
+
+
+def test_pairs_that_could_not_be_held_out_do_not_count():
+    ratings = log(n_users=2)
+    table = run(ratings, propensity=known(ratings=ratings), n_pairs=[2, 3])
+    assert table.loc[("mae", "ips"), "estimate"] == pytest.approx(8 / 5)
+
+
+@pytest.mark.parametrize("metric", ["mae", "mse"])
+def test_the_expectation_of_ips_over_all_observation_patterns_is_the_error_over_all_pairs(metric: str):
+    rng = np.random.default_rng(0)
+    truth, predicted = rng.integers(1, 6, size=(2, 3)).astype(float), rng.normal(3, 1, size=(2, 3))
+    chance = rng.uniform(0.2, 0.9, size=(2, 3))
+    expectation = 0.0
+    for seen in itertools.product([False, True], repeat=6):
+        mask = np.array(seen).reshape(2, 3)
+        probability = float(np.prod(np.where(mask, chance, 1 - chance)))
+        user, item = np.nonzero(mask)
+        if not user.size:
+            continue  # no rating, an estimate of 0
+        frame = pd.DataFrame({"user": user, "item": item, "value": truth[mask]})
+        pairs = pd.DataFrame({"user": user, "item": item, "propensity": chance[mask]})
+        ratings = log(frame, n_users=2)
+        found = run(
+            ratings,
+            predicted,
+            propensity=ipseval.KnownPropensity(pair=pairs).fit(ratings),
+            metrics=[metric],
+            estimators=["ips"],
+        )
+        expectation += probability * found["estimate"].item()
+    error = predicted - truth
+    exact = np.abs(error).mean() if metric == "mae" else np.square(error).mean()
+    assert expectation == pytest.approx(float(exact), abs=1e-12)
+    assert claim(rating_metric(metric), "ips", is_probability=True).level == "exactly unbiased"
+
+
+def test_snips_reaches_the_error_over_all_pairs_where_the_naive_average_does_not():
+    rng = np.random.default_rng(1)
+    n_users, n_items = 4000, 30
+    truth = rng.integers(1, 6, size=(n_users, n_items)).astype(float)
+    predicted = np.full(truth.shape, 3.5)
+    chance = np.where(truth >= 4, 0.4, 0.08)
+    user, item = np.nonzero(rng.random(truth.shape) < chance)
+    frame = pd.DataFrame({"user": user, "item": item, "value": truth[user, item]})
+    pairs = frame.assign(propensity=chance[user, item] / 2).drop(columns="value")
+    ratings = log(frame, n_users, n_items)
+    halved = ipseval.KnownPropensity(pair=pairs, is_probability=False).fit(ratings)
+    table = run(ratings, predicted, propensity=halved)
+    for metric, exact in (
+        ("mae", np.abs(predicted - truth).mean()),
+        ("mse", ((predicted - truth) ** 2).mean()),
+    ):
+        row = table.loc[(metric, "snips-pooled")]
+        assert abs(row["estimate"] - exact) < 4 * row["std_error"]
+        naive = table.loc[(metric, "aoa-pooled")]
+        assert abs(naive["estimate"] - exact) > 10 * naive["std_error"]
+
+
+def test_predictions_of_the_rated_pairs_alone_are_enough():
+    assert run(predicted=np.array([3.0, 3.0, 4.5]))["estimate"].to_dict() == pytest.approx(
+        run()["estimate"].to_dict()
+    )
+
+
+def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
+    ratings = log(n_users=2)
+    table = run(ratings, propensity=known([np.nan, 0.25, 1.0], ratings))
+    assert table.loc[("mae", "aoa-pooled"), "estimate"] == pytest.approx(0.75)
+    assert (table["n_positives"] == 2).all()
+    said, few = "1 positive without a propensity left out", "; few positives, with equal weights too"
+    plain = table.index.get_level_values("estimator") == "aoa-pooled"
+    assert (table["note"][plain] == said).all()
+    assert (table["note"][~plain] == said + few).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"predicted": np.zeros((3, 3))}, ipseval.InputError, r"must have shape \(2, 3\).*got \(3, 3\)"),
+        ({"predicted": np.full((2, 3), np.nan)}, ipseval.InputError, "3 of 3 entries are NaN"),
+        ({"predicted": [["a"] * 3] * 2}, ipseval.InputError, "must be numbers"),
+        ({"metrics": ["mape"]}, ipseval.errors.UnknownNameError, "mae, mse, rmse"),
+        ({"metrics": [3]}, ipseval.InputError, "got int"),
+        ({"metrics": []}, ipseval.InputError, "metrics is empty"),
+        ({"estimators": ["plain"], "propensity": "known"}, ipseval.errors.UnknownNameError, "aoa"),
+        ({"estimators": []}, ipseval.InputError, "estimators is empty"),
+        ({"estimators": ["ips"]}, ipseval.errors.PropensityError, "ips needs a propensity"),
+        (
+            {"estimators": ["ips"], "propensity": "scale-free"},
+            ipseval.errors.PropensityError,
+            "up to a factor",
+        ),
+        ({"n_pairs": 1, "propensity": "known"}, ipseval.InputError, "for 1 users"),
+    ],
+)
+def test_wrong_input_is_refused_with_the_reason(change: dict, error: type[Exception], message: str):
+    ratings = log(n_users=2)
+    kinds = {
+        "known": known(ratings=ratings),
+        "scale-free": known(ratings=ratings, is_probability=False),
+    }
+    if "propensity" in change:
+        change = {**change, "propensity": kinds[change["propensity"]]}
+    with pytest.raises(error, match=message):
+        run(ratings, **change)
+
+
+def test_ratings_without_values_and_models_that_are_no_mapping_are_refused():
+    no_value = ipseval.Interactions.from_frame(RATED[["user", "item"]])
+    with pytest.raises(ipseval.InputError, match="no value"):
+        evaluate_ratings({"m": PREDICTED}, no_value)
+    with pytest.raises(ipseval.InputError, match='"name": predictions'):
+        evaluate_ratings(PREDICTED, log(n_users=2))
+
+
+def test_the_error_of_ips_counts_users_by_their_pairs():
+    ratings = log(n_users=2)
+    table = run(ratings, propensity=known(ratings=ratings), n_pairs=[2, 3])
+    # N = (6, 2), D = (2, 3), R = 1.6: e = (2.8, −2.8), SE² = 2 Σe²/ΣD².
+    assert table.loc[("mae", "ips"), "std_error"] == pytest.approx(math.sqrt(2 * 2 * 2.8**2) / 5)
+
+
+def two_models() -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(np.argwhere(rng.random((60, 8)) < 0.6), columns=["user", "item"])
+    ratings = log(frame.assign(value=rng.integers(1, 6, len(frame)) + 0.0), 60, 8)
+    chance = known(np.linspace(0.5, 0.9, 8), ratings)
+    models = {"low": np.full((60, 8), 2.5), "high": np.full((60, 8), 3.5)}
+    return evaluate_ratings(models, ratings, propensity=chance, metrics=["mse", "rmse"])
+
+
+def test_the_bootstrap_of_rmse_is_the_root_of_that_of_mse():
+    intervals = two_models().with_intervals("percentile", n_resamples=400, rng=0).frame
+    mse, rmse = (intervals[intervals["metric"] == name] for name in ("mse", "rmse"))
+    for column in ("estimate", "ci_low", "ci_high"):
+        assert rmse[column].to_numpy() == pytest.approx(np.sqrt(mse[column].to_numpy()), rel=2e-3)
+    # The jackknife behind BCa reads the root as well.
+    one = two_models().estimate("low", "rmse", "ips").sums
+    other = two_models().estimate("low", "mse", "ips").sums
+    assert leave_one_out(one) == pytest.approx(np.sqrt(leave_one_out(other)), rel=1e-12)
+
+
+def test_recommenders_are_compared_on_the_same_ratings():
+    evaluation = two_models()
+    table = evaluation.compare().set_index(["metric", "estimator"])
+    values = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
+    for key, row in table.iterrows():
+        assert row["difference"] == pytest.approx(
+            values[(row["model"], *key)] - values[(row["reference"], *key)]
+        )
+    assert (table["std_error"] > 0).all()
+    assert "rmse" in evaluation.to_markdown()
+    assert "rmse" in evaluation.to_html()
+
+
+def test_bounds_say_of_rmse_that_it_is_no_weighted_average_and_bound_mse():
+    table = two_models().bounds(2.0).set_index(["metric", "estimator"]).sort_index()
+    mse, rmse = (table.loc[(name, "snips-pooled")] for name in ("mse", "rmse"))
+    assert (mse["lower"] < mse["upper"]).all()
+    assert rmse["lower"].isna().all()
+
+
+def test_rmse_is_refused_where_sums_do_not_carry_the_root():
+    ratings = log(n_users=2)
+    with pytest.raises(ipseval.InputError, match=r"no form for the root of a mean; use mse"):
+        run(ratings, propensity=known(ratings=ratings), estimators=[ShrunkSnips(0.5)])
+
+
+def test_ranks_are_no_ratings():
+    world = ipseval.simulation.World(n_users=20, n_items=10, mean_relevant=3, rng=0)
+    with pytest.raises(
+        ipseval.InputError, match="mae is an error of predicted ratings; use evaluate_ratings"
+    ):
+        ipseval.evaluate(
+            {"m": np.zeros((20, 10))}, world.split(1), metrics=[rating_metric("mae")], estimators=["aoa"]
+        )
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_on_coat_the_weighted_errors_are_closer_to_those_of_randomly_shown_items(shared_data):
+    study = ipseval.datasets.load_coat(shared_data("coat"))
+    one_split = runpy.run_path(str(ROOT / "reproductions/ratings_coat.py"))["one_split"]
+    runs = pd.concat([one_split(study, seed) for seed in range(3)])
+    mean = runs.groupby(["metric", "model", "estimator"])["estimate"].mean().unstack("estimator")
+    gap = mean.sub(mean["truth"], axis=0).abs()
+    assert (gap["snips-pooled"] < gap["aoa-pooled"]).all()

@@ -1,0 +1,295 @@
+"""Corrections M̂ by sampled rank: published figures, optimality, refusal, scale."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.metrics import AdditiveMetric
+from ipseval.metrics.sampled import CorrectionTable, correct_sampled, expected_sampled, std_sampled
+from ipseval.metrics.sampled import metric as find_metric
+from tests.inside.metrics import _laws as grid_module
+from tests.inside.metrics import _sums, gauss_sum
+from tests.metrics.sampled.test_expected import RANKS, SIX_DECIMALS, N
+
+# m = 99, n = 10 000, binomial, uniform prior: M̂(1) … M̂(4), computed once by exact summation.
+TABLES = {
+    ("ap", "cls", None): (0.091791, 0.000057, 0.000057, 0.000057),
+    ("ap", "rank", None): (1.0, 0.009804, 0.004926, 0.003289),
+    ("ap", "bv", 0.01): (0.159674, -0.193811, 0.088247, 0.043929),
+    ("ap", "bv", 0.1): (0.100619, -0.042256, -0.004885, 0.006955),
+    ("ap", "bv", 1): (0.046383, 0.009588, 0.004953, 0.003317),
+    ("ndcg", "rank", None): (1.0, 0.149555, 0.130337, 0.121173),
+    ("ndcg", "cls", None): (0.281418, 0.106762, 0.106762, 0.106762),
+    ("ndcg", "bv", 0.01): (0.334932, -0.063776, 0.197838, 0.159990),
+    ("ndcg", "bv", 0.1): (0.269250, 0.090436, 0.112893, 0.120211),
+    ("ndcg", "bv", 1): (0.194957, 0.141569, 0.127017, 0.119231),
+    ("recall@10", "rank", None): (1, 0, 0, 0),
+    ("recall@10", "cls", None): (0.188539, 0, 0, 0),
+    ("recall@10", "bv", 0.01): (0.400921, -0.598190, 0.271621, 0.127786),
+    ("recall@10", "bv", 0.1): (0.233087, -0.147917, -0.019706, 0.017197),
+    ("recall@10", "bv", 1): (0.095212, 0.004189, 0.000129, 0.000003),
+}
+# Expected corrected metric of A, B, C; standard deviation of a run of five items to three decimals.
+EXPECTED = {
+    ("ap", "rank", None): ((0.378158, 0.272897, 0.223821), (0.215, 0.131, 0.068)),
+    ("ap", "cls", None): ((0.034311, 0.024978, 0.020453), (0.020, 0.012, 0.006)),
+    ("ap", "bv", 0.01): ((0.006342, 0.024950, 0.031471), (0.071, 0.044, 0.026)),
+    ("ap", "bv", 0.1): ((0.021582, 0.022896, 0.020773), (0.028, 0.018, 0.009)),
+    ("ndcg", "rank", None): ((0.461372, 0.337406, 0.302054), (0.186, 0.113, 0.059)),
+    ("ndcg", "cls", None): ((0.171980, 0.137151, 0.137494), (0.038, 0.023, 0.012)),
+    ("ndcg", "bv", 0.001): ((0.136927, 0.132010, 0.158739), None),
+    ("ndcg", "bv", 0.01): ((0.148454, 0.135706, 0.146873), (0.078, 0.049, 0.027)),
+    ("ndcg", "bv", 0.1): ((0.163463, 0.132294, 0.135117), (0.037, 0.023, 0.011)),
+    ("recall@10", "rank", None): ((0.373408, 0.271665, 0.222338), (0.216, 0.132, 0.068)),
+    ("recall@10", "cls", None): ((0.070402, 0.051220, 0.041920), (0.041, 0.025, 0.013)),
+    ("recall@10", "bv", 0.01): ((-0.015524, 0.051725, 0.074705), (0.203, 0.123, 0.077)),
+    ("recall@10", "bv", 0.1): ((0.030028, 0.047394, 0.043994), (0.074, 0.048, 0.024)),
+    ("recall@10", "bv", 1): ((0.037125, 0.026310, 0.021405), (0.020, 0.012, 0.006)),
+    ("auc", "cls", None): ((0.990099, 0.554755, 0.843144), None),
+    ("auc", "rank", None): ((0.990099, 0.554755, 0.843144), None),
+    ("auc", "bv", 0.1): ((0.989112, 0.554648, 0.842455), None),
+}
+
+
+def corrected_metric(
+    n_candidates, n_sampled, metric="recall@10", method="bv", *, replacement=True, prior="uniform", **options
+):
+    """Return the table of a correction, under the uniform prior where none is given."""
+    chosen = find_metric(metric, sampled=method, prior=prior, **options)
+    return chosen.table(n_candidates, n_sampled, replacement=replacement)
+
+
+def correction(metric, method, g=None, n=N, m=99, **options):
+    if g is not None:
+        options["variance_weight"] = g
+    return corrected_metric(n, m, metric, method, **options)
+
+
+@pytest.mark.parametrize("key", TABLES, ids=str)
+def test_the_reference_tables_are_reproduced(key):
+    values = correction(*key).values
+    assert values.shape == (100,)
+    np.testing.assert_allclose(values[:4], TABLES[key], atol=SIX_DECIMALS, rtol=0)
+
+
+@pytest.mark.parametrize("key", EXPECTED, ids=str)
+def test_the_expected_corrected_values_are_reproduced(key):
+    corrected = correction(*key).values
+    expected, deviations = EXPECTED[key]
+    means = [expected_sampled(ranks, N, 99, corrected).mean() for ranks in RANKS.values()]
+    np.testing.assert_allclose(means, expected, atol=SIX_DECIMALS, rtol=0)
+    if deviations is not None:
+        run = [np.sqrt((std_sampled(ranks, N, 99, corrected) ** 2).sum()) / 5 for ranks in RANKS.values()]
+        np.testing.assert_allclose(run, deviations, atol=5.1e-4, rtol=0)
+
+
+def pmf(n, m, replacement):
+    j, above = np.arange(m + 1)[None, :], np.arange(n)[:, None]
+    return binom.pmf(j, m, above / (n - 1)) if replacement else hypergeom.pmf(j, n - 1, above, m)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_the_bias_variance_correction_solves_its_normal_equations(replacement):
+    n, m, g = 60, 12, 0.05
+    prior = np.linspace(3, 1, n) / np.linspace(3, 1, n).sum()
+    a, b = pmf(n, m, replacement), 1 / np.arange(1.0, n + 1)
+    system = (1 - g) * a.T @ (a * prior[:, None]) + g * np.diag(a.T @ prior)
+    solution = np.linalg.solve(system, a.T @ (prior * b))
+    values = corrected_metric(
+        n, m, "ap", "bv", replacement=replacement, variance_weight=g, prior=3 * prior
+    ).values
+    np.testing.assert_allclose(values, solution, rtol=1e-9)
+
+
+def test_the_whole_weight_on_variance_is_the_posterior_mean():
+    n, m = 40, 7
+    a, b = pmf(n, m, True), 1 / np.log2(np.arange(2.0, n + 2))
+    np.testing.assert_allclose(
+        corrected_metric(n, m, "ndcg", "bv", variance_weight=1).values, (a.T @ b) / a.sum(axis=0), rtol=1e-12
+    )
+
+
+def test_constrained_least_squares_beats_every_other_non_increasing_table():
+    n, m = 50, 6
+    a, b = pmf(n, m, True), (np.arange(1, n + 1) <= 10).astype(float)
+    best = corrected_metric(n, m, "recall@10", "cls").values
+    assert (np.diff(best) <= 0).all()
+    assert best[-1] >= 0
+    loss = np.sum((a @ best - b) ** 2)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        other = np.sort(np.abs(best + rng.normal(scale=rng.choice([0.01, 0.1, 1]), size=m + 1)))[::-1]
+        assert np.sum((a @ other - b) ** 2) >= loss - 1e-12
+
+
+def test_plain_least_squares_is_exact_where_an_unbiased_correction_exists():
+    # With m = n − 1 draws without replacement the sampled rank is the rank.
+    values = corrected_metric(6, 5, "recall@2", "ls", replacement=False).values
+    np.testing.assert_allclose(values, [1, 1, 0, 0, 0, 0], atol=1e-12)
+
+
+def test_plain_least_squares_is_refused_with_the_condition_number_and_an_alternative():
+    with pytest.raises(InputError, match=r"condition number \d\.\de\+1[4-9] or more.*method='bv'.*'cls'"):
+        corrected_metric(N, 99, "ap", "ls")
+    with pytest.raises(InputError, match=r"condition number 4\.8e\+08 with 30"):  # √C(61, 30)
+        corrected_metric(N, 30, "ap", "ls")
+
+
+@pytest.mark.parametrize("m", [1, 5, 20])
+def test_the_condition_number_of_least_squares_follows_its_closed_form(m):
+    # For a long list the eigenvalues of AᵀDA are those of the Bernstein–Durrmeyer operator,
+    # (m!)²/((m − k)!(m + k + 1)!), k = 0 … m: their extreme ratio is C(2m + 1, m).
+    condition = corrected_metric(10**6, m, "ap", "ls").condition_number
+    assert condition == pytest.approx(comb(2 * m + 1, m) ** 0.5, rel=1e-4)
+
+
+def test_a_vanishing_variance_weight_is_refused_with_the_condition_number():
+    with pytest.raises(InputError, match=r"condition number of about 1\.0e\+13.*variance_weight >= 1e-10"):
+        corrected_metric(N, 99, "ap", "bv", variance_weight=1e-13)
+    assert corrected_metric(N, 99, "ap", "bv", variance_weight=0.01).condition_number == pytest.approx(100)
+
+
+def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estimate():
+    with pytest.raises(InputError, match="method='rank'"):
+        corrected_metric(10**6, 10_000, "ap", "bv")
+    assert corrected_metric(10**6, 10_000, "ap", "rank").values.shape == (10_001,)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize(("n", "m"), [(12_000, 100), (20_000, 12), (3_000, 400)])
+@pytest.mark.parametrize("metric", ["recall@10", "recall@777", "ap", "ndcg@50", "ndcg"])
+def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, metric, replacement):
+    target = find_metric(metric)
+    sums = {}
+    for limit in (0, 10**12):
+        monkeypatch.setattr(grid_module, "EXACT_ENTRIES", limit)
+        sums[limit] = _sums(grid_module.rank_grid(n, m, replacement, cutoff=target.cutoff), target)
+    for quadrature, exact in zip(sums[0], sums[10**12], strict=True):
+        assert np.abs(quadrature - exact).max() <= 1e-11 * np.abs(exact).max()
+
+
+def test_gauss_sums_are_exact_for_polynomials():
+    # Σ x³ = (size(size − 1)/2)², Σ x = size(size − 1)/2
+    for size in (1, 16, 17, 1000, 10**6):
+        node, weight = gauss_sum(size, 16)
+        assert float(weight @ node) == pytest.approx(size * (size - 1) / 2, rel=1e-12)
+        assert float(weight @ node**3) == pytest.approx((size * (size - 1) / 2) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["bv", "cls", "rank"])
+@pytest.mark.parametrize("metric", ["recall@10", "ap"])
+def test_ten_million_candidates_take_seconds_and_little_memory(metric, method):
+    tracemalloc.start()
+    start = time.process_time()
+    corrected = corrected_metric(10**7, 100, metric, method, replacement=False)
+    seconds = time.process_time() - start
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert corrected.values.shape == (101,)
+    assert seconds < 5
+    assert peak < 500e6
+
+
+def test_a_corrected_metric_says_what_it_is_and_averages_over_ties():
+    corrected = CorrectionTable(np.array([0.9, 0.3, 0.0]), "ap", "bv", 100, 2, True, 0.5)
+    assert repr(corrected) == "CorrectionTable(ap, bv g=0.5; 2 of 100 candidates, with replacement)"
+    np.testing.assert_allclose(corrected.at(np.array([0, 0, 1]), np.array([0, 2, 1])), [0.9, 0.4, 0.15])
+    with pytest.raises(ValueError, match="read-only"):
+        corrected.values[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_candidates": 1}, "n_candidates must be an integer >= 2"),
+        ({"n_sampled": 0}, "n_sampled must be an integer >= 1"),
+        ({"n_sampled": 100, "replacement": False}, "cannot draw 100 of 99 other"),
+        ({"variance_weight": 1.5}, "variance_weight must be in"),
+        ({"variance_weight": -1}, "variance_weight must be in"),
+        ({"prior": [1.0, 2.0]}, "each of the 100 ranks"),
+        ({"prior": np.full(100, -1.0)}, "100 entries are below 0"),
+        ({"prior": np.full(100, np.nan)}, "100 of 100 entries are NaN"),
+    ],
+)
+def test_bad_input_is_named(options, message):
+    call = {"n_candidates": 100, "n_sampled": 10, "metric": "ap", "method": "bv"} | options
+    with pytest.raises(InputError, match=message):
+        corrected_metric(**call)
+
+
+def test_a_table_for_another_number_of_draws_is_refused():
+    with pytest.raises(InputError, match="12"):
+        expected_sampled([1], 100, 11, corrected_metric(100, 10, "ap").values)
+
+
+def test_an_unknown_method_lists_the_choices():
+    with pytest.raises(UnknownNameError, match="Choices: bv, cls, importance, ls"):
+        corrected_metric(100, 10, "ap", "bvg")
+
+
+def test_bv_has_one_default_prior_and_a_table_without_data_asks_for_it():
+    # At commit 68d2490 `corrected_metric` took the uniform prior and `correct_sampled` the estimated one.
+    for prior in (None, "estimated"):
+        with pytest.raises(InputError, match=r"ap~bv estimates its prior.*pass prior='uniform'"):
+            find_metric("ap", sampled="bv", prior=prior).table(20, 5)
+    for method in ("mle", "importance"):
+        with pytest.raises(InputError, match="is fitted to sampled ranks"):
+            find_metric("ap", sampled=method).table(20, 5)
+    named, default = (
+        find_metric("ap", sampled="cls", prior=prior).table(20, 5) for prior in ("uniform", None)
+    )
+    assert named.values.tolist() == default.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("label", "values"),
+    [
+        ("Recall@2", [1, 1, 0, 0]),
+        ("hr@2", [1, 1, 0, 0]),
+        ("mrr", [1, 1 / 2, 1 / 3, 1 / 4]),
+        ("map@3", [1, 1 / 2, 1 / 3, 0]),
+        ("rbp(0.5)@3", [1 / 2, 1 / 4, 1 / 8, 0]),
+        ("precision(denominator=min)@2", [1, 1, 0, 0]),
+        ("p@2", [1 / 2, 1 / 2, 0, 0]),
+        ("atop", [1, 2 / 3, 1 / 3, 0]),
+        ("ndcg(gain=linear)@1", [1, 0, 0, 0]),
+    ],
+)
+def test_every_label_of_a_metric_is_read_by_the_sampled_functions(label, values):
+    # Ranks 1 and 4 of 4 are surely ranks 1 and 4 of a full draw; with m = 3 of 3 all ranks are kept.
+    got = expected_sampled([1, 2, 3, 4], 4, 3, label, replacement=False)
+    assert got == pytest.approx(values, abs=1e-12)
+    table = find_metric(label, sampled="none").table(4, 3)
+    assert table.values == pytest.approx(values, abs=1e-15)
+
+
+def test_an_additive_metric_of_ones_own_can_be_corrected():
+    class InverseRoot(AdditiveMetric):
+        name, kind = "inverse_root", "mean"
+
+        def _curve(self, rank, n_candidates):
+            return rank**-0.5
+
+    got = expected_sampled([1, 3], 3, 2, InverseRoot(), replacement=False)
+    assert got == pytest.approx([1, 3**-0.5])
+    assert repr(find_metric(InverseRoot(2), sampled="rank")) == "inverse_root@2~rank"
+    result = correct_sampled([1, 3], 3, 2, InverseRoot(), "ls", replacement=False)
+    assert result.estimate == pytest.approx((1 + 3**-0.5) / 2)
+    with pytest.raises(InputError, match="depends on the grade"):
+        correct_sampled([1, 3], 3, 2, "dcg(gain=linear)")
+
+
+def test_a_corrected_metric_reads_back_from_its_label():
+    for label in ("recall@10~bv", "ndcg~mle", "rbp(0.5)@3~cls"):
+        assert repr(find_metric(label)) == label
+    with pytest.raises(InputError, match="the label says ~bv"):
+        find_metric("recall@10~bv", sampled="mle")
+    with pytest.raises(UnknownNameError, match="bv"):
+        find_metric("recall@10~bw")

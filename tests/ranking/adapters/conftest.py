@@ -1,0 +1,52 @@
+"""Two splits for all adapters: Coat where it is at hand, and a small one with text ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.data import Interactions
+from ipseval.data.splits import Split, split_random
+from tests.ranking.adapters import checks
+
+
+@pytest.fixture(scope="session")
+def small() -> Split:
+    """A split of 40 users and 30 items with text ids for users, whose catalogue trains on every item."""
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((40, 30)) < 0.3)
+    frame = pd.DataFrame({"user": [f"u{code:02d}" for code in user], "item": item + 100})
+    split = split_random(Interactions.from_frame(frame), test_fraction=0.3, rng=0)
+    assert (split.train.popularity > 0).all()
+    assert (split.train.activity > 0).all()
+    return split
+
+
+@pytest.fixture(scope="session")
+def coat_matrix(shared_data) -> np.ndarray:
+    """Coat's biased ratings, (290, 300), 0 where there is none."""
+    return np.loadtxt(shared_data("coat") / "train.ascii")
+
+
+@pytest.fixture(scope="session")
+def coat(coat_matrix) -> Split:
+    """Positives (rating >= 4) of Coat's biased log, split 80/20 per user."""
+    user, item = np.nonzero(coat_matrix >= 4)
+    frame = pd.DataFrame({"user": user + 1, "item": item + 1})  # ids from 1: they are not the codes
+    log = Interactions.from_frame(frame, users=np.arange(1, 291), items=np.arange(1, 301))
+    return split_random(log, test_fraction=0.2, rng=0)
+
+
+@pytest.fixture(scope="session")
+def coat_ratings(coat, coat_matrix) -> pd.DataFrame:
+    """All ratings of Coat's biased log except the test positives, with columns user, item, rating."""
+    left = coat_matrix.copy()
+    left[coat.test.user, coat.test.item] = 0
+    user, item = np.nonzero(left)
+    return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": left[user, item]})
+
+
+@pytest.fixture(scope="session")
+def same_ranks():
+    return checks.assert_same_ranks

@@ -1,0 +1,124 @@
+"""implicit: factor models without a copy, item–item models from the training rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt, to_csr, with_ids
+from tests.ranking.adapters.checks import (
+    OPTIONS,
+    OTHER_SIZES,
+    assert_differs_by_rounding_only,
+    assert_evaluates_as,
+    assert_shows_both,
+    exact_scores,
+    rounding,
+)
+
+implicit = pytest.importorskip("implicit", reason="implicit is not installed: pip install implicit")
+from implicit.als import AlternatingLeastSquares  # noqa: E402 - after the skip
+from implicit.bpr import BayesianPersonalizedRanking  # noqa: E402 - after the skip
+from implicit.nearest_neighbours import (  # noqa: E402 - after the skip
+    BM25Recommender,
+    CosineRecommender,
+    TFIDFRecommender,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:Method expects CSR"),  # implicit's own call
+]
+FACTOR_MODELS = {
+    "als": lambda: AlternatingLeastSquares(factors=16, random_state=0, num_threads=1),
+    "bpr": lambda: BayesianPersonalizedRanking(factors=16, random_state=0, num_threads=1, iterations=20),
+}
+ITEM_MODELS = {
+    "cosine": lambda: CosineRecommender(K=300, num_threads=1),
+    "cosine-20": lambda: CosineRecommender(K=20, num_threads=1),
+    "tf-idf": lambda: TFIDFRecommender(K=50, num_threads=1),
+    "bm25": lambda: BM25Recommender(K=50, num_threads=1),
+}
+
+
+def recommended(model, matrix) -> np.ndarray:
+    """Return implicit's own scores: full lists of `recommend`, 0 for what it leaves out.
+
+    Users are asked one by one: for several, pm-implicit rounds the scores of item models to single precision.
+    """
+    n_users, n_items = matrix.shape
+    rows = []
+    for user in range(n_users):
+        ids, scores = model.recommend(user, matrix[user], N=n_items, filter_already_liked_items=False)
+        listed = scores > np.finfo(np.float32).min
+        row = np.zeros(n_items, dtype=scores.dtype)
+        row[ids[listed]] = scores[listed]
+        rows.append(row)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("name", FACTOR_MODELS)
+def test_three_lines_evaluate_a_factor_model_as_its_dense_scores(name, coat):
+    model = FACTOR_MODELS[name]()
+    model.fit(to_csr(coat.train), show_progress=False)
+    evaluation = evaluate({name: model}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, exact_scores(model.user_factors, model.item_factors), coat)
+
+
+@pytest.mark.parametrize("name", ITEM_MODELS)
+def test_three_lines_evaluate_an_item_model_as_its_dense_scores(name, coat):
+    model = ITEM_MODELS[name]()
+    model.fit(to_csr(coat.train), show_progress=False)
+    evaluation = evaluate({name: model}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, recommended(model, to_csr(coat.train)), coat)
+
+
+@pytest.mark.parametrize("name", FACTOR_MODELS)
+def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat, same_ranks):
+    matrix, model = to_csr(coat.train), FACTOR_MODELS[name]()
+    model.fit(matrix, show_progress=False)
+    scorer = adapt(model, coat)
+    assert scorer[0] is model.user_factors
+    assert scorer[1] is model.item_factors
+    exact = exact_scores(model.user_factors, model.item_factors)
+    same_ranks(scorer, exact, coat)
+    # implicit multiplies in single precision.
+    bound = rounding(model.user_factors, model.item_factors)
+    assert_differs_by_rounding_only(exact, recommended(model, matrix), bound, coat)
+
+
+@pytest.mark.parametrize("name", ITEM_MODELS)
+def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat, same_ranks):
+    matrix, model = to_csr(coat.train), ITEM_MODELS[name]()
+    model.fit(matrix, show_progress=False)
+    theirs = recommended(model, matrix)
+    assert theirs.dtype == np.float64
+    # Both add the similarities of a user's items in the same order, in double precision: the same bits.
+    np.testing.assert_array_equal(adapt(model, coat)(np.arange(coat.n_users)), theirs)
+    same_ranks(adapt(model, coat), theirs, coat)
+
+
+def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small, same_ranks):
+    matrix = to_csr(small.train)[:, ::-1]
+    model = AlternatingLeastSquares(factors=4, random_state=0, num_threads=1)
+    model.fit(matrix.tocsr(), show_progress=False)
+    dense = exact_scores(model.user_factors, model.item_factors)[:, ::-1]
+    same_ranks(adapt(with_ids(model, items=small.item_ids[::-1]), small), dense, small)
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    # An item–item model scores whatever users split.train has, so only its items can be others.
+    [*(("als", case) for case in OTHER_SIZES), ("cosine", "one-item-less"), ("cosine", "one-item-more")],
+)
+def test_another_size_gets_an_error_that_shows_both(name, case, coat):
+    model = {**FACTOR_MODELS, **ITEM_MODELS}[name]()
+    model.fit(to_csr(coat.train), show_progress=False)
+    assert_shows_both(model, OTHER_SIZES[case], coat)
+
+
+def test_an_untrained_model_is_an_error(small):
+    with pytest.raises(InputError, match="fit it before"):
+        adapt(AlternatingLeastSquares(), small)

@@ -1,0 +1,83 @@
+"""LensKit: trained pipelines, asked as in production."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval.errors import DataWarning, InputError
+from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt
+from tests.ranking.adapters.checks import OPTIONS, OTHER_IDS, assert_evaluates_as, assert_shows_both
+
+pytest.importorskip("lenskit", reason="lenskit is not installed: pip install lenskit")
+from lenskit import batch, topn_pipeline
+from lenskit.als import ImplicitMFScorer
+from lenskit.basic import PopScorer
+from lenskit.data import ItemList, from_interactions_df
+from lenskit.knn import ItemKNNScorer
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
+    pytest.mark.filterwarnings("ignore:.*gives some items no score:ipseval.errors.DataWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+SCORERS = {
+    "als": ImplicitMFScorer,
+    "pop": PopScorer,
+    "knn": lambda: ItemKNNScorer(max_nbrs=5, min_nbrs=2, feedback="implicit"),
+}
+
+
+def dataset_of(split):
+    pairs = split.train.to_frame().rename(columns={"user": "user_id", "item": "item_id"})
+    return from_interactions_df(pairs.assign(rating=1.0))
+
+
+def trained(scorer, split):
+    pipeline = topn_pipeline(scorer)
+    pipeline.train(dataset_of(split))
+    return pipeline
+
+
+def scored_in_batch(pipeline, split) -> np.ndarray:
+    """Return LensKit's own batch scores of all pairs; what gets no score comes last."""
+    everything = {user: ItemList(item_ids=split.item_ids) for user in split.user_ids}
+    dense = np.full((split.n_users, split.n_items), -np.inf)
+    for key, scored in batch.score(pipeline, everything, n_jobs=1):
+        dense[np.searchsorted(split.user_ids, key.user_id)] = scored.scores()
+    dense[np.isnan(dense)] = -np.inf
+    return dense
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_three_lines_evaluate_a_pipeline_as_its_dense_scores(name, coat):
+    pipeline = topn_pipeline(SCORERS[name]())
+    pipeline.train(dataset_of(coat))
+    evaluation = evaluate({name: pipeline}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, scored_in_batch(pipeline, coat), coat)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_pipelines_rank_as_lenskit_scores_in_batch(name, coat, same_ranks):
+    pipeline = trained(SCORERS[name](), coat)
+    same_ranks(adapt(pipeline, coat), scored_in_batch(pipeline, coat), coat)
+
+
+def test_items_that_get_no_score_come_last_and_are_reported(coat):
+    pipeline = trained(SCORERS["knn"](), coat)
+    scorer = adapt(pipeline, coat)
+    with pytest.warns(DataWarning, match="gives some items no score"):
+        scores = scorer(np.arange(10))
+    assert np.isneginf(scores).any()
+    assert np.isfinite(scores).any()
+
+
+def test_a_bare_component_is_an_error_that_names_the_pipeline(small):
+    with pytest.raises(InputError, match="pass the trained pipeline"):
+        adapt(ImplicitMFScorer(), small)
+
+
+@pytest.mark.parametrize("case", OTHER_IDS)
+def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
+    assert_shows_both(trained(ImplicitMFScorer(), coat), OTHER_IDS[case], coat)

@@ -1,0 +1,110 @@
+"""LightFM: embeddings and item biases as a triple of factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from ipseval.ranking.adapters import adapt, to_csr
+from tests.ranking.adapters.checks import (
+    OPTIONS,
+    OTHER_IDS,
+    OTHER_SIZES,
+    assert_differs_by_rounding_only,
+    assert_evaluates_as,
+    assert_shows_both,
+    exact_scores,
+    placed,
+    rounding,
+)
+
+lightfm = pytest.importorskip("lightfm", reason="LightFM is not installed: pip install lightfm-next")
+from lightfm.data import Dataset  # noqa: E402 - after the skip
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:LightFM was compiled without OpenMP"),
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
+]
+
+
+def trained(matrix):
+    return lightfm.LightFM(no_components=8, loss="bpr", random_state=0).fit(matrix.tocoo(), epochs=5)
+
+
+def predicted(model, n_users: int, n_items: int) -> np.ndarray:
+    items = np.arange(n_items)
+    return np.array([model.predict(np.full(n_items, user), items) for user in range(n_users)])
+
+
+def exact_of(model) -> np.ndarray:
+    return exact_scores(model.user_embeddings, model.item_embeddings, model.item_biases)
+
+
+@pytest.fixture(scope="module")
+def coat_dataset(coat):
+    """LightFM's own data set of Coat's training pairs, items in an order of their own."""
+    dataset, pairs = Dataset(), coat.train.to_frame()
+    dataset.fit(coat.user_ids.tolist(), sorted(pairs["item"].unique().tolist(), reverse=True))
+    return dataset, dataset.build_interactions(pairs.itertuples(index=False))[0]
+
+
+def test_three_lines_evaluate_a_model_as_its_dense_scores(coat):
+    model = lightfm.LightFM(no_components=8, loss="bpr", random_state=0)
+    model.fit(to_csr(coat.train).tocoo(), epochs=5)
+    evaluation = evaluate({"lightfm": model}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, exact_of(model), coat)
+
+
+def test_three_lines_evaluate_a_model_with_its_dataset_as_its_dense_scores(coat, coat_dataset):
+    dataset, matrix = coat_dataset
+    model = lightfm.LightFM(no_components=8, loss="bpr", random_state=0).fit(matrix, epochs=5)
+    evaluation = evaluate({"lightfm": (model, dataset)}, coat, **OPTIONS)
+    users, _, items, _ = dataset.mapping()
+    assert_evaluates_as(evaluation, placed(exact_of(model), list(users), list(items), coat), coat)
+
+
+def test_a_model_trained_on_to_csr_ranks_by_its_exact_scores_without_a_copy(coat, same_ranks):
+    model = trained(to_csr(coat.train))
+    scorer = adapt(model, coat)
+    assert scorer[0] is model.user_embeddings
+    assert scorer[1] is model.item_embeddings
+    assert scorer[2] is model.item_biases
+    same_ranks(scorer, exact_of(model), coat)
+    # LightFM adds in single precision, the biases of user and item with the rest.
+    constants = model.user_biases, model.item_biases
+    bound = rounding(model.user_embeddings, model.item_embeddings, *constants)
+    own = predicted(model, coat.n_users, coat.n_items)
+    assert_differs_by_rounding_only(exact_of(model), own, bound, coat)
+
+
+def test_a_model_with_its_dataset_is_matched_by_id(small, same_ranks):
+    dataset = Dataset(user_identity_features=True, item_identity_features=True)
+    dataset.fit(small.user_ids[::-1].tolist(), small.item_ids[::-1].tolist())
+    matrix, _ = dataset.build_interactions(small.train.to_frame().itertuples(index=False))
+    model = trained(matrix)
+    same_ranks(adapt((model, dataset), small), exact_of(model)[::-1, ::-1], small)
+
+
+def test_side_features_get_an_error_that_names_the_way_out(small):
+    dataset = Dataset()
+    dataset.fit(small.user_ids.tolist(), small.item_ids.tolist(), item_features=["red", "blue"])
+    with pytest.raises(InputError, match="side features; pass"):
+        adapt((trained(to_csr(small.train)), dataset), small)
+
+
+@pytest.mark.parametrize("case", OTHER_SIZES)
+def test_another_size_gets_an_error_that_shows_both(case, coat):
+    assert_shows_both(trained(to_csr(coat.train)), OTHER_SIZES[case], coat)
+
+
+@pytest.mark.parametrize("case", OTHER_IDS)
+def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat, coat_dataset):
+    dataset, matrix = coat_dataset
+    assert_shows_both((trained(matrix), dataset), OTHER_IDS[case], coat)
+
+
+def test_an_untrained_model_is_an_error(small):
+    with pytest.raises(InputError, match="fit it before"):
+        adapt(lightfm.LightFM(), small)

@@ -1,0 +1,139 @@
+"""RecTools: (model, dataset) pairs, and the frames that its models recommend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from ipseval.ranking import rank_positives
+from ipseval.ranking.adapters import adapt
+from tests.ranking.adapters.checks import (
+    OPTIONS,
+    OTHER_IDS,
+    assert_differs_by_rounding_only,
+    assert_evaluates_as,
+    assert_shows_both,
+    exact_scores,
+    placed,
+    rounding,
+)
+
+rectools = pytest.importorskip("rectools", reason="rectools is not installed: pip install rectools")
+from implicit.als import AlternatingLeastSquares  # noqa: E402 - after the skip
+from implicit.nearest_neighbours import CosineRecommender  # noqa: E402 - after the skip
+from rectools.dataset import Dataset  # noqa: E402 - after the skip
+from rectools.models import (  # noqa: E402 - after the skip
+    EASEModel,
+    ImplicitALSWrapperModel,
+    ImplicitItemKNNWrapperModel,
+    PopularModel,
+    PureSVDModel,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning:implicit"),
+    pytest.mark.filterwarnings("ignore:Method expects CSR"),  # implicit's own call
+]
+VECTOR_MODELS = {
+    "als": lambda: ImplicitALSWrapperModel(AlternatingLeastSquares(factors=8, random_state=0, num_threads=1)),
+    "svd": lambda: PureSVDModel(factors=8),  # with a seed, SciPy 1.17 fails on NumPy below 2.2
+}
+OTHERS = {
+    "ease": lambda: EASEModel(regularization=100.0),
+    "knn": lambda: ImplicitItemKNNWrapperModel(CosineRecommender(K=20, num_threads=1)),
+    "popular": PopularModel,
+}
+NAMES = {"user": "user_id", "item": "item_id"}
+
+
+def dataset_of(split) -> Dataset:
+    return Dataset.construct(
+        split.train.to_frame().rename(columns=NAMES).assign(weight=1, datetime="2020-01-01")
+    )
+
+
+def recommended(model, dataset, split) -> np.ndarray:
+    """Return RecTools' own scores: full lists of `recommend`, −inf for what they leave out."""
+    users, items = dataset.user_id_map.external_ids, dataset.item_id_map.external_ids
+    lists = model.recommend(users, dataset, k=items.size, filter_viewed=False)
+    scores = np.full((users.size, items.size), -np.inf)
+    row, column = (
+        dataset.user_id_map.convert_to_internal(lists["user_id"]),
+        dataset.item_id_map.convert_to_internal(lists["item_id"]),
+    )
+    scores[row, column] = lists["score"]
+    return placed(scores, users, items, split)
+
+
+def exact_of(model, dataset, split) -> np.ndarray:
+    users, items = dataset.user_id_map.external_ids, dataset.item_id_map.external_ids
+    return placed(exact_scores(*model.get_vectors()), users, items, split)
+
+
+@pytest.mark.parametrize("name", VECTOR_MODELS)
+def test_three_lines_evaluate_a_vector_model_as_its_dense_scores(name, coat):
+    dataset = dataset_of(coat)
+    model = VECTOR_MODELS[name]().fit(dataset)
+    evaluation = evaluate({name: (model, dataset)}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, exact_of(model, dataset, coat), coat)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_three_lines_evaluate_another_model_as_its_dense_scores(name, coat):
+    dataset = dataset_of(coat)
+    model = OTHERS[name]().fit(dataset)
+    evaluation = evaluate({name: (model, dataset)}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, recommended(model, dataset, coat), coat)
+
+
+@pytest.mark.parametrize("name", VECTOR_MODELS)
+def test_vector_models_rank_by_their_exact_scores(name, coat, same_ranks):
+    dataset = dataset_of(coat)
+    model = VECTOR_MODELS[name]().fit(dataset)
+    exact = exact_of(model, dataset, coat)
+    same_ranks(adapt((model, dataset), coat), exact, coat)
+    # RecTools multiplies in single precision.
+    bound = rounding(*model.get_vectors()).max()
+    assert_differs_by_rounding_only(exact, recommended(model, dataset, coat), bound, coat)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_models_rank_as_their_own_recommendations(name, coat, same_ranks):
+    dataset = dataset_of(coat)
+    model = OTHERS[name]().fit(dataset)
+    same_ranks(adapt((model, dataset), coat), recommended(model, dataset, coat), coat)
+
+
+def test_recommended_frames_are_lists(coat):
+    dataset = dataset_of(coat)
+    model = VECTOR_MODELS["als"]().fit(dataset)
+    lists = model.recommend(dataset.user_id_map.external_ids, dataset, k=10, filter_viewed=True)
+    from_lists = rank_positives(adapt(lists, coat), coat)
+    whole = rank_positives(adapt((model, dataset), coat), coat)
+    np.testing.assert_array_equal(from_lists.n_above, np.minimum(whole.n_above, 10))
+
+
+def test_a_model_without_its_dataset_is_an_error(small):
+    with pytest.raises(InputError, match=r"pass \(model, dataset\)"):
+        adapt(VECTOR_MODELS["svd"](), small)
+
+
+@pytest.mark.parametrize("case", OTHER_IDS)
+def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
+    dataset = dataset_of(coat)
+    assert_shows_both((OTHERS["ease"]().fit(dataset), dataset), OTHER_IDS[case], coat)
+
+
+def test_ranking_a_pair_directly_says_how_to_adapt_it(coat):
+    dataset = dataset_of(coat)
+    model = OTHERS["popular"]().fit(dataset)
+    with pytest.raises(
+        InputError, match=r"a tuple of PopularModel, Dataset; expected .*adapters\.adapt\(model"
+    ):
+        rank_positives((model, dataset), coat)
+    lists = model.recommend(dataset.user_id_map.external_ids, dataset, k=10, filter_viewed=True)
+    with pytest.raises(InputError, match=r"lacks 300 of 300 column ids .*adapters\.adapt\(model"):
+        rank_positives(lists, coat)

@@ -1,0 +1,148 @@
+"""Spark ALS: the trained model, and the nested frame that it recommends."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.evaluation import evaluate
+from ipseval.ranking import rank_positives
+from ipseval.ranking.adapters import adapt
+from tests.ranking.adapters.checks import (
+    OPTIONS,
+    OTHER_IDS,
+    assert_differs_by_rounding_only,
+    assert_evaluates_as,
+    assert_shows_both,
+    changed,
+    exact_scores,
+    placed,
+    rounding,
+)
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install pyspark")
+if shutil.which("java") is None:
+    pytest.skip("Spark needs Java: apt-get install openjdk-17-jre-headless", allow_module_level=True)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def pairs(coat):
+    """Coat's training pairs as a Spark frame."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    rows = [(user, item, 1.0) for user, item in coat.train.to_frame().to_numpy().tolist()]
+    yield session.createDataFrame(rows, "user int, item int, rating double").cache()
+    session.stop()
+
+
+def als():
+    from pyspark.ml.recommendation import ALS
+
+    return ALS(rank=4, maxIter=2, implicitPrefs=True, seed=0)
+
+
+@pytest.fixture(scope="module")
+def trained(pairs):
+    return als().fit(pairs)
+
+
+def factors_of(frame) -> tuple[list[int], np.ndarray]:
+    rows = frame.collect()
+    return [row["id"] for row in rows], np.array([row["features"] for row in rows])
+
+
+def exact_of(model, split) -> np.ndarray:
+    (users, user), (items, item) = factors_of(model.userFactors), factors_of(model.itemFactors)
+    return placed(exact_scores(user, item), users, items, split)
+
+
+def without_training(lists: pd.DataFrame, split) -> pd.DataFrame:
+    """Return a list without each user's training items: Spark recommends them as well."""
+    merged = lists.merge(split.train.to_frame(), on=["user", "item"], how="left", indicator="where")
+    return merged[merged["where"] == "left_only"].drop(columns="where")
+
+
+def test_three_lines_evaluate_the_model_as_its_dense_scores(pairs, coat):
+    model = als().fit(pairs)
+    evaluation = evaluate({"als": model}, coat, **OPTIONS)
+    assert_evaluates_as(evaluation, exact_of(model, coat), coat)
+
+
+def test_three_lines_evaluate_its_lists_as_its_dense_scores(trained, coat):
+    lists = adapt(trained.recommendForAllUsers(coat.n_items), coat)
+    options = {**OPTIONS, "metrics": ("recall@10", "ndcg@10")}
+    evaluation = evaluate({"als": without_training(lists, coat)}, coat, **options)
+    # What is in no list is a miss, as is an item that comes last: the same within the first ten.
+    expected = evaluate({"als": exact_of(trained, coat)}, coat, **options)
+    columns = ["metric", "estimator", "estimate", "std_error", "n_users", "n_positives"]
+    pd.testing.assert_frame_equal(evaluation.frame[columns], expected.frame[columns], check_exact=True)
+
+
+def test_the_model_ranks_by_the_exact_scores_of_its_factors(trained, coat, same_ranks):
+    exact = exact_of(trained, coat)
+    same_ranks(adapt(trained, coat), exact, coat)
+    (users, user), (items, item) = factors_of(trained.userFactors), factors_of(trained.itemFactors)
+    # Spark's own predictions are in single precision.
+    every = trained.userFactors.selectExpr("id as user").crossJoin(
+        trained.itemFactors.selectExpr("id as item")
+    )
+    table = trained.transform(every).toPandas().pivot(index="user", columns="item", values="prediction")
+    assert (table.dtypes == np.float32).all()
+    own = placed(table.to_numpy(), table.index, table.columns, coat)
+    assert sorted(users) == table.index.tolist()
+    assert sorted(items) == table.columns.tolist()
+    assert_differs_by_rounding_only(exact, own, rounding(user, item).max(), coat)
+
+
+def test_its_nested_frame_gives_the_ranks_of_the_model(trained, coat):
+    from pyspark.sql import functions
+
+    full = trained.recommendForAllUsers(coat.n_items)
+    local = adapt(full, coat)
+    assert sorted(local.columns) == ["item", "score", "user"]
+    kept = without_training(local, coat)
+    from_lists = rank_positives(kept, coat)
+    whole = rank_positives(adapt(trained, coat), coat)
+    known = np.isin(coat.item_ids[whole.item], kept["item"]) & np.isin(
+        coat.user_ids[whole.user], kept["user"]
+    )
+    assert known.mean() > 0.9
+    np.testing.assert_array_equal(from_lists.n_above[known], whole.n_above[known])
+    renamed = full.withColumnRenamed("user", "customer").filter(functions.col("customer") < 3)
+    assert set(adapt(renamed, coat)["user"]) <= {1, 2}
+
+
+@pytest.mark.parametrize("case", OTHER_IDS)
+def test_ids_that_do_not_match_get_an_error_that_shows_both(case, trained, coat):
+    assert_shows_both(trained, OTHER_IDS[case], coat)
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("users-as-text", r"'user' has 290 ids .* \(1, 2, 3, …; the universe starts with 'u001', 'u002'"),
+        ("items-as-text", r"'item' has \d+ ids .* \(\d+, \d+, \d+, …; the universe starts with 'i001'"),
+        ("item-of-the-model-only", r"'item' has 1 ids .* \(3; the universe starts with 1, 2, 4, …\)"),
+    ],
+)
+def test_lists_of_other_ids_get_an_error_that_shows_both(case, text, trained, coat):
+    lists = without_training(adapt(trained.recommendForAllUsers(coat.n_items), coat), coat)
+    with pytest.raises(InputError, match=rf"^mine \(top-K lists\): column {text}"):
+        evaluate({"mine": lists}, changed(OTHER_IDS[case][0], coat), **OPTIONS)
+
+
+def test_other_spark_objects_get_an_error_that_says_what_to_pass(trained, coat):
+    with pytest.raises(InputError, match="pass a trained ALSModel, or a frame of lists"):
+        adapt(trained.userFactors.groupBy("id"), coat)

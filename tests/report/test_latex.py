@@ -1,0 +1,85 @@
+"""LaTeX and Markdown of a report with nasty names compile; nothing in a name is a command."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from tests.report.test_report_names import NAMES
+
+# pdflatex has no glyphs for these scripts without further packages; xelatex has.
+PRINTABLE = [name for name in NAMES if name.isascii() or "Zoë" in name]
+PRINTABLE += [r"\end{tabular}", "100 % & #1 ~ ^{x}_{y} $z$"]
+PREAMBLE = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs,threeparttable}"
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(np.argwhere(rng.random((40, 20)) < 0.5), columns=["user", "item"])
+    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    scores = {name: rng.normal(size=(split.n_users, split.n_items)) for name in PRINTABLE}
+    return ipseval.evaluate(
+        scores, split, propensity=ipseval.PowerLawPropensity(gamma=0.0), metrics=["recall@5", "ndcg@5"]
+    )
+
+
+def compiled(latex: str, folder: Path) -> str:
+    """Return the log of pdflatex, which has stopped at the first error, if there is one."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex here; install texlive-latex-extra")
+    found = subprocess.run(["kpsewhich", "threeparttable.sty"], capture_output=True, text=True, check=False)
+    if not found.stdout.strip():
+        pytest.skip("no threeparttable here; install texlive-latex-extra")
+    body = f"{PREAMBLE}\\begin{{document}}\n{latex}\\end{{document}}\n"
+    (folder / "report.tex").write_text(body, encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "report.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    log = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0, log[-2000:]
+    return log
+
+
+def test_twenty_nasty_names_compile_and_nothing_is_read_or_missing(evaluation, tmp_path):
+    assert len(PRINTABLE) == 20
+    log = compiled(evaluation.to_latex(), tmp_path)
+    assert (tmp_path / "report.pdf").stat().st_size > 10_000
+    assert "Missing character" not in log
+    assert "secret" not in log
+    assert not list(tmp_path.glob("*secret*"))
+
+
+def test_the_diff_and_the_leaderboard_compile_too(evaluation, tmp_path):
+    compiled(evaluation.diff(evaluation).to_latex(), tmp_path)
+    compiled(ipseval.evaluation.report_of({"a_b & c": evaluation, r"\d%": evaluation}).to_latex(), tmp_path)
+
+
+def test_the_compiler_stops_at_a_name_that_is_not_escaped(tmp_path):
+    with pytest.raises(AssertionError, match="Undefined control sequence"):
+        compiled(r"\nosuchcommand", tmp_path)
+
+
+def test_chktex_finds_no_error(evaluation, tmp_path):
+    """Another reader of LaTeX; its warnings are about typography, which names may break."""
+    if shutil.which("chktex") is None:
+        pytest.skip("no chktex here")
+    (tmp_path / "report.tex").write_text(evaluation.to_latex(), encoding="utf-8")
+    command = ["chktex", "-q", "-f", "%k %n %l\n", "report.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert [line for line in done.stdout.splitlines() if line.startswith("Error")] == []
+
+
+def test_markdown_is_one_table_per_metric_with_every_name_as_text(evaluation):
+    """Read by the parser of the documentation, which follows the same rules as GitHub for tables."""
+    markdown = pytest.importorskip("markdown", reason="the parser of Markdown is not installed")
+    html = markdown.markdown(evaluation.to_markdown(), extensions=["tables"])
+    assert html.count("<table>") == 2
+    assert not re.search(r"<(script|img|a|code)\b", html)
+    assert html.count("<tr>") == 2 * (1 + len(PRINTABLE))

@@ -1,0 +1,370 @@
+"""The protocol study: numbers against hand values and evaluate(), storage, resumption."""
+
+from __future__ import annotations
+
+import functools
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import ipseval
+from ipseval.data import Interactions
+from ipseval.data.splits import repeated_splits, split_leave_one_out, split_temporal
+from ipseval.errors import DataWarning, InputError
+from ipseval.evaluation import evaluate
+from ipseval.propensity import PowerLawPropensity
+from ipseval.ranking import SampledCandidates
+from ipseval.studies.agreement import order_agreement
+from ipseval.studies.protocols import Protocol
+from tests.inside.studies import Result, Setting, _inversions, holm
+
+# Orders in time within a user leak by design; tests/data/test_time.py has the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
+
+
+def make_log(seed: int = 0, n_users: int = 60, n_items: int = 25, timed: bool = True) -> Interactions:
+    """Return 10 interactions per user, popular items first in time."""
+    rng = np.random.default_rng(seed)
+    weight = 1 / np.arange(1, n_items + 1)
+    item = np.concatenate(
+        [rng.choice(n_items, 10, replace=False, p=weight / weight.sum()) for _ in range(n_users)]
+    )
+    user = np.repeat(np.arange(n_users), 10)
+    time = item * 10 + rng.integers(0, 100, item.size)
+    ids = np.array([f"u{number}" for number in range(n_users)], dtype=object)
+    return Interactions(user, item, ids, np.arange(n_items), timestamp=time if timed else None)
+
+
+def popular(train: Interactions) -> np.ndarray:
+    return np.tile(train.popularity.astype(float), (train.n_users, 1))
+
+
+def rare(train: Interactions) -> np.ndarray:
+    return -popular(train)
+
+
+def noise(train: Interactions, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).random((train.n_users, train.n_items))
+
+
+MODELS = {"popular": popular, "rare": rare, "noise": noise, "other": functools.partial(noise, seed=5)}
+FEW = {"metrics": ["auc", "recall@5"], "gammas": [0.5], "n_resamples": 50}
+
+
+def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
+    log = make_log()
+    study = ipseval.studies.protocols.study(
+        MODELS,
+        {"shop": log},
+        [Protocol("temporal", "ratio", k_core=None, test_fraction=0.3, validation_fraction=0.0)],
+        path=tmp_path,
+        **FEW,
+    )
+    split = split_temporal(log, test_fraction=0.3)
+    with pytest.warns(DataWarning, match="the median user has"):
+        expected = evaluate(
+            {name: fit(split.train) for name, fit in MODELS.items()},
+            split,
+            propensity=PowerLawPropensity(gamma=0.5),
+            metrics=["auc", "recall@5"],
+            estimators=["aoa", "snips", "snips-global"],
+        ).frame
+    merged = study.frame.merge(expected, on=["model", "metric", "estimator"], suffixes=("", "_direct"))
+    assert len(merged) == len(study.frame) == 4 * 2 * 3
+    np.testing.assert_array_equal(merged["estimate"], merged["estimate_direct"])
+    np.testing.assert_allclose(merged["std_error"], merged["std_error_direct"], rtol=1e-12)
+    assert (merged["n_users"] == merged["n_users_direct"]).all()
+    assert (merged["n_positives"] == merged["n_positives_direct"]).all()
+
+
+def test_agreement_is_that_of_the_estimates(tmp_path: Path) -> None:
+    study = ipseval.studies.protocols.study(MODELS, {"shop": make_log()}, path=tmp_path, **FEW)
+    frame = study.frame[(study.frame["metric"] == "auc") & (study.frame["estimator"] == "aoa")]
+    by_split = frame.set_index(["split", "model"])["estimate"]
+    row = study.between("split", metric="auc").query(
+        "split_a == 'RO_RS' and split_b == 'TO_LS' and estimator == 'aoa'"
+    )
+    expected = order_agreement(dict(by_split["RO_RS"]), dict(by_split["TO_LS"])).to_dict()
+    assert row[list(expected)].iloc[0].to_dict() == pytest.approx(expected)
+    assert (row["src_low"] <= row["src_high"]).all()
+
+
+def test_replicates_have_the_standard_error_that_is_reported(tmp_path: Path) -> None:
+    options = FEW | {"n_resamples": 2000}
+    study = ipseval.studies.protocols.study(MODELS, {"shop": make_log()}, path=tmp_path, **options)
+    for result in study.results:
+        # The bootstrap divides by n, the standard error by n - 1: √(60/59) is 1.008. The error of a standard
+        # deviation from 2,000 replicates is 1.6 %; 4 sigma.
+        expected = np.sqrt(np.diag(result.covariance))
+        np.testing.assert_allclose(result.replicates.std(axis=0), expected, rtol=0.075)
+        spread = expected / math.sqrt(2000)
+        assert (np.abs(result.replicates.mean(axis=0) - result.estimates) < 4.5 * spread).all()
+
+
+def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
+    log = make_log()
+    shares = {"test_fraction": 0.2, "validation_fraction": 0.0}
+    options = FEW | {"metrics": ["auc"], "estimators": ["aoa"]}
+    ipseval.studies.protocols.study(
+        MODELS, {"shop": log}, [Protocol(k_core=None, **shares)], path=tmp_path, **options
+    )
+    study = ipseval.studies.protocols.study(
+        MODELS, {"shop": log}, [Protocol(k_core=None, n_repeats=3, **shares)], path=tmp_path, **options
+    )
+    # The first repeat was there already.
+    assert len(list((tmp_path / "ranks").glob("*.npz"))) == 3 * len(MODELS)
+    values = []
+    for split in repeated_splits(log, 3, rng=0, **shares):
+        direct = evaluate({name: fit(split.train) for name, fit in MODELS.items()}, split, metrics=["auc"])
+        values.append(direct.frame["estimate"].to_numpy())
+    np.testing.assert_allclose(study.frame["estimate"], np.mean(values, axis=0), rtol=1e-14)
+    np.testing.assert_allclose(study.frame["std_repeats"], np.std(values, axis=0, ddof=1), rtol=1e-12)
+    assert (study.frame["n_positives"] == 3 * 120).all()
+
+
+def test_leave_one_out_says_that_snips_equals_aoa(tmp_path: Path) -> None:
+    study = ipseval.studies.protocols.study(
+        MODELS, {"shop": make_log()}, ipseval.studies.protocols.grid(order=["random"]), path=tmp_path, **FEW
+    )
+    one_out = study.frame[study.frame["split"] == "RO_LS"].pivot(
+        index=["model", "metric"], columns="estimator", values="estimate"
+    )
+    np.testing.assert_allclose(one_out["snips"], one_out["aoa"], rtol=1e-12)
+    assert not np.allclose(one_out["snips-global"], one_out["aoa"])
+    text = study.to_markdown()
+    assert "RO_LS (shop): there per-user snips equals aoa for every γ" in text
+    notes = study.between("estimator").query("split == 'RO_LS' and estimator_b == 'snips (γ = 0.5)'")["note"]
+    assert notes.str.contains("snips is identical to aoa here").all()
+
+
+def result(estimates: list[float], errors: list[float]) -> Result:
+    """Return a result whose models have independent errors."""
+    setting = Setting("shop", "RO_RS", "5-core", "full", "aoa", None)
+    covariance = np.diag(np.square(errors))
+    none = np.zeros((1, len(errors)))
+    return Result(setting, "auc", np.array(estimates), covariance, none, none, 100, "")
+
+
+def test_swaps_are_judged_by_the_smaller_of_the_two_z_values() -> None:
+    # Differences: +.3 with SE √(.06² + .08²) = .1, z = 3; and −.2 with SE .1, z = −2. p = 1 − Φ(2).
+    a, b = result([0.5, 0.2], [0.06, 0.08]), result([0.3, 0.5], [0.06, 0.08])
+    (swap,) = _inversions(a, b, ["x", "y"])
+    assert (swap.better_in_a, swap.better_in_b) == ("x", "y")
+    assert swap.p_value == pytest.approx(stats.norm.sf(2))
+    (reverse,) = _inversions(b, a, ["x", "y"])
+    assert (reverse.better_in_a, reverse.better_in_b) == ("y", "x")
+
+
+def test_swaps_are_corrected_over_all_pairs_of_models() -> None:
+    a, b = result([0.5, 0.2, 0.9], [0.06, 0.08, 0.0]), result([0.3, 0.5, 0.9], [0.06, 0.08, 0.0])
+    (swap,) = _inversions(a, b, ["x", "y", "z"])
+    assert swap.p_value == pytest.approx(3 * stats.norm.sf(2))
+
+
+def test_the_same_order_has_no_swap_however_clear() -> None:
+    assert _inversions(result([0.5, 0.2], [0.01, 0.01]), result([0.3, 0.1], [0.01, 0.01]), ["x", "y"]) == []
+
+
+def test_holm_agrees_with_the_hand_computation() -> None:
+    # Sorted .01 .02 .04 times 3, 2, 1: .03 .04 .04.
+    np.testing.assert_allclose(holm(np.array([0.04, 0.01, 0.02])), [0.04, 0.03, 0.04])
+
+
+@pytest.mark.slow
+def test_no_swap_is_found_where_only_noise_differs() -> None:
+    # Two models of equal quality in both settings: both z must exceed 1.64 in opposite directions by chance.
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(4000):
+        draws = rng.normal(0, 0.1, (2, 2))
+        swaps = _inversions(
+            result(draws[0].tolist(), [0.1, 0.1]), result(draws[1].tolist(), [0.1, 0.1]), "xy"
+        )
+        found += any(swap.p_value < 0.05 for swap in swaps)
+    # 2 · .05² = .5 % with a standard error of √(.005·.995/4000) = .0011.
+    assert found / 4000 == pytest.approx(0.005, abs=4 * 0.0011)
+
+
+@pytest.mark.slow
+def test_a_false_swap_is_found_in_at_most_five_per_cent_when_one_difference_is_certain() -> None:
+    # The worst case: a clear difference in a, none in b. Rate 5 %, standard error √(.05·.95/4000) = .0034.
+    rng = np.random.default_rng(1)
+    clear = result([1.0, 0.0], [0.05, 0.05])
+    found = 0
+    for _ in range(4000):
+        values = rng.normal(0, 0.1, 2).tolist()
+        found += any(s.p_value < 0.05 for s in _inversions(clear, result(values, [0.1, 0.1]), "xy"))
+    assert found / 4000 == pytest.approx(0.05, abs=4 * 0.0034)
+
+
+@pytest.mark.filterwarnings("ignore:recall@1. computed on 4 sampled candidates")
+def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
+    log = make_log()
+    pools = ["all", SampledCandidates(4, rng=0), SampledCandidates(4, distribution="popularity", rng=0)]
+    grid = ipseval.studies.protocols.grid(
+        order=["random"], holdout=["leave-one-out"], k_core=[None], candidates=pools
+    )
+    options = FEW | {"metrics": ["recall@1"], "estimators": ["aoa"]}
+    study = ipseval.studies.protocols.study(MODELS, {"shop": log}, grid, path=tmp_path, **options)
+    assert study.levels("candidates") == ["full", "uniform-4", "popularity-4"]
+    (split,) = repeated_splits(log, 1, method=split_leave_one_out, rng=0)
+    for protocol, pool in zip(grid, pools, strict=True):
+        direct = evaluate(
+            {name: fit(split.train) for name, fit in MODELS.items()},
+            split,
+            metrics=["recall@1"],
+            candidates=pool,
+        )
+        rows = study.frame[study.frame["candidates"] == protocol.candidates_label]
+        assert rows["estimate"].tolist() == direct.frame["estimate"].tolist()
+    again = ipseval.studies.protocols.study(MODELS, {"shop": log}, grid, path=tmp_path, **options)
+    pd.testing.assert_frame_equal(study.frame, again.frame, check_exact=True)
+    table = study.table("candidates", reference="full")
+    assert table["candidates_b"].tolist() == ["uniform-4", "popularity-4"]
+
+
+def test_matrix_is_symmetric_with_full_agreement_on_the_diagonal(tmp_path: Path) -> None:
+    logs = {"one": make_log(0), "two": make_log(1, n_items=30), "three": make_log(2)}
+    study = ipseval.studies.protocols.study(MODELS, logs, [Protocol()], path=tmp_path, **FEW)
+    for measure, diagonal in (("src", 1.0), ("ipc", 0.0)):
+        square = study.matrix("log", measure, metric="auc")
+        assert list(square.index) == list(square.columns) == list(logs)
+        assert (np.diag(square) == diagonal).all()
+        assert np.array_equal(square, square.T)
+    pair = study.between("log", metric="auc").query("log_a == 'one' and log_b == 'two'")
+    assert study.matrix("log", "src", metric="auc").loc["one", "two"] == pytest.approx(pair["src"].mean())
+
+
+def test_the_heat_map_shows_the_matrix(tmp_path: Path) -> None:
+    logs = {"one": make_log(0), "two": make_log(1, n_items=30), "three": make_log(2)}
+    study = ipseval.studies.protocols.study(MODELS, logs, [Protocol()], path=tmp_path, **FEW)
+    axes = study.plot("log", "tau_b", metric="auc")
+    expected = study.matrix("log", "tau_b", metric="auc")
+    shown = [label.get_text() for label in axes.get_xticklabels()]
+    assert shown == [list(logs)[place] for place in study.blocks("log", "tau_b", metric="auc").order]
+    np.testing.assert_array_equal(axes.images[0].get_array(), expected.loc[shown, shown])
+    with pytest.raises(InputError, match="ipc counts pairs"):
+        study.plot("log", "ipc")
+
+
+def test_table_averages_over_logs(tmp_path: Path) -> None:
+    logs = {"one": make_log(0), "two": make_log(1, n_items=30)}
+    study = ipseval.studies.protocols.study(
+        MODELS, logs, ipseval.studies.protocols.grid(holdout=["ratio"]), path=tmp_path, **FEW
+    )
+    table = study.table("split", metric="auc")
+    each = study.between("split", metric="auc")
+    for row in table.itertuples():
+        rows = each[each["estimator"] == row.estimator]
+        assert row.src == pytest.approx(rows["src"].mean())
+        assert row.n_beyond == rows["n_beyond"].sum()
+        assert row.src_low <= row.src <= row.src_high
+        assert row.n_logs == 2
+    by_logs = study.table("split", metric="auc", over="logs")
+    assert by_logs["src_low"].iloc[0] == pytest.approx(each[each["estimator"] == "aoa"]["src"].min())
+
+
+def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(DataWarning, match="'plain' has no timestamps: 2 of 4 protocols are left out"):
+        study = ipseval.studies.protocols.study(
+            MODELS, {"plain": make_log(timed=False)}, path=tmp_path, **FEW
+        )
+    assert study.levels("split") == ["RO_RS", "RO_LS"]
+    assert "has no timestamps" in study.to_markdown()
+
+
+def test_the_grid_has_every_combination_that_exists() -> None:
+    grid = ipseval.studies.protocols.grid(
+        holdout=["ratio", "global-time"], k_core=[None, 5], candidates={"full": "all", "some": 3}, n_repeats=4
+    )
+    assert [one.label for one in grid] == [
+        f"{split}, {core}, {pool}"
+        for core in ("no filter", "5-core")
+        for split in ("RO_RS", "TO_RS", "GT")
+        for pool in ("full", "some")
+    ]
+    assert [one.n_repeats for one in grid[:6]] == [4, 4, 1, 1, 1, 1]
+
+
+def test_a_protocol_makes_the_split_that_it_names() -> None:
+    log = make_log()
+    (split,) = Protocol("temporal", "leave-one-out").splits(log, 0)
+    assert np.array_equal(split.test.pair_key, split_leave_one_out(log, order="temporal").test.pair_key)
+    for protocol in ipseval.studies.protocols.grid(
+        holdout=["ratio", "leave-one-out", "global-time"], n_repeats=2
+    ):
+        splits = list(protocol.splits(log, 0))
+        assert len(splits) == (2 if protocol.order == "random" else 1)
+
+
+def study(tmp_path: Path, **change: object) -> object:
+    arguments = {"models": MODELS, "logs": {"shop": make_log()}, "protocols": [Protocol()]} | FEW | change
+    return ipseval.studies.protocols.study(path=tmp_path, **arguments)
+
+
+BAD_CALLS = {
+    "no models": ({"models": {}}, "models must be a non-empty mapping"),
+    "one model": ({"models": {"popular": popular}}, "at least two models"),
+    "numbers for names": ({"models": {1: popular, 2: rare}}, r"models must have text as names; 2 of 2"),
+    "a score matrix": ({"models": {"a": popular, "b": np.eye(2)}}, "'b' cannot be called"),
+    "a frame": ({"logs": {"shop": pd.DataFrame()}}, "use Interactions.from_frame"),
+    "no protocols": ({"protocols": []}, r"for example protocols\.grid\(\)"),
+    "the same twice": ({"protocols": [Protocol(), Protocol()]}, "protocols repeat RO_RS, 5-core, full"),
+    "repeats in time": ({"protocols": [Protocol("temporal", n_repeats=5)]}, "no effect in temporal order"),
+    "no seed": ({"rng": None}, "rng must be an integer >= 0"),
+    "a negative seed": ({"rng": -1}, "rng must be an integer >= 0"),
+    "no metrics": ({"metrics": []}, "metrics is empty"),
+    "unknown estimator": ({"estimators": ["snip"]}, "Did you mean 'snips'"),
+    "weights without gamma": ({"gammas": []}, "snips, snips-global need gammas"),
+    "nothing possible": (
+        {"protocols": [Protocol("temporal")], "logs": {"shop": make_log(timed=False)}},
+        "no protocol can be applied",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:log 'shop' has no timestamps")
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
+    change, text = BAD_CALLS[name]
+    with pytest.raises(InputError, match=text):
+        study(tmp_path, **change)
+
+
+BAD_PROTOCOLS = {
+    "random global time": (lambda: Protocol("random", "global-time"), "use order='temporal'"),
+    "unknown order": (lambda: Protocol("time"), "Choices: random, temporal"),
+    "unknown field": (lambda: ipseval.studies.protocols.grid(core=[5]), "core: no such field"),
+    "a bare value": (
+        lambda: ipseval.studies.protocols.grid(order="random"),
+        r"order must be a list .* Write \['random'\]",
+    ),
+    "empty": (
+        lambda: ipseval.studies.protocols.grid(order=["random"], holdout=["global-time"]),
+        "no protocol is left",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PROTOCOLS)
+def test_bad_protocols_say_what_was_expected(name: str) -> None:
+    call, text = BAD_PROTOCOLS[name]
+    with pytest.raises(InputError, match=text):
+        call()
+
+
+def test_a_study_prints_what_each_choice_changes(tmp_path: Path) -> None:
+    grid = ipseval.studies.protocols.grid(order=["random"])
+    found = ipseval.studies.protocols.study(MODELS, {"shop": make_log()}, grid, path=tmp_path, **FEW)
+    shown, between = repr(found), found.between("split")
+    assert shown.startswith(f"{len(MODELS)} recommenders · 1 log · ")
+    n_changed, n_clear = int((between["ipc"] > 0).sum()), int((between["n_beyond"] > 0).sum())
+    said = " ".join(shown.split())
+    assert f"Other splits change the order of recommenders in {n_changed} of {len(between)} compar" in said
+    assert f"in {n_clear} of them beyond its uncertainty." in said
+    assert shown.endswith("More: .explain()")
+    assert "What to know" in repr(found.explain())

@@ -1,0 +1,123 @@
+"""Fingerprints: what makes two fit functions, protocols or logs the same to a stored study."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import linecache
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.data import Interactions
+from ipseval.errors import InputError
+from ipseval.studies.protocols import Protocol
+from tests.inside.studies import fingerprint, log_fingerprint
+from tests.studies.test_protocols_resume import make_log
+
+HELPERS = """
+import helper_of_models
+SCALE, UNUSED, SETTINGS = {scale}, {unused}, {{"power": {power}}}
+
+class Model:
+    def score(self, train):
+        return inner() * SETTINGS["power"]
+
+def inner():
+    return SCALE * helper_of_models.shift() + (inner() if False else 0)
+
+def fit(train):
+    return [Model().score(train) for _ in range(3)]
+"""
+
+
+def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def printed(shift: int = 1, **values: int) -> str:
+        (tmp_path / "helper_of_models.py").write_text(f"def shift():\n    return {shift}\n")
+        (tmp_path / "models_followed.py").write_text(
+            HELPERS.format(**{"scale": 1, "unused": 1, "power": 1} | values)
+        )
+        for name in ("helper_of_models", "models_followed"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        linecache.clearcache()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        return fingerprint(importlib.import_module("models_followed").fit)
+
+    first = printed()
+    assert printed() == printed(unused=2) == first
+    assert len({first, printed(scale=2), printed(power=2), printed(shift=2)}) == 4
+
+
+def test_fingerprints_tell_different_contents_apart() -> None:
+    def make(captured: object) -> Callable[[], object]:
+        return lambda: captured
+
+    distinct = [
+        None,
+        0,
+        0.0,
+        False,
+        "0",
+        b"0",
+        (0,),
+        (0, 1),
+        {"a": 1},
+        {"a": 2},
+        {0},
+        np.zeros(2),
+        np.zeros(3),
+        np.zeros(2, dtype=int),
+        np.array(["a", None], dtype=object),
+        pd.DataFrame({"user": [0]}),
+        pd.DataFrame({"user": [1]}),
+        np.random.default_rng(0),
+        np.random.default_rng(1),
+        functools.partial(make, 1),
+        functools.partial(make, 2),
+        make(1),
+        make(2),
+        make,
+        Protocol(),
+        Protocol(k_core=3),
+        Protocol,
+        len,
+        "x".join,
+    ]
+    prints = [fingerprint(value) for value in distinct]
+    assert len(set(prints)) == len(prints)
+
+
+def test_fingerprints_are_the_same_for_the_same_content() -> None:
+    for build in (
+        lambda: functools.partial(make_log, x=np.arange(3)),
+        lambda: np.random.default_rng(3),
+        lambda: {"b": [1, 2], "a": {3, 4}},
+        lambda: Protocol(candidates=(1, 2)),
+    ):
+        assert fingerprint(build()) == fingerprint(build())
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+
+
+def test_an_object_without_readable_content_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot be told apart"):
+        fingerprint(object())
+
+
+def test_a_log_is_known_by_its_rows_and_ids() -> None:
+    log = make_log()
+    rows = np.arange(len(log))
+    same = Interactions(log.user, log.item, log.user_ids, log.item_ids)
+    other_ids = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
+    timed = Interactions(log.user, log.item, log.user_ids, log.item_ids, timestamp=rows)
+    assert log_fingerprint(log) == log_fingerprint(same)
+    prints = {
+        log_fingerprint(one) for one in (log, other_ids, timed, log.select(rows[:-1]), log.select(rows[::-1]))
+    }
+    assert len(prints) == 5

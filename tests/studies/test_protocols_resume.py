@@ -1,0 +1,312 @@
+"""Storage of a study: nothing is trained twice, and a killed study gives the same tables."""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.data import Interactions
+from ipseval.data.splits import Split, split_random
+from ipseval.errors import DataWarning, InputError
+from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
+from ipseval.studies.protocols import Protocol
+from tests.inside.studies import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SCRIPT = """
+import os, sys, time
+import numpy as np
+from ipseval.data._interactions import Interactions
+import ipseval
+
+folder = sys.argv[1]
+
+def log(seed):
+    rng = np.random.default_rng(seed)
+    item = np.concatenate([rng.choice(30, 10, replace=False) for _ in range(80)])
+    return Interactions(np.repeat(np.arange(80), 10), item, np.arange(80), np.arange(30),
+                        timestamp=rng.integers(0, 50, item.size))
+
+def note(name):
+    with open(os.environ["FITS"], "a") as stream:
+        stream.write(name + "\\n")
+    time.sleep(0.03)
+
+def popular(train):
+    note("popular")
+    return np.tile(train.popularity.astype(float), (train.n_users, 1))
+
+def noise(train):
+    note("noise")
+    return np.random.default_rng(len(train)).random((train.n_users, train.n_items))
+
+def factors(train):
+    note("factors")
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(train.n_users, 3)), rng.normal(size=(train.n_items, 3))
+
+study = ipseval.studies.protocols.study({"popular": popular, "noise": noise, "factors": factors},
+                        {"one": log(0), "two": log(1)},
+                        ipseval.studies.protocols.grid(k_core=[None], n_repeats=2), path=folder,
+                        metrics=["auc", "recall@5"],
+                        gammas=[0.0], n_resamples=100, progress=False)
+study.save(folder)
+"""
+# 2 logs × (2 splits in random order × 2 repeats + 2 in time) × 3 models.
+N_FITS = 36
+
+
+def start(script: Path, folder: Path, fits: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FITS": str(fits)}
+    return subprocess.Popen([sys.executable, str(script), str(folder)], env=environment)
+
+
+def n_lines(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".tmp"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def kill_and_resume(tmp_path: Path, n_kills: int, seed: int) -> None:
+    script = tmp_path / "study.py"
+    script.write_text(SCRIPT)
+    assert start(script, tmp_path / "whole", tmp_path / "whole.fits").wait() == 0
+    expected = contents(tmp_path / "whole")
+    assert sum(name.startswith("ranks") for name in expected) == N_FITS
+    assert n_lines(tmp_path / "whole.fits") == N_FITS
+
+    choose = random.Random(seed)
+    fits = tmp_path / "killed.fits"
+    for _ in range(n_kills):
+        process = start(script, tmp_path / "killed", fits)
+        before = n_lines(fits)
+        while n_lines(fits) == before and process.poll() is None:
+            time.sleep(0.002)
+        # Anywhere in the next one or two models: training, ranking, writing, or between.
+        time.sleep(choose.uniform(0, 0.08))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "the study ended before it was killed"
+    assert start(script, tmp_path / "killed", fits).wait() == 0
+    assert contents(tmp_path / "killed") == expected
+    # Each kill costs at most the model in flight.
+    assert N_FITS < n_lines(fits) <= N_FITS + n_kills
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
+def test_a_study_that_was_killed_gives_the_same_files_bit_for_bit(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, n_kills=1, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
+def test_a_study_killed_ten_times_gives_the_same_files_bit_for_bit(seed: int, tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, n_kills=10, seed=seed)
+
+
+def make_log() -> Interactions:
+    rng = np.random.default_rng(0)
+    item = np.concatenate([rng.choice(20, 8, replace=False) for _ in range(30)])
+    return Interactions(np.repeat(np.arange(30), 8), item, np.arange(30), np.arange(20))
+
+
+def counting(name: str) -> Callable[[Interactions], np.ndarray]:
+    """Return a fit function that notes its calls in COUNTS, outside of what its fingerprint covers."""
+
+    def fit(train: Interactions) -> np.ndarray:
+        COUNTS.put(name)
+        return np.tile(train.popularity.astype(float), (train.n_users, 1)) * len(name)
+
+    return fit
+
+
+COUNTS: queue.SimpleQueue[str] = queue.SimpleQueue()
+OPTIONS = {"metrics": ["auc"], "gammas": [0.0], "n_resamples": 10}
+
+
+def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", "b"), **options: int) -> int:
+    """Return how many models a study trains."""
+    before = COUNTS.qsize()
+    models = {name: counting(name) for name in names}
+    ipseval.studies.protocols.study(
+        models,
+        {"log": make_log()},
+        protocols or ipseval.studies.protocols.grid(order=["random"]),
+        path=tmp_path,
+        **OPTIONS,
+        **options,
+    )
+    return COUNTS.qsize() - before
+
+
+def test_a_finished_study_trains_nothing(tmp_path: Path) -> None:
+    assert fitted(tmp_path) == 4
+    assert fitted(tmp_path) == 0
+
+
+def test_only_what_is_new_is_trained(tmp_path: Path) -> None:
+    assert fitted(tmp_path, Protocol()) == 2
+    assert fitted(tmp_path, Protocol(), names=("a", "b", "c")) == 1
+    assert fitted(tmp_path, Protocol(), Protocol(holdout="leave-one-out")) == 2
+    assert fitted(tmp_path, Protocol(test_fraction=0.3)) == 2
+    assert fitted(tmp_path, Protocol(), rng=1) == 2
+    assert fitted(tmp_path, Protocol(n_repeats=3)) == 4
+
+
+def test_models_are_trained_once_for_all_choices_of_candidates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def spy(
+        model: object, split: Split, *, name: str, candidates: object, compute: object
+    ) -> RankedPositives:
+        asked.append((name, candidates))
+        return rank_positives(model, split, name=name)
+
+    monkeypatch.setattr("ipseval.studies.protocols._run.rank_positives", spy)
+    grid = ipseval.studies.protocols.grid(
+        order=["random"], holdout=["ratio"], candidates={"full": "all", "ten": 10, "hundred": 100}
+    )
+    assert fitted(tmp_path, *grid) == 2
+    assert asked == [(name, pool) for name in "ab" for pool in ("all", 10, 100)]
+
+
+def test_warnings_of_the_ranking_are_reported_again_by_a_resumed_study(tmp_path: Path) -> None:
+    # Item 19 is never drawn by popularity when nobody trained on it.
+    log = make_log()
+    log = log.select(log.item < 19)
+    scheme = SampledCandidates(3, distribution="popularity", rng=0)
+    texts = []
+    for _ in range(2):
+        study = ipseval.studies.protocols.study(
+            {"a": counting("a"), "b": counting("b")},
+            {"log": log},
+            [Protocol(k_core=None, candidates=scheme)],
+            path=tmp_path,
+            **OPTIONS,
+        )
+        texts.append(study.to_markdown())
+    assert texts[0] == texts[1]
+    assert "items have probability 0 and are never drawn" in texts[0]
+
+
+def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) -> None:
+    def broken(train: Interactions) -> np.ndarray:
+        raise RuntimeError("out of memory")
+
+    models = {"a": counting("a"), "broken": broken}
+    with pytest.raises(RuntimeError, match="out of memory") as caught:
+        ipseval.studies.protocols.study(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
+    assert "model 'broken', log 'log', RO_RS, 5-core, repeat 0" in caught.value.__notes__[0]
+    assert fitted(tmp_path, Protocol()) == 1
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    fitted(tmp_path, Protocol())
+    file = sorted((tmp_path / "ranks").glob("*.npz"))[0]
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(InputError, match=f"cannot read .*{file.name} .* Delete it"):
+        fitted(tmp_path, Protocol())
+
+
+def test_foreign_and_half_written_files_in_the_folder_do_no_harm(tmp_path: Path) -> None:
+    folder = Store.at(tmp_path).folder
+    for name in ("foo.tmp", f".ipseval-aa.host.{10**30}.tmp", "key.host.1.tmp", "notes.txt", "x.npz"):
+        (folder / name).write_bytes(b"half")
+    assert fitted(tmp_path) == 4
+    assert fitted(tmp_path) == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_threads_share_a_folder(tmp_path: Path) -> None:
+    def run(_: int) -> str:
+        models, grid = (
+            {name: counting(name) for name in "ab"},
+            ipseval.studies.protocols.grid(order=["random"]),
+        )
+        return ipseval.studies.protocols.study(
+            models, {"log": make_log()}, grid, path=tmp_path, progress=False, **OPTIONS
+        ).frame.to_csv()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(run, range(4)))) == 1
+    assert len(list((tmp_path / "ranks").iterdir())) == 4
+
+
+def test_ranks_come_back_as_they_were(tmp_path: Path) -> None:
+    split = split_random(make_log(), rng=0)
+    scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
+    ranked = rank_positives(scores, split)
+    store = Store.at(tmp_path)
+    store.write("key", ranked, {"log": "x"})
+    back, _ = store.read("key", split)
+    for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
+        assert np.array_equal(getattr(ranked, name), getattr(back, name)), name
+    assert (back.max_rank, back.candidates, back.gain) == (None, ranked.candidates, None)
+
+
+def test_ranks_among_given_candidates_come_back_as_they_were(tmp_path: Path) -> None:
+    split = split_random(make_log(), rng=0)
+    # Items 0 … 9 compete: positives beyond are left out, and |C_u| is not the catalogue minus training.
+    few = pd.DataFrame({"user": np.repeat(np.arange(30), 10), "item": np.tile(np.arange(10), 30)})
+    with pytest.warns(DataWarning, match="not among"):
+        ranked = rank_positives(np.random.default_rng(0).random((30, 20)), split, candidates=few)
+    assert 0 < len(ranked) < len(split.test)
+    store = Store.at(tmp_path)
+    store.write("key", ranked, {})
+    back, _ = store.read("key", split)
+    assert np.array_equal(ranked.n_above, back.n_above)
+    assert np.array_equal(ranked.candidates_by_user, back.candidates_by_user)
+    assert back.n_not_candidates == ranked.n_not_candidates == len(split.test) - len(ranked)
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "popularity"])
+def test_the_record_of_sampled_ranks_comes_back(distribution: str, tmp_path: Path) -> None:
+    split = split_random(make_log(), rng=0)
+    scores = np.random.default_rng(0).random((30, 20))
+    sampler = SampledCandidates(6, distribution=distribution, rng=0)
+    ranked = rank_positives(scores, split, candidates=sampler)
+    store = Store.at(tmp_path)
+    store.write("key", ranked, {})
+    mask = np.arange(len(ranked)) % 2 == 0
+    one, other = (each.without(mask) for each in (ranked, store.read("key", split)[0]))
+    assert not np.array_equal(one.n_candidates, ranked.n_candidates[~mask])
+    for field in fields(one.sampling):
+        assert np.array_equal(getattr(one.sampling, field.name), getattr(other.sampling, field.name))
+    assert np.array_equal(one.n_above, other.n_above)
+    assert np.array_equal(one.n_candidates, other.n_candidates)
+
+
+def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
+    log = make_log()
+    store = Store.at(tmp_path)
+    split = split_random(log, rng=0)
+    store.write("key", rank_positives(np.zeros((30, 20)), split), {})
+    with pytest.raises(InputError, match="ranks other positives"):
+        store.read("key", split_random(log, rng=1))
+
+
+def test_a_key_holds_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:
+    assert fitted(tmp_path) == 4
+    monkeypatch.setattr("ipseval.studies.protocols._run.__version__", "0.0.1")
+    assert fitted(tmp_path) == 4

@@ -1,0 +1,176 @@
+"""Recommenders whose settings are chosen on the validation part: what is chosen, from what, and stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.data import Interactions
+from ipseval.data.splits import Split, repeated_splits
+from ipseval.errors import InputError
+from ipseval.studies.protocols import Protocol, Tuned
+from tests.studies.test_protocols import make_log, popular
+
+CALLS: Counter[str] = Counter()
+OPTIONS = {"metrics": ["recall@5"], "estimators": ["aoa"], "n_resamples": 20}
+
+
+def mixed(train: Interactions, share: float) -> np.ndarray:
+    """Return scores between popularity (share 1) and its opposite (share 0)."""
+    CALLS[f"{share}"] += 1
+    counts = train.popularity.astype(float)
+    return np.broadcast_to((2 * share - 1) * counts, (train.n_users, train.n_items))
+
+
+def tuned(**options: object) -> Tuned:
+    return Tuned(mixed, {"share": [0.0, 0.5, 1.0]}, metric="recall@5", **options)
+
+
+def run(
+    path: Path, model: Tuned, *protocols: Protocol, **options: object
+) -> ipseval.studies.protocols.ProtocolStudy:
+    models = {"tuned": model, "popular": popular}
+    return ipseval.studies.protocols.study(
+        models, {"shop": make_log()}, protocols, path=path, **OPTIONS | options
+    )
+
+
+def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(tmp_path: Path) -> None:
+    found = run(tmp_path, tuned(), Protocol(k_core=None, n_repeats=2))
+    (first, second) = repeated_splits(
+        make_log(), 2, method=ipseval.split_random, rng=0, test_fraction=0.1, validation_fraction=0.1
+    )
+    rows = found.settings
+    assert rows["repeat"].tolist() == [0, 1]
+    for row, split in zip(rows.to_dict("records"), (first, second), strict=True):
+        inner = Split(split.train, split.validation)
+        values = {}
+        for share in (0.0, 0.5, 1.0):
+            frame = ipseval.evaluate({"m": mixed(split.train, share)}, inner, metrics=["recall@5"]).frame
+            values[f"share={share}"] = frame.loc[0, ["estimate", "std_error"]].tolist()
+        best = max(values, key=lambda name: values[name][0])
+        assert row["setting"] == best
+        np.testing.assert_allclose([row["value"], row["std_error"]], values[best], rtol=1e-12)
+        assert (row["n_tried"], row["n_settings"], row["metric"]) == (3, 3, "recall@5")
+        assert 0 < row["chosen_share"] <= 1
+    # Popularity is the best setting: the tuned one is ranked as the popular one is.
+    estimates = found.frame.set_index("model")["estimate"]
+    assert rows["setting"].tolist() == ["share=1.0"] * 2
+    assert estimates["tuned"] == estimates["popular"]
+
+
+def test_every_protocol_chooses_with_its_own_candidates(tmp_path: Path) -> None:
+    sampled = ipseval.SampledCandidates(3, distribution="popularity", rng=0)
+    protocols = [Protocol(k_core=None), Protocol(k_core=None, candidates=sampled)]
+    found = run(tmp_path, tuned(), *protocols)
+    assert found.settings["candidates"].tolist() == ["full", "popularity-3"]
+    values = found.settings["value"]
+    assert values[0] != values[1]
+
+
+def test_each_setting_is_trained_once_for_all_candidates_and_nothing_when_resumed(tmp_path: Path) -> None:
+    sampled = ipseval.SampledCandidates(20, rng=0)
+    protocols = [Protocol(k_core=None), Protocol(k_core=None, candidates=sampled)]
+    CALLS.clear()
+    first = run(tmp_path, tuned(), *protocols)
+    assert CALLS == {"0.0": 1, "0.5": 1, "1.0": 1}
+    CALLS.clear()
+    again = run(tmp_path, tuned(), *protocols)
+    assert not CALLS
+    pd.testing.assert_frame_equal(first.frame, again.frame)
+    pd.testing.assert_frame_equal(first.settings, again.settings)
+
+
+def test_a_stopped_study_finds_the_settings_that_were_tried(tmp_path: Path) -> None:
+    def fails(train: Interactions, share: float) -> np.ndarray:
+        if share == 1.0 and (tmp_path / "stop").exists():
+            raise RuntimeError("no power")
+        return mixed(train, share)
+
+    model = Tuned(fails, {"share": [0.0, 0.5, 1.0]}, metric="recall@5")
+    (tmp_path / "stop").touch()
+    CALLS.clear()  # a study is keyed by what its functions read, and `mixed` reads it
+    with pytest.raises(RuntimeError, match="no power"):
+        run(tmp_path, model, Protocol(k_core=None))
+    (tmp_path / "stop").unlink()
+    CALLS.clear()
+    winner = run(tmp_path, model, Protocol(k_core=None)).settings["setting"][0].removeprefix("share=")
+    assert Counter({"1.0"} | {winner}) == CALLS  # what was not tried, and the best one for the test part
+
+
+def test_a_budget_draws_other_settings_in_each_repeat_and_repeats_itself(tmp_path: Path) -> None:
+    model = Tuned(mixed, {"share": np.linspace(0, 1, 9).tolist()}, metric="recall@5", budget=2)
+    found = run(tmp_path, model, Protocol("temporal", k_core=None, n_repeats=6))
+    assert found.settings["n_tried"].tolist() == [2] * 6
+    assert found.settings["n_settings"].tolist() == [9] * 6
+    assert found.settings["setting"].nunique() > 1
+    again = run(tmp_path / "other", model, Protocol("temporal", k_core=None, n_repeats=6))
+    assert again.settings["setting"].tolist() == found.settings["setting"].tolist()
+    spread = found.frame.set_index("model")["std_repeats"]
+    assert spread["tuned"] > 0
+    assert spread["popular"] == 0
+
+
+def test_a_function_may_choose_by_itself_from_train_and_validation(tmp_path: Path) -> None:
+    def choose(train: Interactions, validation: Interactions) -> np.ndarray:
+        assert len(validation)
+        return popular(train)
+
+    found = run(tmp_path, Tuned(choose), Protocol(k_core=None))
+    estimates = found.frame.set_index("model")["estimate"]
+    assert estimates["tuned"] == estimates["popular"]
+    assert found.settings.empty
+
+
+def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test pairs are replaced by others after splitting: the choice must not change."""
+    log, protocol = make_log(), Protocol(k_core=None)
+    chosen = ipseval.studies.protocols.study(
+        {"tuned": tuned(), "popular": popular}, {"shop": log}, [protocol], path=tmp_path / "a", **OPTIONS
+    ).settings
+    (split,) = protocol.splits(log, 0)
+    rng = np.random.default_rng(0)
+    taken = np.concatenate([split.train.pair_key, split.validation.pair_key])
+    free = np.setdiff1d(np.arange(log.n_users * log.n_items), taken)
+    keys = rng.choice(free, len(split.test), replace=False)
+    other = Interactions(keys // log.n_items, keys % log.n_items, log.user_ids, log.item_ids)
+    changed = Split(split.train, other, validation=split.validation)
+    monkeypatch.setattr(Protocol, "splits", lambda *_: iter([changed]))
+    again = ipseval.studies.protocols.study(
+        {"tuned": tuned(), "popular": popular}, {"shop": log}, [protocol], path=tmp_path / "b", **OPTIONS
+    ).settings
+    pd.testing.assert_frame_equal(chosen, again)
+
+
+def test_untuned_is_the_default_setting() -> None:
+    log = make_log()
+    assert isinstance(tuned().untuned, partial)
+    assert np.array_equal(tuned().untuned(log), mixed(log, 0.0))
+    assert np.array_equal(tuned(default={"share": 1.0}).untuned(log), mixed(log, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Tuned(mixed, {}), "grid must hold settings"),
+        (lambda: Tuned(mixed, {"share": "abc"}).settings, "must be a list of values"),
+        (lambda: Tuned(mixed, [1, 2]).settings, "grid must hold settings"),
+        (lambda: Tuned(mixed, {"share": [1]}, budget=2), "budget must be at most 1"),
+        (lambda: Tuned(mixed, {"share": [1]}, metric="recal@5"), "Did you mean 'recall'"),
+        (lambda: Tuned("mixed"), "fit must be a function"),
+    ],
+)
+def test_bad_grids_say_what_was_expected(make, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        make()
+
+
+def test_a_protocol_without_validation_part_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is none in RO_RS, no filter, full"):
+        run(tmp_path, tuned(), Protocol(k_core=None, validation_fraction=0.0))
