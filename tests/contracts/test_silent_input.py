@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"n_candidates must be whole numbers; got inf",
     ),
     "no decimals": (lambda: run().to_markdown(digits=-1), r"digits must be an integer >= 1; got -1"),
-    "seed that is not used": (lambda: run(rng="a"), r"rng must be an integer >= 0.*got str 'a'"),
+    "seed that is not used": (lambda: run(rng="a"), r"rng must be an integer >= 0.*got 'a'"),
     "name that is a number": (
         lambda: ipseval.rank_positives(SCORES, SPLIT, name=5),
         r"name must be str; got int 5",
