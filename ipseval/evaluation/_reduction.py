@@ -19,7 +19,7 @@ from ipseval.estimators._sums import MergedSums, Moments
 from ipseval.evaluation._request import Request
 from ipseval.evaluation.segments import Groups
 from ipseval.evaluation.segments._sums import SegmentSums
-from ipseval.inference._refit import propensity_influences
+from ipseval.inference._interval_methods import propensity_influences
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError
 from ipseval.ranking import RankedPositives

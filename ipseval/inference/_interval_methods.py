@@ -1,20 +1,185 @@
-"""The interval of every estimate of an evaluation, by whichever method was asked for."""
+"""The interval of every estimate, by whichever method, and the propensity fitted anew for some of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 from scipy.special import expit, logit
 
-from ipseval._base.checks import counted
-from ipseval._base.types import IntervalMethod, RngLike
-from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.inference._intervals import Bootstrap, Key, bootstrap, normal_interval
-from ipseval.inference._refit import Refit, bootstrap_refit
+from ipseval._base.checks import as_generator, check_callable, check_positive_int, counted
+from ipseval._base.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
+from ipseval.data._interactions import Interactions
+from ipseval.errors import IdentificationWarning, InputError
+from ipseval.estimators import Estimate, Estimator, Sample, UserSums
+from ipseval.estimators._estimate import estimate, independent_sums
+from ipseval.estimators._sums import ROUNDING
+from ipseval.inference._intervals import Bootstrap, Key, blocks, bootstrap, draw_counts, normal_interval
+from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.metrics import Metric
+from ipseval.propensity import FitError, PowerLawPropensity, Propensity
+
+
+class Refit(Protocol):
+    """How the propensity is fitted to resampled users."""
+
+    def __call__(self, counts: IntArray, /) -> Propensity:
+        """Return the propensity fitted to a log in which user u occurs `counts[u]` times, (n_users,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PowerLawRefit:
+    """P_i ∝ (n*_i)^η with n*, and γ where a rule is given, computed again from the resampled users.
+
+    Parameters
+    ----------
+    train : Interactions
+        Training log; a user that occurs twice in a resample counts twice in n*.
+    gamma : float, or function (popularity (n_items,), counts (n_users,)) -> float
+        A number stays fixed. A function fits γ to the resample: it is given the resampled n* and how often
+        each user occurs, and weights the users of its own data (random exposure, recommended lists) with it.
+    scale, unseen, smoothing
+        As in `PowerLawPropensity`.
+    """
+
+    train: Interactions
+    gamma: float | Callable[[FloatArray, IntArray], float]
+    scale: Literal["max"] | float | None = None
+    unseen: Literal["drop", "smooth", "raise"] = "drop"
+    smoothing: float = 1.0
+
+    def __call__(self, counts: IntArray, /) -> Propensity:
+        """Return the propensity of one resample."""
+        train = self.train
+        times = counts[train.user].astype(np.float64)
+        popularity: FloatArray = np.bincount(train.item, weights=times, minlength=train.item_ids.size).astype(
+            np.float64
+        )
+        gamma = float(self.gamma(popularity, counts)) if callable(self.gamma) else float(self.gamma)
+        model = PowerLawPropensity(
+            gamma=gamma, scale=self.scale, unseen=self.unseen, smoothing=self.smoothing
+        )
+        with warnings.catch_warnings():
+            # γ > 1 is said once, of the fit itself; in single resamples it is no news.
+            warnings.simplefilter("ignore", IdentificationWarning)
+            return model.fit(popularity=popularity)
+
+
+def bootstrap_refit(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    *,
+    refit: Refit,
+    n_resamples: int = 1000,
+    rng: RngLike = None,
+) -> Bootstrap:
+    """Return replicates of all estimates, with the propensity fitted anew to each resample of the users."""
+    # Users without test positives are resampled too, as they are part of the training log. Ranks stay: the
+    # recommenders are what is evaluated. Positives whose propensity is undefined in a resample leave it.
+    check_callable("refit", refit)
+    check_positive_int("n_resamples", n_resamples)
+    if not samples:
+        raise InputError("samples must not be empty.")
+    first = next(iter(samples.values()))
+    keys = keys_of(samples, metrics, estimators)
+    originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]
+    parts = stacks(samples, metrics)
+    seed = as_generator(rng).integers(2**63, size=2).tolist()
+    n_users = first.ranked.unit_ids.size
+    rows = []
+    for number, size in blocks(n_resamples, n_users):
+        for counts in draw_counts(n_users, size, seed, number):
+            fitted = _checked(refit(counts.astype(np.int64)), first)
+            values = fitted.at(first.ranked.user, first.ranked.item)
+            now = {name: one.under(values, fitted.is_probability) for name, one in samples.items()}
+            same = None if np.isnan(values).any() else parts
+            rows.append(replicate(now, metrics, estimators, same, counts))
+    return Bootstrap(
+        keys=tuple(keys),
+        values=readonly(np.array(originals)),
+        replicates=readonly(np.array([[row[key] for key in keys] for row in rows])),
+        acceleration=readonly(np.full(len(keys), np.nan)),
+    )
+
+
+def replicate(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimators: Sequence[Estimator],
+    parts: Stacks | None,
+    counts: FloatArray,
+) -> dict[Key, float]:
+    """Return all estimates with user u counting `counts[u]` times; `parts`: contributions made before."""
+    first = next(iter(samples.values()))
+    if not counts[first.ranked.unit(first.ranked.user)].any():
+        return dict.fromkeys(keys_of(samples, metrics, estimators), float("nan"))
+    linear, others = groups(samples, metrics, estimators, parts)
+    result: dict[Key, float] = {}
+    times = counts[first.ranked.unit(first.ranked.users)]
+    for group in linear:
+        estimates = group.form.coefficients(first.weights, times) @ group.contributions
+        result.update(zip(group.keys, estimates.tolist(), strict=True))
+    for model, metric, estimator in others:
+        sums = independent_sums(samples[model], metric, estimator)
+        result[model, metric.label, estimator.label] = resampled_value(sums, counts)
+    return result
+
+
+def resampled_value(sums: UserSums, counts: FloatArray) -> float:
+    """Return R from sums in which user u counts `counts[u]` times; NaN where the denominator is 0."""
+    times = counts[sums.users]
+    denominator = float(times @ sums.denominator)
+    if denominator == 0:
+        return float("nan")
+    ratio = float(times @ sums.numerator) / denominator
+    ratio = float(np.sqrt(ratio)) if sums.root else ratio
+    if sums.volume is None:
+        return ratio
+    return ratio * float(times @ sums.volume) / float(times.sum() if sums.size is None else times @ sums.size)
+
+
+def _checked(propensity: Propensity, sample: Sample) -> Propensity:
+    if not isinstance(propensity, Propensity):
+        raise InputError(f"refit must return a Propensity; got {type(propensity).__name__}.")
+    if propensity.n_items != sample.ranked.item_ids.size:
+        raise InputError(
+            f"refit returned propensities of {propensity.n_items:,} items; the catalogue has "
+            f"{sample.ranked.item_ids.size:,}."
+        )
+    return propensity
+
+
+def propensity_influences(
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator], error: FitError
+) -> dict[Key, FloatArray]:
+    """Return (recommender, metric, estimator) -> what each user moves the estimate by through the weights."""
+    # With a_j half the difference of the estimates with weights one standard error up and down axis j of the
+    # fit, user u moves the estimate by Σ_j z_uj a_j, (n_users,). It holds for every estimator, by two
+    # estimates for each axis. Estimators without weights have none. A difference that rounding makes is 0.
+    weighted = [one for one in estimators if one.weighted]
+    if not weighted:
+        return {}
+    first = next(iter(samples.values()))
+    assert first.propensity is not None
+    change = error.change(first.ranked.user, first.ranked.item)
+    parts, ones = stacks(samples, metrics), np.ones(first.ranked.unit_ids.size)
+    moved: dict[Key, list[float]] = {}
+    for column in change.T:
+        ends = []
+        for sign in (1, -1):
+            values = first.propensity * np.exp(sign * column)
+            now = {name: one.under(values, one.is_probability) for name, one in samples.items()}
+            ends.append(replicate(now, metrics, weighted, parts, ones))
+        for key, up in ends[0].items():
+            down = ends[1][key]
+            same = abs(up - down) <= ROUNDING * max(abs(up), abs(down))
+            moved.setdefault(key, []).append(0.0 if same else (up - down) / 2)
+    return {key: np.asarray(error.users @ np.array(one)) for key, one in moved.items()}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -27,18 +27,17 @@ from ipseval._base.types import BoolArray, FloatArray, IntArray, IntervalMethod,
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
 
+Key = tuple[str, str, str]
+Number = TypeVar("Number", float, FloatArray)
+INTERVAL_METHODS = ("normal", "percentile", "bca")
 
-@overload
+# Entries of one block of counts: 16 MB. A function of the data alone, so that results depend on nothing else.
+BLOCK_ENTRIES = 2_097_152
+
+
 def normal_interval(
-    value: float, standard_error: float, *, confidence_level: float
-) -> tuple[float, float]: ...
-@overload
-def normal_interval(
-    value: FloatArray, standard_error: FloatArray, *, confidence_level: float
-) -> tuple[FloatArray, FloatArray]: ...
-def normal_interval(
-    value: float | FloatArray, standard_error: float | FloatArray, *, confidence_level: float
-) -> tuple[float | FloatArray, float | FloatArray]:
+    value: Number, standard_error: Number, *, confidence_level: float
+) -> tuple[Number, Number]:
     """Return value ∓ z SE with z the (1 + confidence_level)/2 quantile of the normal; NaN where SE is NaN."""
     check_fraction("confidence_level", confidence_level)
     for name, one in (("value", value), ("standard_error", standard_error)):
@@ -96,13 +95,6 @@ def _quantiles(replicates: FloatArray, low: float, high: float) -> tuple[float, 
         return float("nan"), float("nan")
     bounds = np.quantile(defined, [low, high])
     return float(bounds[0]), float(bounds[1])
-
-
-Key = tuple[str, str, str]
-INTERVAL_METHODS = ("normal", "percentile", "bca")
-
-# Entries of one block of counts: 16 MB. A function of the data alone, so that results depend on nothing else.
-BLOCK_ENTRIES = 2_097_152
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from ipseval.inference._comparisons import (
     users_needed,
 )
 from ipseval.inference._curves import Units, squared_influences
+from ipseval.inference._interval_methods import bootstrap_refit
 from ipseval.inference._intervals import (
     bca_interval,
     blocks,
@@ -25,7 +26,6 @@ from ipseval.inference._intervals import (
 )
 from ipseval.inference._leads import leading_factors, leading_gammas
 from ipseval.inference._linear import LinearGroup
-from ipseval.inference._refit import bootstrap_refit
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import (
     AllWeights,
