@@ -3,8 +3,6 @@
 Functions check what they are given and say what to do. `guard` stands behind these checks, for calls from
 outside the library. Where such a call fails, the arguments are compared with the annotations, and the first
 that does not fit is named. An error with fitting arguments is a fault of the library and stays as it is.
-Where it succeeds, plain arguments must fit as well (text, numbers, truth values, functions, the library's own
-objects): what was ignored, or taken for something else, is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import contextlib
 import functools
 import inspect
 import os
-import pathlib
 import sys
 import types
 import typing
@@ -36,7 +33,6 @@ WORDS = {
     "RngLike": "an integer >= 0, a numpy Generator or SeedSequence, or None",
     " | ": " or ",
 }
-PLAIN = (str, int, float, bool, type(None), np.integer, np.random.Generator, os.PathLike, pathlib.Path)
 KINDS = {np.bool_: "b", np.integer: "iu", np.floating: "biuf"}
 
 
@@ -97,7 +93,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             if not isinstance(value, (bool, np.bool_)):
                 raise InputError(f"{name} must be True or False; got {value!r:.80}.")
         try:
-            result = function(*args, **kwargs)
+            return function(*args, **kwargs)
         except IpsevalError:
             raise
         except OSError as error:
@@ -110,26 +106,18 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             if text is None:
                 raise
             raise InputError(text) from error
-        text = _misfit(function, args, kwargs, plain=True)
-        if text is not None:
-            raise InputError(text)
-        return result
 
     call.__guarded__ = True  # type: ignore[attr-defined]  # functions take attributes
     return call
 
 
-def _misfit(function: Any, args: Any, kwargs: Any, *, plain: bool = False) -> str | None:
-    """Return what is wrong with the first argument that does not fit its annotation, or its `plain` one."""
-    if plain:  # after a call, whose arguments have their places
-        code, hints = function.__code__, _plain_hints(function)
-        given = {**kwargs, **dict(zip(code.co_varnames[: code.co_argcount], args, strict=False))}
-    else:
-        hints = _hints(function)
-        try:
-            given = _signature(function).bind(*args, **kwargs).arguments
-        except TypeError:  # an argument that is missing, or one too many: Python says it well
-            return None
+def _misfit(function: Any, args: Any, kwargs: Any) -> str | None:
+    """Return what is wrong with the first argument that does not fit its annotation."""
+    hints = _hints(function)
+    try:
+        given = _signature(function).bind(*args, **kwargs).arguments
+    except TypeError:  # an argument that is missing, or one too many: Python says it well
+        return None
     for name, hint in hints.items():
         if name in given and type(given[name]) is not hint and not _fits(given[name], hint):
             said = str(function.__annotations__[name])
@@ -154,21 +142,6 @@ def _hints(function: Any) -> dict[str, Any]:
                 names = _Names(function.__globals__)
                 hints[name] = eval(parameter.annotation, function.__globals__, names)  # nosec B307
     return hints
-
-
-@functools.cache
-def _plain_hints(function: Any) -> dict[str, Any]:
-    """Return the annotations of which it is quickly told whether a value fits."""
-    return {name: hint for name, hint in _hints(function).items() if _is_plain(hint)}
-
-
-def _is_plain(hint: Any) -> bool:
-    """Return whether it is quickly told that a value fits: text, numbers, choices, the library's objects."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return all(_is_plain(one) for one in typing.get_args(hint))
-    return typing.get_origin(hint) in (typing.Literal, collections.abc.Callable) or (
-        isinstance(hint, type) and (hint in PLAIN or hint.__module__.startswith("ipseval."))
-    )
 
 
 class _Names(dict[str, Any]):

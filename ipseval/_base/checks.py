@@ -29,37 +29,19 @@ def examples(values: Iterable[object], limit: int = 3) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return the number and the noun in singular or plural.
-
-    Examples
-    --------
-    >>> counted(1, "user"), counted(1200, "user"), counted(2, "query")
-    ('1 user', '1,200 users', '2 queries')
-    """
+    """Return the number and the noun in singular or plural."""
     if number != 1:
         noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number:,} {noun}"
 
 
 def article(noun: str) -> str:
-    """Return the noun with "a" or "an" before it.
-
-    Examples
-    --------
-    >>> article("user"), article("item"), article("ndarray")
-    ('a user', 'an item', 'an ndarray')
-    """
+    """Return the noun with "a" or "an" before it."""
     return f"an {noun}" if noun.lower().startswith(("a", "e", "i", "o", "nd")) else f"a {noun}"
 
 
 def kind_of(value: object) -> str:
-    """Return the type of a value in words.
-
-    Examples
-    --------
-    >>> kind_of(3), kind_of([]), kind_of(None)
-    ('an int', 'a list', 'None')
-    """
+    """Return the type of a value in words."""
     return "None" if value is None else article(type(value).__name__)
 
 
@@ -145,13 +127,7 @@ def check_type(name: str, value: object, kind: type | tuple[type, ...], instead:
 
 
 def as_generator(rng: RngLike) -> np.random.Generator:
-    """Return the generator of a seed; a generator is returned as it is.
-
-    Raises
-    ------
-    InputError
-        For what is no seed.
-    """
+    """Return the generator of a seed; a generator is returned as it is."""
     # Nothing else: of a matrix, or a list that holds itself, NumPy ends the process.
     if rng is None or isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(rng)
@@ -170,10 +146,8 @@ def refuse_masked(array: Any, name: str) -> None:
 
 
 def number_type(frame: pd.DataFrame) -> Any:
-    """Return the type for columns that pandas would turn into objects: nullable ones, or Arrow's.
-
-    A missing score becomes NaN, and is refused as such.
-    """
+    """Return the type for columns that pandas would turn into objects: nullable ones, or Arrow's."""
+    # A missing score becomes NaN, and is refused as such.
     kinds = [getattr(kind, "numpy_dtype", kind) for kind in dict.fromkeys(frame.dtypes)]
     if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in kinds):
         return None
@@ -196,10 +170,8 @@ def only_numbered(index: Any) -> bool:
 
 
 def check_same_labels(**values: Any) -> None:
-    """Raise `InputError` when pandas Series that are read side by side have different labels.
-
-    A Series that is only numbered 0, 1, 2, … is in the order of the ids already.
-    """
+    """Raise `InputError` when pandas Series that are read side by side have different labels."""
+    # A Series that is only numbered 0, 1, 2, … is in the order of the ids already.
     labelled = {
         name: one
         for name, one in values.items()
@@ -256,11 +228,9 @@ def check_pairs(contributions: npt.ArrayLike, weights: npt.ArrayLike) -> tuple[F
 def check_counts(
     name: str, values: npt.ArrayLike, *, size: int | None = None, ordered: bool = True
 ) -> FloatArray:
-    """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries.
-
-    `ordered`: they are read by position, in the order of the sorted ids, so a pandas Series whose labels are
-    in another order, such as what `value_counts` returns, is refused.
-    """
+    """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries."""
+    # `ordered`: they are read by position, in the order of the sorted ids, so a pandas Series whose labels
+    # are in another order, such as what `value_counts` returns, is refused.
     if ordered and isinstance(values, pd.Series) and not values.index.is_monotonic_increasing:
         raise InputError(
             f"{name} is read by position, in the order of the ids, but its labels are not sorted "

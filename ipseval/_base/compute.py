@@ -136,10 +136,8 @@ def quiet_tqdm() -> Any:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS at one thread per worker: many products at once are faster than one product by many threads.
-
-    The limit belongs to the process. The last of overlapping calls restores what the first has found.
-    """
+    """Hold BLAS at one thread: many products at once are faster than one product by many threads."""
+    # The limit belongs to the process. The last of overlapping calls restores what the first has found.
     _HOLD.take()
     try:
         yield

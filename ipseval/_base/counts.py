@@ -13,19 +13,7 @@ RESULT = "evaluation"  # the subject of counts that are of all recommenders toge
 
 @dataclass(frozen=True)
 class Count:
-    """One thing that was counted while data were read, split or ranked.
-
-    Attributes
-    ----------
-    what : str
-        What was counted, in plain words.
-    count : int
-        How many.
-    of : int or None
-        Of how many; None where there is no whole.
-    subject : str
-        What it is said of: "log", "train", the name of a recommender.
-    """
+    """One thing that was counted while data were read, split or ranked."""
 
     what: str
     count: int
@@ -43,13 +31,7 @@ def some(*counts: Count) -> tuple[Count, ...]:
 
 
 def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
-    """Return the counts of two disjoint parts together, in the order in which they are first met.
-
-    Examples
-    --------
-    >>> added([Count("rows", 2, 3)], [Count("users", 1), Count("rows", 1, 4)])
-    (Count(what='rows', count=3, of=7, subject=''), Count(what='users', count=1, of=None, subject=''))
-    """
+    """Return the counts of two disjoint parts together, in the order in which they are first met."""
     found: dict[tuple[str, str], Count] = {}
     for one in (*first, *second):
         key = one.subject, one.what

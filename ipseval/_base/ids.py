@@ -23,10 +23,8 @@ HEADERS |= {name.upper() for name in HEADERS} | {name[0].upper() + name[1:] for 
 
 
 def as_ids(values: Any, name: str, *, complete: bool = False) -> AnyArray:
-    """Return ids as a one-dimensional array of one type, without missing ones (none if `complete`).
-
-    Python numbers in an array of objects become a plain array, and dates with a time zone dates in UTC.
-    """
+    """Return ids as a one-dimensional array of one type, without missing ones (none if `complete`)."""
+    # Python numbers in an array of objects become a plain array, and dates with a time zone dates in UTC.
     refuse_masked(values, name)
     try:
         # NumPy alone would make text of a list that holds numbers and text.
@@ -85,13 +83,7 @@ def to_id_array(ids: Any, name: str) -> AnyArray:
 
 
 def of_one_type(arrays: list[AnyArray], name: str) -> list[AnyArray]:
-    """Return arrays of ids in one type in which equal ids are equal and different ones differ.
-
-    Raises
-    ------
-    InputError
-        When there is no such type; the text names the types.
-    """
+    """Return arrays of ids in one type in which equal ids are equal and different ones differ."""
     filled = [array for array in arrays if array.size]
     kinds = {_kind(array) for array in filled}
     dtypes = {array.dtype for array in filled}
@@ -122,10 +114,7 @@ def _kind(array: AnyArray) -> str:
 
 
 def places(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -> IntArray:
-    """Return the position in `ids` of each label, −1 where it is none of them.
-
-    `strict`: text and numbers side by side are an error, rather than labels that are none of the ids.
-    """
+    """Return the position in `ids` of each label, −1 where it is none of them."""
     if not strict and len({"n" if _kind(one) in {*"iuf"} else _kind(one) for one in (labels, ids)}) > 1:
         return np.full(labels.size, -1)
     wanted, known = of_one_type([labels, ids], name)
@@ -134,11 +123,9 @@ def places(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -
 
 
 def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) -> Any:
-    """Return a pandas Series with ids as labels in the order of `ids`, NaN where it has none.
-
-    Of a frame, rows (or columns, axis 1) are brought in that order. What has no labels is in it already. So
-    is what pandas only numbers 0, 1, 2, …, unless these numbers are the ids.
-    """
+    """Return a pandas Series with ids as labels in the order of `ids`, NaN where it has none."""
+    # Of a frame, rows (or columns, axis 1) are brought in that order. What has no labels is in it already. So
+    # is what pandas only numbers 0, 1, 2, …, unless these numbers are the ids.
     if not isinstance(values, (pd.Series, pd.DataFrame)):
         return values
     labels = values.axes[axis]
@@ -162,15 +149,7 @@ def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) 
 
 
 def by_row(values: Any, name: str, like: Any = None) -> Any:
-    """Return a pandas Series in the order of the rows that it goes with; what has no labels is in it already.
-
-    The labels of the rows are those of `like`, a Series or an index, or else 0, 1, 2, ….
-
-    Raises
-    ------
-    InputError
-        Where labels are in no order that is known.
-    """
+    """Return a pandas Series in the order of the rows that it goes with, those of `like` or 0, 1, 2, …."""
     if not isinstance(values, pd.Series):
         return values
     rows = getattr(like, "index", like)
@@ -191,15 +170,21 @@ def by_row(values: Any, name: str, like: Any = None) -> Any:
 
 def refuse_header(codes: IntArray, ids: AnyArray, name: str) -> None:
     """Raise `InputError` when one id is the usual name of a column and all others are numbers."""
+    what = header_among(codes, ids, name)
+    if what:
+        raise InputError(f"{what}. Read the file with its header, or without that row.")
+
+
+def header_among(codes: IntArray, ids: AnyArray, name: str) -> str:
+    """Return in words which id is the usual name of a column, where all others are numbers; "" for none."""
     if ids.dtype != object or ids.size < 2 or not isinstance(ids[0], str):
-        return
+        return ""
     is_name = pd.Index(ids, dtype=object).isin(HEADERS)
-    if is_name.sum() == 1 and pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():
-        row = int(np.flatnonzero(codes == np.flatnonzero(is_name)[0])[0])
-        raise InputError(
-            f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}, and the other "
-            f"{ids.size - 1:,} ids are numbers. Read the file with its header, or without that row."
-        )
+    if is_name.sum() != 1 or not pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():
+        return ""
+    row = int(np.flatnonzero(codes == np.flatnonzero(is_name)[0])[0])
+    what = f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}"
+    return f"{what}, and the other {ids.size - 1:,} ids are numbers"
 
 
 DENSE = 8  # whole numbers that lie this close are coded by a table instead of a hash
@@ -207,15 +192,7 @@ DENSE = 8  # whole numbers that lie this close are coded by a table instead of a
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """A column of ids.
-
-    Attributes
-    ----------
-    codes : (n,) int64 array
-        Places in `ids`, −1 where the id is missing.
-    ids : array
-        The distinct ids, sorted.
-    """
+    """A column of ids."""
 
     codes: IntArray
     ids: AnyArray
@@ -354,13 +331,7 @@ def of_integers(values: IntArray, missing: BoolArray | None = None) -> Ids:
 
 
 def distinct(keys: IntArray) -> IntArray:
-    """Return the different keys, ascending.
-
-    Examples
-    --------
-    >>> distinct(np.array([3, 1, 3]))
-    array([1, 3])
-    """
+    """Return the different keys, ascending."""
     ordered = np.sort(keys)
     return ordered[_first(ordered)]
 
@@ -371,13 +342,7 @@ def union(one: IntArray, other: IntArray) -> IntArray:
 
 
 def among(keys: IntArray, others: IntArray) -> BoolArray:
-    """Return which keys are among the others, (n_keys,); neither needs to be sorted or free of repeats.
-
-    Examples
-    --------
-    >>> among(np.array([5, 2, 5, 9]), np.array([5, 7]))
-    array([ True, False,  True, False])
-    """
+    """Return which keys are among the others, (n_keys,); neither needs to be sorted or free of repeats."""
     if not keys.size or not others.size:
         return np.zeros(keys.size, dtype=bool)
     ordered = others if _is_sorted(others) else np.sort(others)
@@ -391,15 +356,7 @@ def among(keys: IntArray, others: IntArray) -> BoolArray:
 
 
 def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same group score higher than, and tie with, each entry, (n,) each.
-
-    Groups in any order; scores of any real type, without NaN, the higher the better.
-
-    Examples
-    --------
-    >>> ranks_within_group(np.array([0, 0, 0, 1]), np.array([2.0, 5.0, 2.0, 1.0]))
-    (array([1, 0, 1, 0]), array([1, 0, 1, 0]))
-    """
+    """Return how many entries of the same group score higher than, and tie with, each entry, (n,) each."""
     order = np.lexsort((score, group))
     group, score = group[order], score[order]
     new_group = np.append(True, group[1:] != group[:-1])
@@ -415,15 +372,7 @@ def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntA
 
 
 def grouped_order(group: IntArray, value: IntArray) -> IntArray:
-    """Return `np.lexsort((value, group))` of whole numbers >= 0: by group, then value, then place.
-
-    Group, value and place are sorted as one number where they fit, many times as fast.
-
-    Examples
-    --------
-    >>> grouped_order(np.array([1, 0, 0]), np.array([5, 7, 6]))
-    array([2, 1, 0])
-    """
+    """Return `np.lexsort((value, group))` of whole numbers >= 0: by group, then value, then place."""
     n_values, bits = int(value.max(initial=0)) + 1, group.size.bit_length()
     if (int(group.max(initial=0)) + 1) * n_values << bits > np.iinfo(np.int64).max:
         return np.lexsort((value, group))

@@ -60,15 +60,7 @@ class Registry(dict[str, T]):
         return name in self or name in self.offered()
 
     def find(self, name: str, advice: Mapping[str, str] | None = None) -> T:
-        """Return the member that a name or alias stands for, loaded from another package where it is there.
-
-        Raises
-        ------
-        UnknownNameError
-            As `lookup` does.
-        InputError
-            When the package that offers it cannot be used; the text names the package.
-        """
+        """Return the member that a name or alias stands for, loaded from a package that offers it."""
         if matching(name, [*self, *self.aliases]) is None:
             offered = self.offered()
             elsewhere = matching(name, offered)
@@ -124,13 +116,7 @@ def from_outside(member: object) -> bool:
 
 
 def folded(name: str) -> str:
-    """Return a label without what does not count in it.
-
-    Examples
-    --------
-    >>> folded("SNIPS_Global"), folded("snips-global")
-    ('snipsglobal', 'snipsglobal')
-    """
+    """Return a label without what does not count in it."""
     return name.casefold().translate(IGNORED)
 
 
@@ -144,15 +130,7 @@ def matching(name: object, choices: Iterable[str]) -> str | None:
 
 
 def lookup(registry: Mapping[str, T], name: str, what: str, advice: Mapping[str, str] | None = None) -> T:
-    """Return the member called `name`.
-
-    `advice`: what to do instead, for names that are known from elsewhere and are none here.
-
-    Raises
-    ------
-    UnknownNameError
-        When there is none; the text lists the choices and suggests the nearest.
-    """
+    """Return the member called `name`."""
     found = matching(name, registry)
     if found is None:
         said = {folded(key): text for key, text in (advice or {}).items()}

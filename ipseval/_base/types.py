@@ -48,9 +48,15 @@ def readonly(array: AnyArray) -> AnyArray:
     return view
 
 
+def assign(instance: Any, /, **fields: Any) -> None:
+    """Set fields of a frozen dataclass while it is made."""
+    for name, one in fields.items():
+        object.__setattr__(instance, name, one)
+
+
 def freeze(value: Any, *names: str) -> None:
     """Make the named arrays of a frozen dataclass read-only; None stays None."""
     for name in names:
         array = getattr(value, name)
         if array is not None:
-            object.__setattr__(value, name, readonly(array))
+            assign(value, **{name: readonly(array)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import sys
 import time
@@ -11,6 +10,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from ipseval._base.compute import available_cores
 from ipseval._version import __version__
 from ipseval.cli._options import Command
 from ipseval.cli._output import say
@@ -34,7 +34,7 @@ EXTRAS = {
 def _run_doctor(options: argparse.Namespace) -> int:
     say(f"ipseval {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
     say("  ".join(f"{name} {_version(name)}" for name in NEEDED))
-    say(f"{_cores()} cores; program {Path(sys.executable)}\n")
+    say(f"{available_cores()} cores; program {Path(sys.executable)}\n")
     for extra, (module, distribution, purpose) in EXTRAS.items():
         there = find_spec(module) is not None
         state = _version(distribution) if there else f"missing: pip install 'ipseval[{extra}]'"
@@ -84,12 +84,8 @@ def _version(distribution: str) -> str:
         return "version unknown"
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _cache() -> str:
-    folder = Path(__file__).parents[1] / "ranking" / "__pycache__"
+    folder = Path(__file__).parents[1] / "ranking" / "kernels" / "__pycache__"
     files = [*folder.glob("*.nbi"), *folder.glob("*.nbc")]
     size = sum(file.stat().st_size for file in files) / 2**20
     return f"{size:.1f} MB of compiled code in {folder}" if files else "no compiled code so far"

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.artefacts import write_text
-from ipseval._base.border import guard
 from ipseval._base.checks import check_positive_int
 from ipseval._base.compute import ComputeOptions, one_blas_thread, quiet_tqdm
 from ipseval.errors import DataWarning, InputError
@@ -26,8 +25,6 @@ from ipseval.report._reported import Reported
 from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.validation.simulation import World
 
-__all__ = ["Demo", "plot_demo", "run_demo"]
-
 METRICS = ("atop", "recall@10", "mean_dcg@10")
 USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
 POOLED = (AOA_POOLED, SNIPS_POOLED)
@@ -36,27 +33,14 @@ DRAWN = (AOA, SNIPS, SNIPS_GLOBAL)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Demo(Reported):
-    """Estimates on a biased log beside the truth of the world that made it.
-
-    Attributes
-    ----------
-    evaluation : Evaluation
-    table : DataFrame
-        Columns model, metric, average ("user" or "pooled"), truth, then one column per estimator of that
-        average (NaN for the others).
-    log : DataFrame
-        The biased log, both parts, as a file would hold it: user, item.
-    """
+    """Estimates on a biased log beside the truth of the world that made it."""
 
     evaluation: Evaluation
     table: pd.DataFrame
     log: pd.DataFrame
 
     def errors(self) -> pd.DataFrame:
-        """Return the mean absolute error over models of each estimator, one row per metric.
-
-        Each estimator is compared with the truth of its own average, per user or pooled.
-        """
+        """Return the mean absolute error over models of each estimator, one row per metric."""
         rows = {}
         for name in (*USER_AVERAGES, *POOLED):
             part = self.table[self.table["average"] == ("pooled" if name in POOLED else "user")]
@@ -123,10 +107,7 @@ class Demo(Reported):
 def run_demo(
     *, rng: int = 0, n_users: int = 3000, n_items: int = 1000, progress: bool | None = False
 ) -> Demo:
-    """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed.
-
-    `progress` draws a bar on standard error; None: where that is a terminal.
-    """
+    """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
     check_positive_int("rng", rng, minimum=0)
     # Products of this size are faster by one thread, and idle threads cost processor time.
     with one_blas_thread(), _steps(len(baselines.BASELINES) + 3, progress) as step:
@@ -176,13 +157,7 @@ def _steps(total: int, progress: bool | None) -> Iterator[Callable[[str], None]]
 
 
 def plot_demo(demo: Demo, path: str | Path) -> None:
-    """Write a picture of estimates against the truth: .svg by itself, other formats with matplotlib.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written, or its format needs matplotlib, which is not installed.
-    """
+    """Write a picture of estimates against the truth: .svg by itself, other formats with matplotlib."""
     path = Path(path)
     if path.suffix.lower() == ".svg":
         write_text(path, svg_file(scatter(demo.drawn, estimators=DRAWN)))
@@ -219,6 +194,3 @@ def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
         part.insert(2, "average", average)
         tables.append(part.merge(wide[list(names)], left_on=["model", "metric"], right_index=True))
     return pd.concat(tables, ignore_index=True)
-
-
-guard(__name__)

@@ -16,7 +16,7 @@ from ipseval.cli._inputs import (
     labels,
     models_of,
     propensity_of,
-    work_of,
+    split_of,
 )
 from ipseval.cli._options import Command
 from ipseval.cli._output import TABLES, check_out, deliver, say, write_table
@@ -41,8 +41,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
     from ipseval.evaluation.beyond import beyond_accuracy
 
     check_out(options)
-    work = work_of(options)
-    split = work.split
+    split, impressions = split_of(options)
     beyond, groups = labels(options.beyond), groups_of(options)
     vectors = vectors_of(options, split, beyond)
     models, candidates = models_of(options, split), _candidates(options)
@@ -51,7 +50,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
     result = evaluate(
         models,
         split,
-        propensity=propensity_of(options, split, work.exposures),
+        propensity=propensity_of(options, split, impressions),
         evidence=evidence_of(options, split),
         metrics=labels(options.metrics) or [],
         estimators=labels(options.estimators),
@@ -144,7 +143,7 @@ def _run_split(options: argparse.Namespace) -> int:
     folder = Path(options.out)
     if folder.is_file():
         raise InputError(f"--out must be a folder; {folder} is a file.")
-    split = work_of(options).split
+    split, _ = split_of(options)
     lines = [split.description or "split"]
     for name in ("train", "validation", "test"):
         part = getattr(split, name)

@@ -26,15 +26,7 @@ _OWN = re.compile(r"(?P<path>.+?):(?P<options>\w+=[^,=]*(?:,\w+=[^,=]*)*)")
 
 @dataclass(frozen=True)
 class Spec:
-    """A file with what is said of it alone.
-
-    Attributes
-    ----------
-    path : str
-        "-" is standard input.
-    options : dict
-        Such as {"user": "uid", "seen": "drop"}.
-    """
+    """A file with what is said of it alone."""
 
     path: str
     options: dict[str, str]
@@ -83,10 +75,8 @@ def spec_of(entry: str, names: Sequence[str] | None) -> Spec:
 
 
 def table_of(entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()) -> Any:
-    """Return the table of FILE[:user=uid,…], its columns named by what they are.
-
-    `columns` says what they are called in all files that have them; `more` are options beside columns.
-    """
+    """Return the table of FILE[:user=uid,…], its columns named by what they are."""
+    # `columns` says what they are called in all files that have them; `more` are options beside columns.
     from ipseval._base.artefacts import read_table
 
     spec = spec_of(entry, ("user", "item", "value", "rank", "score", "propensity", *more))
@@ -97,14 +87,7 @@ def table_of(entry: str, columns: Mapping[str, str | None] | None = None, more: 
 
 
 def vectors_of(options: argparse.Namespace, split: Split, measures: list[str] | None) -> Any:
-    """Return the vectors of --item-vectors in the order of the items; None without it.
-
-    Raises
-    ------
-    InputError
-        When no measure reads them; for a table without a column of items or with other columns than numbers,
-        for items that repeat, that have no vector, or that are not in the catalogue.
-    """
+    """Return the vectors of --item-vectors in the order of the items; None without it."""
     from ipseval._base.artefacts import ARRAYS, read_array
     from ipseval.evaluation.beyond import measure
 

@@ -14,8 +14,8 @@ from ipseval.cli._inputs import (
     models_of,
     propensity_of,
     read_log,
+    split_of,
     universe_of,
-    work_of,
 )
 from ipseval.cli._options import Command
 from ipseval.cli._output import TABLES, check_out, deliver, say, write_table
@@ -51,6 +51,8 @@ def _run_fit(options: argparse.Namespace) -> int:
 
 
 def _propensity(options: argparse.Namespace) -> int:
+    import pandas as pd
+
     from ipseval.data._exposure_log import ExposureLog
 
     _check_tables(options)
@@ -61,7 +63,12 @@ def _propensity(options: argparse.Namespace) -> int:
     if model is None:
         raise InputError("fit propensity needs --gamma, --eta or --propensity.")
     fitted = model.fit(log)
-    table = propensity_table(fitted, log)
+    if fitted.item is None:
+        raise InputError(
+            f"{fitted.model} has no propensity per item; evaluate --propensity takes the model itself."
+        )
+    columns = {"item": log.item_ids, "n_interactions": log.popularity, "propensity": fitted.item}
+    table = pd.DataFrame(columns)
     fit = [str(fitted.fit)] if fitted.fit is not None else []
     return _deliver_table(table, [str(fitted), *fit, *_spread(table)], options)
 
@@ -100,18 +107,6 @@ def _deliver_table(table: Any, lines: list[str], options: argparse.Namespace) ->
     return 0
 
 
-def propensity_table(fitted: Any, log: Any) -> Any:
-    """Return one row per item: item, n_interactions, propensity (NaN: the model gives the item none)."""
-    import pandas as pd
-
-    if fitted.item is None:
-        raise InputError(
-            f"{fitted.model} has no propensity per item; evaluate --propensity takes the model itself."
-        )
-    columns = {"item": log.item_ids, "n_interactions": log.popularity, "propensity": fitted.item}
-    return pd.DataFrame(columns)
-
-
 def _spread(table: Any) -> list[str]:
     known = table["propensity"].dropna()
     n_none = len(table) - len(known)
@@ -124,7 +119,7 @@ def correction_of(options: argparse.Namespace) -> Any:
     """Return the correction of the log, with its random exposure where there is some."""
     from ipseval.correction import correct
 
-    split = work_of(options).split
+    split, _ = split_of(options)
     return correct(
         models_of(options, split),
         split,
@@ -206,17 +201,14 @@ def _run_plan(options: argparse.Namespace) -> int:
     if options.out:
         write_table(plan, options.out)
     if not (options.quiet and options.out):
-        say(to_text(Tables(_reading(options.power), (Table.of(plan, formats=".3g", n_keys=3),))))
+        reading = (
+            "What random exposure of so many users and items each would tell.",
+            "half_width: of the interval of a level, from the log and the exposure together. "
+            "half_width_random: from the exposure alone.",
+            f"smallest_difference: between two recommenders, found with a chance of {options.power:.0%}.",
+        )
+        say(to_text(Tables(reading, (Table.of(plan, formats=".3g", n_keys=3),))))
     return 0
-
-
-def _reading(power: float) -> Any:
-    return (
-        "What random exposure of so many users and items each would tell.",
-        "half_width: of the interval of a level, from the log and the exposure together. "
-        "half_width_random: from the exposure alone.",
-        f"smallest_difference: between two recommenders, found with a chance of {power:.0%}.",
-    )
 
 
 PLAN = Command(

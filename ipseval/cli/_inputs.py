@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 READ = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
 TEXT = ("separator", "header", "encoding")
 LISTS = ("user", "item", "rank", "score", "seen", "unknown", "duplicates", "missing", "gaps", *TEXT)
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is evaluated on.
-
-    Attributes
-    ----------
-    split : Split
-    exposures : ExposureLog or None
-        The impressions that the split is of, where the log has them.
-    """
-
-    split: Split
-    exposures: ExposureLog | None = None
 
 
 def labels(text: str | None) -> list[str] | None:
@@ -73,15 +58,11 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
         "gaps": options.gaps,
         "unshown_clicks": options.unshown_clicks,
         "units": options.units,
-        **_of_text(options),
+        **{name: getattr(options, name) for name in TEXT},
     }
     given |= spec.typed() | ids
     with spec.file() as path:
         return read(path, **given)
-
-
-def _of_text(options: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in TEXT}
 
 
 def split_log(log: Interactions, options: argparse.Namespace) -> Split:
@@ -107,19 +88,19 @@ def split_log(log: Interactions, options: argparse.Namespace) -> Split:
     return splits.split_global_time(log, test_start=options.test_start, **shared)
 
 
-def work_of(options: argparse.Namespace) -> Work:
-    """Return the split of LOG, or the one that --train and --test hold."""
+def split_of(options: argparse.Namespace) -> tuple[Split, ExposureLog | None]:
+    """Return the split of LOG, or of --train and --test, and the impressions that LOG holds."""
     from ipseval.data._exposure_log import ExposureLog
 
     train, test = getattr(options, "train", None), getattr(options, "test", None)
     if options.log is not None and train is None and test is None:
         log = read_log(options.log, options, **universe_of(options))
         if isinstance(log, ExposureLog):
-            return Work(split_log(log.positives, options), log)
-        return Work(split_log(log, options))
+            return split_log(log.positives, options), log
+        return split_log(log, options), None
     if options.log is not None or train is None or test is None:
         raise InputError("give a LOG to split, or --train and --test of a split made elsewhere.")
-    return Work(_split_of_parts(train, test, options))
+    return _split_of_parts(train, test, options), None
 
 
 def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split:

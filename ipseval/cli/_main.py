@@ -117,21 +117,15 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 def with_config(arguments: list[str], parser: argparse.ArgumentParser) -> list[str]:
     """Return the arguments with those of the `--config` file before them, so that those given win."""
     command, rest = arguments[:1], arguments[1:]
-    own = _own_parser(parser, command)
-    if own is None or not any(text.split("=")[0] == "--config" for text in rest):
+    groups = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    own = groups[0].choices.get(*command) if command else None
+    takes_config = own is not None and "--config" in own._option_string_actions
+    if own is None or not takes_config or not any(text.split("=")[0] == "--config" for text in rest):
         return arguments
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--config")
     found, rest = finder.parse_known_args(rest)
     return [*command, *_arguments(Path(found.config), own), *rest]
-
-
-def _own_parser(parser: argparse.ArgumentParser, command: list[str]) -> argparse.ArgumentParser | None:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction) and command:
-            own = action.choices.get(command[0])
-            return own if own and "--config" in own._option_string_actions else None
-    return None
 
 
 def _arguments(path: Path, parser: argparse.ArgumentParser) -> list[str]:

@@ -73,10 +73,8 @@ def check_out(options: argparse.Namespace) -> None:
 
 
 def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
-    """Print a result as --format says, and write it to every file of --out.
-
-    `more`: other results, which stand behind it where the format is a report.
-    """
+    """Print a result as --format says, and write it to every file of --out."""
+    # `more`: other results, which stand behind it where the format is a report.
     from ipseval._base.artefacts import write_text
     from ipseval._base.codec import Stored
 

@@ -11,7 +11,7 @@ import numpy as np
 from ipseval._base.border import guard
 from ipseval._base.checks import check_positive_int, check_real, check_type, examples
 from ipseval._base.ids import among, distinct
-from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, readonly
+from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, readonly
 from ipseval.data._interactions import Interactions, check_interactions, chosen_rows
 from ipseval.errors import InputError
 
@@ -57,14 +57,14 @@ class Exposure:
             n_bad = int(((codes < 0) | (codes >= size)).sum())
             if n_bad:
                 raise InputError(f"{name} codes must be in 0 … {size - 1}; {n_bad} of {codes.size} are not.")
-            object.__setattr__(self, name, readonly(codes.astype(np.int64)))
+            assign(self, **{name: readonly(codes.astype(np.int64))})
             ids = getattr(self, f"{name}_ids")
             if ids is not None and np.shape(ids) != (size,):
                 raise InputError(f"{name}_ids must hold {size} ids; got shape {np.shape(ids)}.")
         positive = np.asarray(self.positive)
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
-        object.__setattr__(self, "positive", readonly(positive))
+        assign(self, positive=readonly(positive))
         key = np.sort(self.pair_key, kind="stable")  # fast on sorted keys, as logs are
         n_repeated = int((key[1:] == key[:-1]).sum())
         if n_repeated:

@@ -14,7 +14,7 @@ from ipseval._base.checks import as_float_vector, check_type, counted
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import to_id_array
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, owned
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned
 from ipseval.data._impressions import (
     COLUMNS,
     Treatment,
@@ -117,9 +117,7 @@ class ExposureLog:
             Column names; all after `clicked` are optional. `clicked` and `shown` hold True/False or 1/0.
             With `shown`, the frame lists all candidates of each slate: rows that were not shown are left out
             and counted, and the propensities of a slate must sum to the number of rows shown.
-        users, items : array-like of ids, optional
-            The whole universe, in the order of the rows and columns of score matrices. Default: the ids in
-            the frame, sorted.
+        users, items : see `Interactions.from_frame`
         duplicates : {"raise", "drop"}
             What to do with an impression that is logged again: the same user, item, time, position and
             slate, where a time or slate is given. "drop" keeps one row, clicked if any copy was.
@@ -217,25 +215,23 @@ class ExposureLog:
         for name in ("user", "item", *(("query",) if self.query is not None else ())):
             ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
             codes = check_codes(name, owned(getattr(self, name)), ids.size)
-            _set(self, **{f"{name}_ids": ids, name: codes})
+            assign(self, **{f"{name}_ids": ids, name: codes})
             sizes[name] = codes.size
-        _set(self, clicked=as_truths(one_dimensional(owned(self.clicked), "clicked"), "clicked"))
+        assign(self, clicked=as_truths(one_dimensional(owned(self.clicked), "clicked"), "clicked"))
         sizes["clicked"] = self.clicked.size
-        if self.timestamp is not None:
-            _set(self, timestamp=to_numbers(one_dimensional(owned(self.timestamp), "timestamp"), "timestamp"))
-            sizes["timestamp"] = np.size(self.timestamp)
-        if self.position is not None:
-            _set(self, position=one_dimensional(owned(self.position), "position"))
-            sizes["position"] = np.size(self.position)
-        if self.propensity is not None:
-            _set(self, propensity=as_float_vector("propensity", self.propensity))
-            sizes["propensity"] = np.size(self.propensity)
+        for name in ("timestamp", "position", "propensity"):
+            given = getattr(self, name)
+            if given is not None:
+                is_chance = name == "propensity"
+                numbers = as_float_vector(name, given) if is_chance else one_dimensional(owned(given), name)
+                assign(self, **{name: to_numbers(numbers, name) if name == "timestamp" else numbers})
+                sizes[name] = numbers.size
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of an exposure log must have one length; got {sizes}.")
         columns = {name: getattr(self, name) for name in COLUMNS}
         checked = {name: one for name, one in columns.items() if one is not None}
         treatment.raise_all(checked)
-        _set(self, position=checked.get("position"))
+        assign(self, position=checked.get("position"))
         check_type("counted", self.counted, tuple)
         freeze(self, *(one.name for one in fields(self) if one.name != "counted"))
 
@@ -300,7 +296,7 @@ class ExposureLog:
         part = object.__new__(ExposureLog)
         for one in fields(self):
             value = getattr(self, one.name)
-            _set(part, **{one.name: value[rows] if one.name in COLUMNS and value is not None else value})
+            assign(part, **{one.name: value[rows] if one.name in COLUMNS and value is not None else value})
         freeze(part, *COLUMNS)
         return part
 
@@ -310,11 +306,6 @@ class ExposureLog:
         columns = {name: getattr(self, name) for name in COLUMNS}
         present = {name: one for name, one in columns.items() if one is not None}
         return pd.DataFrame({name: ids[name][one] if name in ids else one for name, one in present.items()})
-
-
-def _set(log: ExposureLog, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(log, name, value)
 
 
 guard(__name__)

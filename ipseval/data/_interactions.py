@@ -14,7 +14,7 @@ from ipseval._base.checks import check_bool, check_choice, check_positive_int, c
 from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import Ids, as_ids, mixed, of_integers, places, refuse_header, to_id_array
-from ipseval._base.types import AnyArray, BoolArray, IntArray, owned, readonly
+from ipseval._base.types import AnyArray, BoolArray, IntArray, assign, owned, readonly
 from ipseval.errors import InputError
 
 __all__ = ["Interactions"]
@@ -139,12 +139,12 @@ class Interactions:
         for name in ("user", "item"):
             ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
             codes = check_codes(name, owned(getattr(self, name)), ids.size)
-            _set(self, **{f"{name}_ids": readonly(ids), name: readonly(codes)})
+            assign(self, **{f"{name}_ids": readonly(ids), name: readonly(codes)})
             sizes[name] = codes.size
         for name in ("value", "timestamp"):
             if getattr(self, name) is not None:
                 numbers = to_numbers(one_dimensional(owned(getattr(self, name)), name), name)
-                _set(self, **{name: readonly(numbers)})
+                assign(self, **{name: readonly(numbers)})
                 sizes[name] = numbers.size
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of interactions must have one length; got {sizes}.")
@@ -271,14 +271,9 @@ def made(**values: Any) -> Interactions:
         "counted": (),
         "repeats": False,
     }
-    whole = plain | values
-    _set(log, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in whole.items()})
+    arrays = {name: readonly(one) for name, one in values.items() if isinstance(one, np.ndarray)}
+    assign(log, **(plain | values | arrays))
     return log
-
-
-def _set(log: Interactions, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(log, name, value)
 
 
 def one_dimensional(array: AnyArray, name: str) -> AnyArray:
@@ -316,11 +311,7 @@ def check_interactions(log: Any, name: str, instead: str = "Interactions.from_fr
 def encode(
     values: AnyArray | Ids, universe: Any | None, name: str, *, complete: bool = False
 ) -> tuple[IntArray, AnyArray]:
-    """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values.
-
-    `values`: ids, or codes of ids of one type. `complete`: none of the values is missing, as has been checked
-    before.
-    """
+    """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values."""
     if isinstance(values, Ids):
         found = values
     else:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from ipseval._base.checks import check_type
 from ipseval._base.compute import ComputeOptions, quiet_tqdm
 from ipseval.errors import InputError
 
@@ -27,6 +28,9 @@ class Resources:
 
     compute: ComputeOptions
     name: str
+
+    def __post_init__(self) -> None:
+        check_type("name", self.name, str)
 
     def users_per_block(
         self, bytes_per_user: int, *, wanted: int, n_workers: int, what: str, fixed: int = 0

@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "seed that is not used": (lambda: run(rng="a"), r"rng must be an integer >= 0.*got 'a'"),
     "name that is a number": (
         lambda: ipseval.rank_positives(SCORES, SPLIT, name=5),
-        r"name must be str; got int 5",
+        r"name must be str; got int",
     ),
     "negative weights": (
         lambda: ratio_bounds(np.ones(2), np.array([1.0, -1.0]), factor=2.0),

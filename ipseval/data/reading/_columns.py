@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples
-from ipseval._base.ids import HEADERS, Ids, as_ids, mixed, of_integers, of_native
+from ipseval._base.ids import Ids, as_ids, header_among, mixed, of_integers, of_native
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem
 
@@ -23,16 +23,8 @@ _CANONICAL = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 
 def encoded(column: Any, name: str, *, from_text: bool = False) -> Ids:
-    """Return a column (of narwhals) as codes of its distinct ids.
-
-    `from_text`: the column comes from a text file, where whole numbers are ids if all entries are such, as
-    they are written: 007 is text, and so are all ids beside it.
-
-    Raises
-    ------
-    InputError
-        For ids of several types, and for what cannot be an id.
-    """
+    """Return a column (of narwhals) as codes of its distinct ids."""
+    # Of a text file, ids are whole numbers if all are written as such: beside 007 all are text.
     native = column.to_native()
     found = of_native(native)
     if found is None:
@@ -80,17 +72,9 @@ def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
 
 def header_problem(found: Ids, name: str) -> Problem | None:
     """Return the problem of a header that was read as data: one name of a column among numbers."""
-    ids = found.ids
-    if ids.dtype != object or ids.size < 2 or not isinstance(ids[0], str):
-        return None
-    is_name = np.array([one in HEADERS for one in ids.tolist()])
-    if is_name.sum() != 1 or not pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():
-        return None
-    row = int(np.flatnonzero(found.codes == np.flatnonzero(is_name)[0])[0])
-    return Problem(
-        f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}, and the other "
-        f"{ids.size - 1:,} ids are numbers",
-        "Read the file by its path with {header=True}, or without that row",
+    what = header_among(found.codes, found.ids, name)
+    return (
+        Problem(what, "Read the file by its path with {header=True}, or without that row") if what else None
     )
 
 
@@ -112,10 +96,8 @@ class Numbers:
 
 
 def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Numbers:
-    """Return a column of numbers; text that holds numbers is one, and what is none is named and counted.
-
-    `infinite`: infinite ones are numbers as well.
-    """
+    """Return a column of numbers; text that holds numbers is one, and what is none is named and counted."""
+    # `infinite`: infinite ones are numbers as well.
     values = _with_missing(column.to_native(), column)
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "iub" and values.dtype != np.uint64:

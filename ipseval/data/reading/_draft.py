@@ -92,6 +92,9 @@ class Draft:
         draft.counted.append(Count(f"rows read from {source.name}: {words}", n_rows))
         return draft
 
+    def _fault(self, what: str, way_out: str) -> None:
+        self.problems.append(Problem(what, way_out))
+
     def _leave_out(self, rows: BoolArray, what: str) -> None:
         rows = rows & self.keep
         self.counted += some(Count(f"{what}, left out", int(rows.sum()), self.keep.size))
@@ -105,11 +108,9 @@ class Draft:
             if missing == "drop":
                 self._leave_out(rows, f"rows without {article(role)}")
             else:
-                self.problems.append(
-                    Problem(
-                        f"{int(rows.sum()):,} of {rows.size:,} rows have no {role} ({rows_said(rows)})",
-                        "Pass {missing=drop} to leave them out",
-                    )
+                self._fault(
+                    f"{int(rows.sum()):,} of {rows.size:,} rows have no {role} ({rows_said(rows)})",
+                    "Pass {missing=drop} to leave them out",
                 )
 
     def leave_out_low(self, threshold: float | None) -> None:
@@ -123,14 +124,12 @@ class Draft:
                 clicked = self.chosen.columns["clicked"]
                 what = "a threshold is of values, and impressions hold clicks"
                 way_out = f"Leave {{threshold}} out, or pass {{ignore={clicked}}} to read interactions"
-            self.problems.append(Problem(what, way_out))
+            self._fault(what, way_out)
             return
         low = self.columns["value"].values < threshold
         self._leave_out(low, f"rows with a value below {threshold:g}")
         if not self.keep.any() and low.any():
-            self.problems.append(
-                Problem(f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}")
-            )
+            self._fault(f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}")
 
     def fit_to(self, role: str, universe: Any | None, unknown: str) -> None:
         """Bring the codes of users or items to a universe that was given."""
@@ -160,13 +159,11 @@ class Draft:
         if strange.any() and unknown == "drop":
             self._leave_out(strange, f"rows with {article(role)} outside the universe")
         elif strange.any():
-            self.problems.append(
-                Problem(
-                    f"{int(strange.sum()):,} of {strange.size:,} rows have {article(role)} outside the "
-                    f"given {known.size:,} ({rows_said(strange)}: {examples(own.ids[place < 0])}; the given "
-                    f"ones start with {examples(known)})",
-                    f"Add them to {{{role}s}}, or pass {{unknown=drop}} to leave the rows out",
-                )
+            self._fault(
+                f"{int(strange.sum()):,} of {strange.size:,} rows have {article(role)} outside the "
+                f"given {known.size:,} ({rows_said(strange)}: {examples(own.ids[place < 0])}; the given "
+                f"ones start with {examples(known)})",
+                f"Add them to {{{role}s}}, or pass {{unknown=drop}} to leave the rows out",
             )
         self.ids[role] = Ids(np.append(place, -1)[own.codes], known)
 
@@ -179,7 +176,7 @@ class Draft:
         """Return the columns of the rows that stay, or raise what is wrong."""
         if not self.problems and not self.keep.any():
             left_out = "; ".join(f"{one.count:,} {one.what}" for one in self.counted[1:])
-            self.problems.append(Problem(f"no row is left: {left_out}", "Leave out less"))
+            self._fault(f"no row is left: {left_out}", "Leave out less")
         whole = bool(self.keep.all())
         data: dict[str, AnyArray] = {}
         for role, one in self.columns.items():

@@ -14,7 +14,7 @@ from ipseval._base.checks import article, check_choice, check_type, examples, ki
 from ipseval._base.checks import counted as counts
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import Ids, as_ids, to_id_array
-from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval._base.types import AnyArray, BoolArray, IntArray, assign
 from ipseval.data.reading._columns import encoded, header_problem, numbers, rows_said, tried
 from ipseval.data.reading._names import USUAL, choose, plain, said
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
@@ -106,8 +106,7 @@ class Lists:
                 self._check_ranks(entries, problems, counted)
         if entries.user.size:
             entries = self._without_repeats(entries, problems, counted)
-        for name, value in (("entries", entries), ("problems", tuple(problems)), ("counted", tuple(counted))):
-            object.__setattr__(self, name, value)
+        assign(self, entries=entries, problems=tuple(problems), counted=tuple(counted))
 
     def __repr__(self) -> str:
         entries = self.entries
@@ -271,18 +270,7 @@ def _nobody(size: int) -> Ids:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """The entries of lists.
-
-    Attributes
-    ----------
-    user, item : (n,) int arrays
-        Codes of `user_ids`, `item_ids`.
-    order : (n,) array
-        The better the lower: ranks, or scores with their sign turned.
-    user_ids, item_ids : arrays or None
-        None: the codes are rows and columns of the split.
-    by_rank : bool
-    """
+    """The entries of lists."""
 
     user: IntArray
     item: IntArray

@@ -38,28 +38,13 @@ NEEDED = ("user", "item")
 
 
 def plain(name: object) -> str:
-    """Return the letters and digits of a name in lower case, without a type as RecBole writes it.
-
-    Examples
-    --------
-    >>> plain("User-ID"), plain("item_id:token")
-    ('userid', 'itemid')
-    """
+    """Return the letters and digits of a name in lower case, without a type as RecBole writes it."""
     return re.sub(r"[^0-9a-z]", "", re.sub(r":\w+$", "", str(name)).lower())
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which column is read as what, and what is wrong with the choice.
-
-    Attributes
-    ----------
-    columns : dict
-        Role -> name of the column.
-    problems : tuple of Problem
-    left : tuple of str
-        Columns that are not read.
-    """
+    """Which column is read as what, and what is wrong with the choice."""
 
     columns: dict[str, str]
     problems: tuple[Problem, ...]
@@ -72,26 +57,22 @@ class Chosen:
 
 
 def said(columns: Mapping[str, str]) -> str:
-    """Return in words which column is read as what.
-
-    Examples
-    --------
-    >>> said({"user": "user_id", "item": "item"})
-    'user_id → user, item'
-    """
+    """Return in words which column is read as what."""
     return ", ".join(role if column == role else f"{column} → {role}" for role, column in columns.items())
 
 
 def choose(
     have: Sequence[str], given: Mapping[str, str | None], roles: Iterable[str], needed: Sequence[str] = NEEDED
 ) -> Chosen:
-    """Return the columns that were given, and for the other roles those with a usual name.
-
-    A role with several columns of usual names takes the most usual one, unless it is needed: then it must be
-    said which is meant. No column is read twice.
-    """
+    """Return the columns that were given, and for the other roles those with a usual name."""
+    # A role with several columns of usual names takes the most usual one, unless it is needed: then it must
+    # be said which is meant. No column is read twice.
     columns: dict[str, str] = {}
     problems: list[Problem] = []
+
+    def fault(what: str, way_out: str) -> None:
+        problems.append(Problem(what, way_out))
+
     for role in roles:
         name = given.get(role)
         if name is None:
@@ -101,11 +82,8 @@ def choose(
         else:
             near = difflib.get_close_matches(str(name), [str(one) for one in have], n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            problems.append(
-                Problem(
-                    f"column {name!r} is not there{hint}; {_all(have)}",
-                    f"Name the {role} column by {{{role}}}",
-                )
+            fault(
+                f"column {name!r} is not there{hint}; {_all(have)}", f"Name the {role} column by {{{role}}}"
             )
     for role in roles:
         if given.get(role) is not None:
@@ -117,31 +95,22 @@ def choose(
             key=lambda name: known[plain(name)],  # used at once
         )
         if len(found) > 1 and role in needed:
-            problems.append(
-                Problem(
-                    f"columns {examples(found, 12)} could all be the {role}",
-                    f"Say which by {{{role}={found[0]}}}",
-                )
+            fault(
+                f"columns {examples(found, 12)} could all be the {role}",
+                f"Say which by {{{role}={found[0]}}}",
             )
         elif found:
             columns[role] = found[0]
         elif role in needed:
-            problems.append(
-                Problem(
-                    f"no column has a usual name of {role}s; {_all(have)}",
-                    f"Name it by {{{role}=…}}",
-                )
-            )
+            fault(f"no column has a usual name of {role}s; {_all(have)}", f"Name it by {{{role}=…}}")
     for name in dict.fromkeys(columns.values()):
         shared = [role for role, column in columns.items() if column == name]
         for role in shared[1:]:
             del columns[role]
         if len(shared) > 1:
-            problems.append(
-                Problem(
-                    f"column {name!r} is named for {' and '.join(shared)}",
-                    f"Give each its own column by {{{shared[-1]}}}",
-                )
+            fault(
+                f"column {name!r} is named for {' and '.join(shared)}",
+                f"Give each its own column by {{{shared[-1]}}}",
             )
     ordered = {role: columns[role] for role in roles if role in columns}
     left = tuple(name for name in have if name not in ordered.values())

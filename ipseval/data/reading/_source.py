@@ -35,18 +35,7 @@ ENCODING = "utf-8"
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table that is not read yet.
-
-    Attributes
-    ----------
-    name : str
-        What it is called in messages.
-    columns : tuple of str
-    load : callable
-        (names to read, those of ids) -> narwhals DataFrame.
-    layout : Layout or None
-        Of a text file, whose ids are read as text.
-    """
+    """A table that is not read yet."""
 
     name: str
     columns: tuple[str, ...]
@@ -218,18 +207,7 @@ _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+|nan|NaN)?\s*$")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text file is laid out.
-
-    Attributes
-    ----------
-    separator : str
-    header : bool
-        Whether the first line names the columns.
-    columns : tuple of str
-        Their names; "column 1", "column 2", … without a header.
-    sample : tuple of tuples
-        The first lines, without the header.
-    """
+    """How a text file is laid out."""
 
     separator: str
     header: bool
@@ -324,11 +302,9 @@ def _separator(lines: list[str]) -> str:
 
 
 def _has_header(rows: list[tuple[str, ...]]) -> bool | None:
-    """Return whether the first row names the columns; None where that cannot be told.
-
-    It does where it holds a usual name of a column, or text above a column of numbers; it does not where it
-    holds a number, or what occurs again below it.
-    """
+    """Return whether the first row names the columns; None where that cannot be told."""
+    # It does where it holds a usual name of a column, or text above a column of numbers; it does not where it
+    # holds a number, or what occurs again below it.
     first, others = rows[0], rows[1:]
     if any(plain(cell) in NAMES for cell in first):
         return True

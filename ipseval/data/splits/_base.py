@@ -12,7 +12,7 @@ import pandas as pd
 from ipseval._base.checks import check_choice, check_positive_int, check_type, counted, warn_user
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import among, of_one_type, refuse_header
-from ipseval._base.types import AnyArray, IntArray, readonly
+from ipseval._base.types import AnyArray, IntArray, assign, readonly
 from ipseval.data._interactions import Duplicates, Interactions, check_interactions, encode
 from ipseval.errors import DataWarning, InputError
 
@@ -320,8 +320,7 @@ def made(train: Interactions, test: Interactions, **values: Any) -> Split:
         raise InputError(NO_POSITIVE)
     split = object.__new__(Split)
     plain = {one.name: one.default for one in fields(Split)}
-    for name, value in {**plain, "train": train, "test": test, **values}.items():
-        object.__setattr__(split, name, value)
+    assign(split, **{**plain, "train": train, "test": test, **values})
     return split
 
 

@@ -87,10 +87,7 @@ def split_temporal(
 
     Parameters
     ----------
-    test_fraction, validation_fraction : float
-        Shares in (0, 1) and [0, 1); their sum must stay below 1.
-    seen : {"exclude", "include"}
-        "include": training items compete, and may be test positives again; see `Split`.
+    test_fraction, validation_fraction, seen : see `split_random`
 
     Raises
     ------
@@ -136,8 +133,7 @@ def split_leave_one_out(
         Interactions of each user in the validation part; 0 for no such part.
     rng : int, Generator or None
         Source of randomness, only with order="random".
-    seen : {"exclude", "include"}
-        "include": training items compete, and may be test positives again; see `Split`.
+    seen : see `split_random`
 
     Raises
     ------

@@ -18,10 +18,8 @@ _WORD = 64
 
 
 def stable_order(codes: IntArray) -> IntArray:
-    """Return the stable ascending order of non-negative codes, (n,), in linear time.
-
-    NumPy sorts 16-bit integers by radix; wider codes are sorted 16 bits at a time, the lowest first.
-    """
+    """Return the stable ascending order of non-negative codes, (n,), in linear time."""
+    # NumPy sorts 16-bit integers by radix; wider codes are sorted 16 bits at a time, the lowest first.
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     highest = int(codes.max(initial=0))
     shift = _RADIX_BITS
@@ -33,24 +31,11 @@ def stable_order(codes: IntArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class UserCuts:
-    """Cuts through the interactions of each user in the order of a key, found by one sort of numbers.
+    """Cuts through the interactions of each user in the order of a key, found by one sort of numbers."""
 
-    A row is one number: its user in the highest bits, below it as much of the key as there is room for. Its
-    neighbours after the sort are those of the order by user and key, and a row is before a cut when its
-    number is below the one that stands there. Only rows that share this number are put in order one by one.
-
-    Attributes
-    ----------
-    log : Interactions
-    key : (n,) uint64 array
-        In the order of the caller's key, from 0.
-    code : (n,) uint64 array
-        User and key in one number.
-    in_order : (n,) uint64 array
-        `code`, sorted.
-    latest_first : bool
-        Whether the order begins with the largest key; rows of one user and key begin with the last row then.
-    """
+    # A row is one number, `code`: its user in the highest bits, below it as much of the key as there is room
+    # for. It is before a cut when its number is below the one that stands there after the sort. Only rows
+    # that share this number are ordered one by one.
 
     log: Interactions
     key: AnyArray
@@ -71,10 +56,8 @@ class UserCuts:
         return cls(log, ordered, code, np.sort(code), latest_first)
 
     def before(self, n: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return the first n[u] rows of each user as a mask (n_rows,), and users with a tie at the cut.
-
-        `n`, (n_users,), is at most the activity. A tie: rows on both sides of the cut have one key.
-        """
+        """Return the first n[u] rows of each user as a mask (n_rows,), and users with a tie at the cut."""
+        # `n`, (n_users,), is at most the activity. A tie: rows on both sides of the cut have one key.
         activity = self.log.activity
         start = np.cumsum(activity) - activity
         inner = np.flatnonzero((n > 0) & (n < activity))
@@ -114,13 +97,7 @@ def _as_unsigned(key: AnyArray) -> AnyArray:
 
 
 def share_of(counts: IntArray, fraction: float) -> IntArray:
-    """Return ⌊counts·fraction + ½⌋.
-
-    Examples
-    --------
-    >>> share_of(np.array([1, 90]), 0.35)  # 31.5, of which binary floating point makes 31.499…
-    array([ 0, 32])
-    """
+    """Return ⌊counts·fraction + ½⌋."""
     return np.asarray(np.floor(np.round(counts * fraction, 6) + 0.5), dtype=np.int64)
 
 
@@ -146,12 +123,9 @@ def split_rows(
     n_tied_users: int = 0,
     n_purged: int = 0,
 ) -> Split:
-    """Return the split of these rows (n,) of a log; `in_validation` None: no such part.
-
-    Rows of test, and of validation, that repeat a pair are merged; those of training stay, as n* counts them.
-    With seen="exclude", held-out pairs that are in an earlier part are left out, counted, and named in a
-    warning: training items are no candidates.
-    """
+    """Return the split of these rows (n,) of a log; `in_validation` None: no such part."""
+    # Training rows that repeat a pair stay, as n* counts them; those of other parts are merged. Held-out
+    # pairs of an earlier part are no candidates unless seen="include": left out, counted, named in a warning.
     check_choice("seen", seen, SEEN)
     train, whole = log.select(in_train), log.select(in_test)
     test, n_dropped = whole.distinct, 0

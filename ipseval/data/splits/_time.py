@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -24,10 +24,8 @@ LONGEST = 2**62  # a longer one, added to a time, could leave 64 bits
 
 
 def as_time(value: Any, name: str) -> Any:
-    """Return a number as it is and a date as nanoseconds since 1970, as timestamps are stored.
-
-    A date with a time zone is that instant; one without is read in UTC, as are dates in a log.
-    """
+    """Return a number as it is and a date as nanoseconds since 1970, as timestamps are stored."""
+    # A date with a time zone is that instant; one without is read in UTC, as are dates in a log.
     if isinstance(value, (int, float, np.integer, np.floating)) and type(value) not in (bool, np.timedelta64):
         # As a number of Python, which 2^63 is compared with exactly.
         if not -(2**63) < (value.item() if isinstance(value, np.number) else value) < 2**63:
@@ -109,8 +107,7 @@ def split_global_time(
         Gap between what is trained on and what is held out: rows of the last `purge` before the validation
         part (or the test part) are in no part, and counted as `n_purged`. A length such as "7D" is for
         timestamps that were dates.
-    seen : {"exclude", "include"}
-        "include": training items compete, and may be test positives again; see `Split`.
+    seen : see `split_random`
 
     Raises
     ------
@@ -151,7 +148,7 @@ def split_global_time(
         if not rows.any():
             raise InputError(
                 f"the {name} part is empty: the {len(log):,} timestamps run from {said(time.min())} to "
-                f"{said(time.max())} with {_n_distinct(time):,} distinct values, and the test part starts "
+                f"{said(time.max())} with {np.unique(time).size:,} distinct values, and the test part starts "
                 f"at {said(start)}. Choose other shares, or start times in the unit of the timestamps "
                 "(dates are nanoseconds since 1970)."
             )
@@ -176,10 +173,6 @@ def _start_of_share(time: AnyArray, share: float) -> Any:
     n_later = int(share_of(np.array(time.size), share))
     place = time.size - max(n_later, 1)
     return np.partition(time, place)[place]
-
-
-def _n_distinct(time: AnyArray) -> int:
-    return int((np.diff(np.sort(time)) != 0).sum()) + 1
 
 
 MAX_WINDOWS = 100_000
@@ -242,7 +235,8 @@ class SlidingSplits(Sequence[Split]):
         start = self.starts
         validated = start - self.validation
         trained = validated - self.purge
-        begin = np.full_like(start, _low(start)) if self.train is None else trained - self.train
+        lowest = np.iinfo(start.dtype).min if start.dtype.kind in "iu" else -np.inf
+        begin = np.full_like(start, lowest) if self.train is None else trained - self.train
         end = np.minimum(start + self.test, self.end)
         return {"begin": begin, "trained": trained, "validated": validated, "start": start, "end": end}
 
@@ -276,9 +270,6 @@ class SlidingSplits(Sequence[Split]):
     def __getitem__(self, index: int | slice) -> Split | list[Split]:
         chosen = self.windows[index]
         return self._split(int(chosen)) if np.ndim(chosen) == 0 else [self._split(int(one)) for one in chosen]
-
-    def __iter__(self) -> Iterator[Split]:
-        return (self._split(int(window)) for window in self.windows)
 
     def _split(self, window: int) -> Split:
         time = timestamps(self.log, "a sliding window")
@@ -333,8 +324,7 @@ def split_sliding(
         Gap between training and what is held out; its rows are in no part, and counted.
     validation : number or length of time
         Length of a validation part right before the test part. Default: none.
-    seen : {"exclude", "include"}
-        "include": training items compete, and may be test positives again; see `Split`.
+    seen : see `split_random`
 
     Raises
     ------
@@ -382,8 +372,3 @@ def split_sliding(
             f"{said(time.max())}, and the first of {n:,} windows starts at {said(first)}."
         )
     return splits
-
-
-def _low(start: AnyArray) -> Any:
-    """Return a number below every timestamp."""
-    return np.iinfo(start.dtype).min if start.dtype.kind in "iu" else -np.inf

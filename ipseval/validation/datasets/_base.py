@@ -85,7 +85,8 @@ class StudyPositives:
     threshold: float
 
     def __post_init__(self) -> None:
-        check_interactions(self.biased, "biased")
+        for name in ("biased", "random", "random_negatives"):
+            check_interactions(getattr(self, name), name)
         check_positive_int("n_in_both", self.n_in_both, minimum=0)
         check_real("threshold", self.threshold)
         for name in ("n_exposed", "n_positive"):
