@@ -16,9 +16,9 @@ from typing import Any
 
 from ipseval._version import __version__ as __version__
 
-# Each line of the stub is "from MODULE import NAME as NAME".
+# Each line of the stub is "from MODULE import NAME as NAME", or "from . import WING as WING".
 _STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode("utf-8")
-_HOME = {name: home for home, name in re.findall(r"^from (\S+) import (\w+)", _STUB, flags=re.MULTILINE)}
+_HOME = {name: home for home, name in re.findall(r"^from (\w\S+) import (\w+)", _STUB, flags=re.MULTILINE)}
 
 _WINGS = {
     *("data", "propensity", "ranking", "metrics", "estimators", "inference", "correction", "report"),

@@ -1,4 +1,5 @@
 """The public names: this list is the only one, and type checkers and `__init__.py` read it."""
+# ruff: noqa: TID252 (relative are the wings, which are no names of the top)
 
 from ipseval import clusters as clusters
 from ipseval import errors as errors
@@ -48,3 +49,14 @@ from ipseval.studies.agreement import order_agreement as order_agreement
 from ipseval.validation import datasets as datasets
 from ipseval.validation import simulation as simulation
 from ipseval.validation import validate as validate
+
+from . import correction as correction
+from . import data as data
+from . import estimators as estimators
+from . import evaluation as evaluation
+from . import inference as inference
+from . import metrics as metrics
+from . import propensity as propensity
+from . import ranking as ranking
+from . import report as report
+from . import validation as validation

@@ -213,6 +213,11 @@ class Interactions:
         return made(**{**{one.name: getattr(self, one.name) for one in fields(self)}, **changed})
 
     @property
+    def positives(self) -> Interactions:
+        """The pairs themselves, under the name that they have in an `ExposureLog`."""
+        return self
+
+    @property
     def data(self) -> pd.DataFrame:
         """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
         return counts_frame(one.about("log") for one in self.counted)

@@ -11,6 +11,7 @@ import pandas as pd
 from ipseval._base.checks import check_positive_int
 from ipseval._base.counts import RESULT
 from ipseval.estimators import Estimator
+from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation._explanation import flag_warnings
 from ipseval.evaluation._verdict import Standing, Verdict, verdict_lines
 from ipseval.report import Tables
@@ -29,6 +30,7 @@ LEGEND = (
 IN_NOTES = ("users without a list", "positives without a propensity", "users with test positives and no list")
 MOST_NOTES = 6
 UNTOLD = "not told apart"
+FEW_USERS = 10  # of whom all may be perfect by chance
 HINT = "More: .explain()"
 
 
@@ -79,7 +81,7 @@ def evaluation_tables(
         Remark("Verdict", verdict_lines(verdicts)),
         Remark("Weights", (_weights(diagnostics, verdicts, weights),)),
     ]
-    notes, left_out = _notes(frame, diagnostics), _left_out(data)
+    notes, left_out = [*_perfect(frame), *_notes(frame, diagnostics)], _left_out(data)
     if notes or left_out:
         # What is in the numbers goes before what never entered, where there is no room for all.
         shown = [*left_out[: max(0, MOST_NOTES - len(notes))], *notes[:MOST_NOTES]]
@@ -255,6 +257,18 @@ def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
             text = text[:1].upper() + text[1:]
         lines.append(f"{text}.")
     return lines
+
+
+def _perfect(frame: pd.DataFrame) -> list[str]:
+    """Return a question where a recommender, and not every one, is perfect for each of ten users or more."""
+    # Where all are perfect, candidates are as few as places, and nothing is learned of anybody.
+    perfect = (frame["estimate"] > 1 - ROUNDING) & (frame["std_error"] == 0) & (frame["n_users"] >= FEW_USERS)
+    found: dict[str, None] = {}
+    for _, part in frame[perfect & (frame["estimate"] < 1 + ROUNDING)].groupby("metric", sort=False):
+        models = part["model"].unique()
+        if models.size < frame["model"].nunique() or models.size == 1:
+            found |= dict.fromkeys(models)
+    return [f"{listed(list(found))}: perfect for every user. Were test items in training?"] if found else []
 
 
 def _parts(*notes: str) -> list[str]:

@@ -99,3 +99,22 @@ def test_many_positives_without_a_propensity_are_a_warning_with_their_share():
         ipseval.evaluate(
             {"m": np.ones((20, 3))}, split, propensity=known, metrics=["recall@1"], on_low_ess="ignore"
         )
+
+
+def perfect(n_users: int, models: tuple[str, ...]) -> str:
+    """Print recall@1 of users with one held-out item of three, which the models named put first."""
+    item = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % 3})
+    split = ipseval.Split.from_frames(item.assign(item=(item["item"] + 1) % 3), item)
+    right = np.zeros((n_users, 3))
+    right[split.test.user, split.test.item] = 1
+    scores = {"leaked": right, "other": right if "other" in models else -right}
+    return repr(ipseval.evaluate(scores, split, metrics=["recall@1"], estimators=["aoa"]))
+
+
+def test_a_recommender_that_is_perfect_for_every_user_is_asked_for_the_test_items_in_training():
+    assert "leaked: perfect for every user. Were test items in training?" in perfect(30, ("leaked",))
+
+
+def test_nothing_is_asked_of_few_users_or_where_every_recommender_is_perfect():
+    assert "in training?" not in perfect(6, ("leaked",))
+    assert "in training?" not in perfect(30, ("leaked", "other"))

@@ -41,6 +41,7 @@ def data(frame: pd.DataFrame) -> None:
     assert_type(log, ipseval.Interactions)
     # An ExposureLog where clicks are read: with `Any` nobody has to ask before using what is there.
     assert_type(ipseval.read("clicks.csv"), ipseval.Interactions | Any)
+    assert_type(ipseval.data.reading.read_impressions("clicks.csv"), ipseval.ExposureLog)
     assert_type(ipseval.read_lists("lists.csv"), ipseval.Lists)
     assert_type(len(log), int)
     assert_type(log.to_frame(), pd.DataFrame)
@@ -55,6 +56,16 @@ def data(frame: pd.DataFrame) -> None:
     assert_type(windows[0], ipseval.Split)
     assert_type(windows[:2], list[ipseval.Split])
     assert_type(evaluate_windows({"popular": baselines.popularity}, windows), WindowEvaluation)
+
+
+def impressions() -> None:
+    """The lists of two versions, judged by what was shown: names of methods are found on what is read."""
+    log = ipseval.data.reading.read_impressions("impressions.parquet", ignore="p_shown")
+    split = ipseval.split_global_time(log.positives)
+    lists = {name: ipseval.read_lists(f"{name}.parquet", seen="drop") for name in ("v1", "v2")}
+    found = ipseval.evaluate(lists, split, propensity=ipseval.ImpressionPropensity(log=log))
+    assert_type(found, ipseval.Evaluation)
+    ipseval.split_global_time(ipseval.read("clicks.csv").positives)
 
 
 def propensities(log: ipseval.Interactions, exposure: ipseval.Exposure, shown: ipseval.ExposureLog) -> None:
@@ -90,7 +101,7 @@ def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ips
     assert_type(found.diagnostics, pd.DataFrame)
     assert_type(found.by("popularity"), Segments)
     assert_type(found.decomposition("recall@10"), Decomposition)
-    assert_type(found.beyond, BeyondAccuracy | None)
+    assert_type(ipseval.beyond_accuracy(found, split), BeyondAccuracy)
     assert_type(found.per_user("als", "recall@10", "aoa").mean(), float)
     assert_type(found.to_markdown(), str)
     assert_type(found.to_html("page.html"), str)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.data.reading._lists import Lists, read_lists
-from ipseval.data.reading._read import read, read_attributes, read_ids
+from ipseval.data.reading._read import read, read_attributes, read_ids, read_impressions
 
-__all__ = ["Lists", "read", "read_attributes", "read_ids", "read_lists"]
+__all__ = ["Lists", "read", "read_attributes", "read_ids", "read_impressions", "read_lists"]
 
 guard(__name__)

@@ -140,6 +140,35 @@ Of = Literal["user", "item"]
 READ = Reading()
 
 
+def read_impressions(source: Any, **options: Any) -> ExposureLog:
+    """Return a log of impressions: `read` of a source that has clicks, for code whose types are checked.
+
+    Parameters
+    ----------
+    source
+        As in `read`.
+    **options
+        Of `read`.
+
+    Raises
+    ------
+    ProblemsError
+        As `read`.
+    InputError
+        For a source without a column of clicks.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_impressions(pd.DataFrame({"user": ["a", "a"], "item": [1, 2], "clicked": [1, 0]}))
+    ExposureLog(2 impressions, 1 click, 1 user, 2 items)
+    """
+    log = read(source, **options)
+    if not isinstance(log, ExposureLog):
+        raise InputError("impressions need a column of clicks; none was found. Name it: clicked=.")
+    return log
+
+
 def read_ids(*sources: Any, of: Of = "item", column: str | None = None) -> AnyArray:
     """Return the ids of users or items in several sources, each once, sorted: a universe for `read`.
 
