@@ -182,6 +182,19 @@ def propensity_influences(
     return {key: np.asarray(error.users @ np.array(one)) for key, one in moved.items()}
 
 
+def may_leave(estimator: str) -> bool:
+    """Return whether estimates with this label may leave the range of their metric."""
+    return estimator.startswith(("ips", "dr"))
+
+
+def within_unit(value: float, low: float, high: float) -> tuple[float, float]:
+    """Return value ∓ half; where that leaves [0, 1], logit(value) ∓ half/(value (1 − value)) turned back."""
+    if not 0 < value < 1 or (low >= 0 and high <= 1):
+        return low, high
+    half = (high - low) / 2 / (value * (1 - value))
+    return float(expit(logit(value) - half)), float(expit(logit(value) + half))
+
+
 @dataclass(frozen=True)
 class Interval:
     """What stands beside an estimate: its standard error, the bounds, and what a reader must know of them."""
@@ -204,11 +217,8 @@ def normal_intervals(
     in_unit = {one.label for one in metrics if one.value_range == (0.0, 1.0)}
     for key, one in estimates.items():
         low, high = normal_interval(one.value, one.standard_error, confidence_level=confidence_level)
-        bounded = key[1] in in_unit and not key[2].startswith(("ips", "dr"))
-        if bounded and 0 < one.value < 1 and (low < 0 or high > 1):
-            error = one.standard_error / (one.value * (1 - one.value))
-            bounds = normal_interval(float(logit(one.value)), error, confidence_level=confidence_level)
-            low, high = map(float, expit(bounds))
+        if key[1] in in_unit and not may_leave(key[2]):
+            low, high = within_unit(one.value, low, high)
         found[key] = Interval(one.standard_error, low, high)
     return found
 

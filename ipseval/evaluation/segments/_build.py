@@ -100,6 +100,7 @@ def _cell(
         flags,
         notes,
         suppressed,
+        metric.value_range == (0.0, 1.0),
     )
 
 

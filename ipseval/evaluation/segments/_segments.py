@@ -21,6 +21,7 @@ from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
+from ipseval.inference._interval_methods import may_leave, within_unit
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 
@@ -139,6 +140,8 @@ class SegmentCell:
         Of each group: why its estimates are not to be trusted, and what else is to be known.
     suppressed : (n_models, n_groups) bool array
         Values that are not shown, for the reason in `flags`.
+    in_unit : bool
+        Whether the metric is between 0 and 1.
     """
 
     value: FloatArray
@@ -153,6 +156,7 @@ class SegmentCell:
     flags: tuple[str, ...]
     notes: tuple[str, ...]
     suppressed: BoolArray
+    in_unit: bool = False
 
     def __post_init__(self) -> None:
         for name in ("value", "share", "part", "effective", "tails", "covariance", "whole", "suppressed"):
@@ -241,6 +245,9 @@ class Segments(Stored, Result):
                 covariance, value = cell.within(number), cell.shown(number)
                 error = np.sqrt(np.diag(covariance))
                 half = cell.half_width(number, self._level(covariance))
+                ends = [value - half, value + half]
+                if cell.in_unit and not may_leave(estimator):
+                    ends = np.array([within_unit(*one) for one in zip(value, *ends, strict=True)]).T
                 for place, label in enumerate(self.labels):
                     hidden = bool(cell.suppressed[number, place])
                     rows.append(
@@ -252,8 +259,8 @@ class Segments(Stored, Result):
                             "estimator": estimator,
                             "estimate": value[place],
                             "std_error": _known(error[place], value[place]),
-                            "ci_low": value[place] - half[place],
-                            "ci_high": value[place] + half[place],
+                            "ci_low": ends[0][place],
+                            "ci_high": ends[1][place],
                             "n_members": int(self.sizes[place]),
                             "n_users": int(cell.n_users[place]),
                             "n_positives": int(cell.n_positives[place]),
