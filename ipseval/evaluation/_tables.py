@@ -18,7 +18,7 @@ from ipseval.report import Tables
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table
-from ipseval.report._words import LEVEL, decimals, listed, shown_p, signed
+from ipseval.report._words import LEVEL, bare, decimals, listed, shown_p, signed
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS, FEWEST_ROWS, MOST_ROWS = 40, 3, 12
@@ -162,9 +162,7 @@ def _column(
             cells[row["model"]] = Cell(text, flag=flag)
             continue
         places = max(common, decimals([width], 1, default=0))
-        bounds = (
-            "" if np.isnan(width) else f"[{_bare(row['ci_low'], places)}, {_bare(row['ci_high'], places)}]"
-        )
+        bounds = "" if np.isnan(width) else f"[{bare(row['ci_low'], places)}, {bare(row['ci_high'], places)}]"
         cells[row["model"]] = Cell(
             f"{value:.{places}f}".replace("-", "−"),
             bounds,
@@ -175,12 +173,6 @@ def _column(
             short=None if of_record else "",
         )
     return cells
-
-
-def _bare(value: float, places: int) -> str:
-    """Return a bound without the zero before its point."""
-    text = f"{value:.{places}f}".replace("-", "−")
-    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
 
 
 def _behind(verdict: Verdict, model: str, places: int) -> Cell:

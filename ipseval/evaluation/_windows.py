@@ -18,9 +18,12 @@ from ipseval.data.splits._time import said
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate
 from ipseval.evaluation._evaluate import Evaluation, evaluate
+from ipseval.evaluation._verdict import Standing, Verdict, verdict_lines
+from ipseval.inference._comparisons import PairTests, adjust
 from ipseval.report import Tables
 from ipseval.report._reported import Result
-from ipseval.report._tables import Notes, Table
+from ipseval.report._tables import Notes, Remark, Table
+from ipseval.report._words import bare, decimals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,10 +86,8 @@ class WindowEvaluation(Result):
         for key in self.evaluations[0].estimates:
             if key[0] != reference:
                 found = self._summary(key, (reference, *key[1:]))
-                z = abs(found["mean"]) / found["std_error"] if found["std_error"] else np.inf
-                p_value = float(2 * ndtr(-z)) if np.isfinite(found["mean"]) else np.nan
                 where = dict(zip(KEY, key, strict=True)) | {"reference": reference}
-                rows.append(where | found | {"p_value": p_value})
+                rows.append(where | found | {"p_value": _p_value(found)})
         return pd.DataFrame(rows)
 
     def _summary(self, key: tuple[str, ...], minus: tuple[str, ...] | None = None) -> dict[str, float]:
@@ -118,8 +119,15 @@ class WindowEvaluation(Result):
         frame = self.summary
         shown = frame[KEY].copy()
         for name, low, high in (("mean", "ci_low", "ci_high"), ("trend", "trend_low", "trend_high")):
-            shown[name], shown[f"{name}_low"], shown[f"{name}_high"] = frame[name], frame[low], frame[high]
-        shown = shown.assign(std_windows=frame["std_windows"], design_effect=frame["design_effect"])
+            places = decimals((frame[high] - frame[low]) / 2, digits)
+            ends = zip(frame[name], frame[low], frame[high], strict=True)
+            shown[name] = [
+                "undefined"
+                if np.isnan(value)
+                else f"{value:.{places}f} [{bare(down, places)}, {bare(up, places)}]"
+                for value, down, up in ends
+            ]
+        shown["std_windows"] = frame["std_windows"]
         first, last = (said(self.windows["start"].iloc[row]) for row in (0, -1))
         left_out = counted(self.n_skipped, "window")
         skipped = f"; {left_out} without training or test rows" if self.n_skipped else ""
@@ -134,9 +142,36 @@ class WindowEvaluation(Result):
             "std_windows: spread between windows. The intervals are for these windows: what other windows "
             "would have given is not in them.",
         )
-        formats = dict.fromkeys(map(str, shown), f".{digits + 2}f") | {"design_effect": ".2f"}
-        parts = (Table.of(shown, formats=formats, n_keys=3), Notes(lines))
-        return Tables(summary, parts, title="Evaluation over windows")
+        places = decimals(frame["std_windows"], digits)
+        parts = (Table.of(shown, formats={"std_windows": f".{places}f"}, n_keys=3), Notes(lines))
+        verdict = (Remark("Verdict", verdict_lines(self.verdicts)),)
+        return Tables(summary, parts, title="Evaluation over windows", verdict=verdict)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Who leads in the mean over windows, by metric; of the estimator that the first rests on."""
+        rows = self.summary.assign(estimate=lambda frame: frame["mean"])
+        found = []
+        for first in self.evaluations[0].verdicts:
+            own = (rows["metric"] == first.metric) & (rows["estimator"] == first.estimator)
+            tests = self._tests(list(rows["model"][own]), (first.metric, first.estimator))
+            standing = Standing.of(rows[own], tests)
+            found.append(
+                Verdict(first.metric, {first.estimator: standing}, first.estimator, weighted=first.weighted)
+            )
+        return tuple(found)
+
+    def _tests(self, models: list[str], cell: tuple[str, str]) -> PairTests | None:
+        """Return the paired tests of the means of all recommenders, Holm-adjusted; None for a single one."""
+        n = len(models)
+        gap, p_value = np.full((n, n), np.nan), np.full((n, n), np.nan)
+        pairs = np.triu_indices(n, 1)
+        for one, two in zip(*pairs, strict=True):
+            difference = self._summary((models[one], *cell), (models[two], *cell))
+            gap[one, two], p_value[one, two] = difference["mean"], _p_value(difference)
+        p_value[pairs] = adjust(pd.DataFrame({"p_value": p_value[pairs]}), "holm", [])
+        gap[pairs[::-1]], p_value[pairs[::-1]] = -gap[pairs], p_value[pairs]
+        return PairTests({name: place for place, name in enumerate(models)}, gap, p_value) if n > 1 else None
 
     def plot(
         self, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
@@ -201,6 +236,14 @@ def evaluate_windows(
     return WindowEvaluation(
         tuple(found), used[list(COUNTS)], int((~frame["used"]).sum()), found[0].confidence_level
     )
+
+
+def _p_value(difference: Mapping[str, float]) -> float:
+    """Return the two-sided normal p-value of a mean difference; 1 where it is 0."""
+    if difference["mean"] == 0 or not np.isfinite(difference["mean"]):
+        return 1.0 if difference["mean"] == 0 else np.nan
+    z = abs(difference["mean"]) / difference["std_error"] if difference["std_error"] else np.inf
+    return float(2 * ndtr(-z))
 
 
 def _influence(estimate: Estimate, n_users: int) -> FloatArray:

@@ -39,6 +39,12 @@ def number(value: float) -> str:
     return f"{round(value, 2) + 0.0:g}".replace("-", "−")
 
 
+def bare(value: float, places: int) -> str:
+    """Return a bound without the zero before its point."""
+    text = f"{value:.{places}f}".replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
 def signed(value: float, digits: int) -> str:
     """Return a difference with its sign and so many significant digits.
 

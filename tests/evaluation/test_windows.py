@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,6 +81,38 @@ def test_the_report_says_what_was_counted():
     assert "a user of several windows is one cluster" in text
     axes = found.plot()
     assert [line.get_xdata().tolist() for line in axes.lines[:1]] == [[1.0, 3.0]]
+
+
+def favourite(log):
+    """A recommender that knows the next item of everybody: item 0."""
+    return np.tile([1.0] + [0.0] * 4, (log.n_users, 1))
+
+
+def test_the_report_has_a_verdict_of_the_mean_over_windows():
+    # Each user takes item 4 at time 0, then 0 (or, one user in ten, 1) in the window, one of two windows.
+    user = np.arange(60)
+    first = pd.DataFrame({"user": user, "item": 4, "time": 0})
+    later = pd.DataFrame({"user": user, "item": (user % 10 == 0) + 0, "time": 10 + 10 * (user % 2)})
+    unseen = pd.DataFrame({"user": [0, 1], "item": [2, 3], "time": 0})
+    log = Interactions.from_frame(pd.concat([first, unseen, later]), timestamp="time")
+    windows = split_sliding(log, start=10, test=10)
+    models = {"last": lambda train: -favourite(train), "zero": favourite, "nought": favourite}
+    found = evaluate_windows(models, windows, metrics=["recall@1"], estimators=["aoa"])
+    assert "zero and nought lead, with the same values" in " ".join(repr(found).split())
+    one = evaluate_windows({"zero": favourite}, windows, metrics=["recall@1"], estimators=["aoa"])
+    assert "zero has the only estimate, so there is nothing to compare." in " ".join(repr(one).split())
+    # Users 0, 10, …, 50 miss, all of the window of even ones: 24 of 30 hits there, 30 of 30 in the other.
+    assert found.summary.set_index("model")["mean"]["zero"] == pytest.approx(0.9)
+    p_value = found.compare("zero").set_index("model")["p_value"]
+    assert p_value["nought"] == 1
+    assert p_value["last"] < 0.001
+
+
+def test_numbers_have_the_decimals_and_bounds_of_other_results():
+    text = repr(evaluate_windows(MODELS, split_sliding(timed_log(), start=40, test=20), **OPTIONS))
+    # Half an interval of .046 has two significant digits in three decimals.
+    assert re.search(r"popular +recall@5 +aoa +0\.309 \[\.263, \.355\]", text)
+    assert "design_effect" not in text
 
 
 def test_a_propensity_is_fitted_in_every_window():

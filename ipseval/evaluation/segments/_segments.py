@@ -245,7 +245,7 @@ class Segments(Stored, Result):
                 covariance, value = cell.within(number), cell.shown(number)
                 error = np.sqrt(np.diag(covariance))
                 half = cell.half_width(number, self._level(covariance))
-                ends = [value - half, value + half]
+                ends = np.array([value - half, value + half])
                 if cell.in_unit and not may_leave(estimator):
                     ends = np.array([within_unit(*one) for one in zip(value, *ends, strict=True)]).T
                 for place, label in enumerate(self.labels):
