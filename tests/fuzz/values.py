@@ -16,7 +16,6 @@ import scipy.sparse
 
 import ipseval
 from ipseval import correction, inference
-from ipseval.studies import agreement
 from ipseval.validation import datasets
 from ipseval.validation.simulation import World
 from tests.inside.estimators import estimate, resolve_estimator
@@ -121,7 +120,6 @@ def right(folder: Path) -> dict[str, Any]:
     bandit = datasets.BanditLog(
         "random", shown, shown % 3 + 1, shown < 4, np.full(N_ITEMS, 1 / N_ITEMS), times, N_ITEMS
     )
-    orders = agreement.RowOrders.of(np.array([[3.0, 2.0, 1.0]]))
     world_ranks = ipseval.rank_positives(np.ones((40, 20)), world.split(rng=0))
     ranked.to_parquet(folder / "ranks.parquet")
     corrected = correction.correction_path(
@@ -184,7 +182,7 @@ def right(folder: Path) -> dict[str, Any]:
         "RankedPositives.leaving_out.users": np.arange(N_USERS) < 3, "RankedPositives.sum_by_user.values": ranked.n_above + 1.0,
         "RankedPositives.mean_by_user.values": ranked.n_above + 1.0, "RankedPositives.select.keep": np.arange(len(ranked)) < 9,
         **{f"{name}.cutoff": 2 for name in ("Hit", "Hits", "Precision", "Recall")}, "count_recommendations.k": 2, "k_core.k": 2,
-        "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5, "measures.a": orders, "measures.b": orders, "measures.k": [1],
+        "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5,
         "correct_path.path": corrected, "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
         "study.protocols": ipseval.studies.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": evaluation,
         "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,

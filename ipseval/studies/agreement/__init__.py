@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.studies.agreement._blocks import Blocks, blocks
-from ipseval.studies.agreement._orders import (
-    OrderAgreement,
-    RowOrders,
-    mean_agreement,
-    measures,
-    order_agreement,
-    with_intervals,
-)
+from ipseval.studies.agreement._orders import OrderAgreement, mean_agreement, order_agreement
 
-__all__ = [
-    "Blocks",
-    "OrderAgreement",
-    "RowOrders",
-    "blocks",
-    "mean_agreement",
-    "measures",
-    "order_agreement",
-    "with_intervals",
-]
+__all__ = ["Blocks", "OrderAgreement", "blocks", "mean_agreement", "order_agreement"]
 
 guard(__name__)

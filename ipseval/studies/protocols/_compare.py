@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
-from ipseval.studies.agreement import (
+from ipseval.studies.agreement._orders import (
     OrderAgreement,
     mean_agreement,
     measures,

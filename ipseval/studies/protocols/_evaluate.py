@@ -17,7 +17,7 @@ from ipseval.estimators import Estimate
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.propensity import PowerLawPropensity
-from ipseval.studies.agreement import RowOrders
+from ipseval.studies.agreement._orders import RowOrders
 from ipseval.studies.protocols._run import Ranked
 
 FRAME_COLUMNS = (
