@@ -1,7 +1,7 @@
 """How true `correct` is: level, coverage, order and calls over two simulators, Coat and KuaiRand.
 
     python -m reproductions.correction_truth --cache FOLDER [--data PATH] [--worlds 63] [--draws 4] [--write]
-    python -m reproductions.correction_truth --cache FOLDER --sources kuairand --data PATH --draws 20
+    python -m reproductions.correction_truth --cache FOLDER --sources kuairand --data PATH --draws 20 --write
 
 What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
 and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
@@ -26,6 +26,7 @@ from scipy.stats import kendalltau
 from ipseval import Evidence, rank_positives, split_random
 from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
 from ipseval.correction._posterior import RandomSample
+from ipseval.estimators._labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
 from ipseval.validation import WITH_INTERACTIONS
 from ipseval.validation._curve import held_out_and_random, shown_positives
@@ -222,8 +223,10 @@ def table(rows: pd.DataFrame) -> str:
         return " ".join(format(source[(*at, one)], form) for one in metrics)
 
     for size in rows["size"].unique():
-        plain = mean["error"].xs((size, "aoa-pooled"), level=("size", "estimator"))
+        plain = mean["error"].xs((size, AOA_POOLED), level=("size", "estimator"))
         for name in rows.loc[rows["size"] == size, "estimator"].unique():
+            if name == AOA_POOLED and size != rows["size"].iloc[0]:
+                continue
             at = (size, name)
             removed = pd.Series({(*at, m): 100 * (1 - mean["error"][(*at, m)] / plain[m]) for m in metrics})
             own = name in (CORRECTED, WITH_INTERACTIONS)
@@ -273,7 +276,7 @@ def tables(rows: pd.DataFrame) -> Mapping[str, str]:
         head = f"{part['number'].nunique()} {'splits' if source in LOG_METRICS else 'worlds'}, "
         head += f"{part['draw'].nunique()} draws; in a cell: {', '.join(part['metric'].unique())}.\n\n"
         made[f"truth-{source}"] = head + table(part)
-        if source not in LOG_METRICS:
+        if source in ("first", "second"):
             made[f"truth-{source}-kinds"] = by_kind(part)
             made[f"truth-{source}-reliability"] = reliability(part)
     return made
@@ -298,7 +301,8 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     made = tables(pd.concat(rows, ignore_index=True))
     if options.write:
-        write_tables(made, PAGE)
+        text = PAGE.read_text("utf-8")
+        write_tables({name: one for name, one in made.items() if f"<!-- {name} -->" in text}, PAGE)
     print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
 
 

@@ -140,7 +140,8 @@ def rank_with_exposure(
 ) -> ExposedRanks:
     """Return the ranks of `split.test` and of random positives; `options` as of `rank_positives`."""
     shown, test = None, split.test.pair_key
-    key = random = drawn = np.zeros(0, dtype=np.int64)
+    key: IntArray = np.zeros(0, dtype=np.int64)
+    random = drawn = key
     if exposure is not None:
         exposure.check_ids(split, "split")
         shown = exposure.without(split.excluded)

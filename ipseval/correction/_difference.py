@@ -44,7 +44,7 @@ def pairs_to_predict(shown: Exposure, split: Split) -> IntArray:
     """Return the keys of candidates of the exposed users: all of them, or a uniform sample."""
     users, n_items = distinct(shown.user), split.n_items
     if users.size * n_items <= N_DRAWN:
-        key = (users[:, None] * np.int64(n_items) + np.arange(n_items)).ravel()
+        key = np.asarray((users[:, None] * np.int64(n_items) + np.arange(n_items)).ravel())
     else:
         rng, each = np.random.default_rng(0), max(N_DRAWN // users.size, 20)
         drawn = rng.integers(n_items, size=(users.size, each))

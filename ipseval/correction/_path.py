@@ -102,7 +102,7 @@ class CorrectionPath:
     @property
     def above_chance(self) -> FloatArray:
         """AOA less the value of a random order, (n_cells,)."""
-        return self.value[0] - np.where(self.whole, CHANCE, 0)
+        return np.asarray(self.value[0] - np.where(self.whole, CHANCE, 0))
 
     @property
     def reach(self) -> float:

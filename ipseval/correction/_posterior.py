@@ -137,7 +137,8 @@ def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample
     log_scale, scale = _scales(path, prior)
     unit, value = _deviations(path, prior)[path.basis], path.value[grid]
     log_mass = log_scale[:, None] + np.log(mass[grid])
-    weight, noise = np.exp(log_mass), np.zeros(unit.shape[1:])
+    weight = np.exp(log_mass)
+    noise: FloatArray = np.zeros(unit.shape[1:])
 
     def before(pair: IntArray, point: IntArray) -> FloatArray:
         at = grid[point]
@@ -197,11 +198,10 @@ def _deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
     more = sum(np.outer(kind * personal, kind * personal) for kind in (path.whole, ~path.whole))
     shared = path.above_chance, path.metric_of, path.whole
     each = [prior.deviations(path.value[0] - path.value[one], path.spread[one], *shared) for one in at]
-    return np.array(each) + more
+    return np.asarray(np.array(each) + more)
 
 
 def _on_grid(weight: FloatArray, grid: IntArray, size: int) -> FloatArray:
     """Return the probability of each point of the grid."""
-    found = np.zeros(size)
-    found[grid] = weight.sum(axis=0)
-    return found / found.sum()
+    found = np.bincount(grid, weight.sum(axis=0), size)
+    return np.asarray(found / found.sum())

@@ -127,7 +127,7 @@ class Evaluation(Stored, Questions):
 
         estimate, std_error, ci_low, ci_high in the unit of the metric (NaN: undefined, the note says why);
         n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note. With
-        random exposure, rows of `random-sample` and `correction-strength` follow.
+        random exposure, rows of `random-sample`, `difference` and `correction-strength` follow.
         """
         if self.correction is None:
             return self._frame.copy()
