@@ -19,7 +19,7 @@ from ipseval.inference._intervals import Key, normal_interval
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table
-from ipseval.report._words import LEVEL, listed, shown_p
+from ipseval.report._words import LEVEL, decimals, listed, shown_p
 
 COLUMNS = (
     *("model", "metric", "estimator", "old", "new", "difference", "std_error", "ci_low", "ci_high"),
@@ -29,17 +29,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of two evaluations that are compared.
-
-    Attributes
-    ----------
-    estimates : mapping
-    user_ids : array
-    data_hash : str
-        "" where the ranked positives are not there.
-    record : mapping
-        What is known of its making.
-    """
+    """One of two evaluations that are compared."""
 
     estimates: Mapping[Key, Estimate]
     user_ids: AnyArray
@@ -235,7 +225,7 @@ def _table(metric: str, rows: pd.DataFrame, digits: int) -> Table:
 
 def _cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
     error = row["std_error"]
-    places = max(0, digits - 1 - int(np.floor(np.log10(error)))) if error > 0 else 4
+    places = decimals([error], digits)
 
     def shown(value: float, sign: str = "") -> str:
         return "undefined" if np.isnan(value) else f"{value:{sign}.{places}f}".replace("-", "−")

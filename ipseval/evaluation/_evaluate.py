@@ -246,10 +246,7 @@ NO_POSITIVE = "there is no positive to evaluate."
 
 
 def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
-    """Return the evaluation, after the checks and warnings that need all users.
-
-    `user_ids`: ids of the population; None: those of the reduction.
-    """
+    """Return the evaluation, after the checks and warnings that need all users."""
     extent, weights = reduction.extent, reduction.weights
     check_lists(reduction.given_counts, request.missing, extent.n_left_out, extent.unit_plural)
     if not extent.n_positives:

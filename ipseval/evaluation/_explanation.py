@@ -161,27 +161,7 @@ def explained_tables(
     digits: int = 2,
     cards: Mapping[str, str] | None = None,
 ) -> Tables:
-    """Return the tables of an evaluation with all that can be said of them.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        `Evaluation.frame`.
-    diagnostics : DataFrame
-        `Evaluation.diagnostics`: estimator, flag, cautions, remark.
-    differences : DataFrame or None
-        `Evaluation.compare()`; None for a single recommender.
-    flags : mapping
-        (metric, estimator) -> why not to trust its estimates, or "".
-    summary : lines
-        What was evaluated.
-    verdict : lines
-        The verdict of each metric.
-    digits : int
-        Significant digits of standard errors.
-    cards : mapping
-        Metric -> its definition.
-    """
+    """Return the tables of an evaluation with all that can be said of them."""
     check_positive_int("digits", digits)
     apart = _told_apart(differences)
     parts: list[Part] = []

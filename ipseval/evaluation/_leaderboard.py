@@ -16,7 +16,7 @@ from ipseval.evaluation._verdict import Verdict
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Notes, Part, Remark, Table
-from ipseval.report._words import LEVEL, listed
+from ipseval.report._words import LEVEL, decimals, listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,9 +162,7 @@ def _sentence(metric: str, rows: pd.DataFrame, order: Sequence[str], several: bo
 
 
 def _column(part: pd.DataFrame, digits: int) -> dict[str, Cell]:
-    half = ((part["ci_high"] - part["ci_low"]) / 2).to_numpy()
-    known = half[half > 0]
-    places = max(0, digits - 1 - int(np.floor(np.log10(np.median(known))))) if known.size else 4
+    places = decimals((part["ci_high"] - part["ci_low"]) / 2, digits)
     best = part["estimate"].max()
     cells = {}
     for row in part.to_dict("records"):

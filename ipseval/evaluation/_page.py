@@ -21,7 +21,7 @@ from ipseval.propensity import Propensity
 from ipseval.report._drawing import N_STYLES
 from ipseval.report._pictures import curves
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Table
-from ipseval.report._words import LEVEL, number, shown_p
+from ipseval.report._words import LEVEL, decimals, number, shown_p
 
 # γ of the curves, with that of the evaluation. Two swaps within one step are not seen.
 GAMMAS = np.linspace(-1, 3, 17)
@@ -34,19 +34,7 @@ Definitions = tuple[Sequence[Metric], Sequence[Estimator]]
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """The estimates of the highest recommenders over γ, by one metric and estimator.
-
-    Attributes
-    ----------
-    metric, estimator : str
-    gamma : (n_gamma,) float array
-    values : mapping
-        Recommender -> its estimates, (n_gamma,); the highest at the γ of the evaluation first.
-    at : float
-        γ of the evaluation.
-    swaps : tuple of (recommender, γ of the swaps, statement)
-        Where the order with the highest recommender changes.
-    """
+    """The estimates of the highest recommenders over γ, by one metric and estimator."""
 
     metric: str
     estimator: str
@@ -58,15 +46,7 @@ class Swept:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What a page draws, so that a file can hold it: sweeps over γ, and weights by popularity.
-
-    Attributes
-    ----------
-    sweeps : tuple of Swept
-        One per metric whose verdict rests on weights that follow a power law.
-    popularity : mapping
-        Columns of `popularity_weights`.
-    """
+    """What a page draws, so that a file can hold it: sweeps over γ, and weights by popularity."""
 
     sweeps: tuple[Swept, ...] = ()
     popularity: Mapping[str, list[Any]] = field(default_factory=dict)
@@ -132,21 +112,7 @@ GAMMA = (
 
 @dataclass(frozen=True, eq=False)
 class PageData:
-    """What the page of an evaluation shows beyond its tables.
-
-    Attributes
-    ----------
-    differences, diagnostics, data : DataFrame
-        Of the evaluation; differences None: a single recommender.
-    verdicts : sequence of Verdict
-    flags : mapping
-        (metric, estimator) -> why not to rely on its estimates, or "".
-    models : sequence of str
-    drawn : Drawn
-    cards : mapping
-        Metric -> its definition.
-    provenance : mapping
-    """
+    """What the page of an evaluation shows beyond its tables."""
 
     differences: pd.DataFrame | None
     diagnostics: pd.DataFrame
@@ -220,7 +186,7 @@ def _difference(found: tuple[float, float, float, float] | None, flag: str) -> C
     gap, low, high, p_value = found
     if math.isnan(low):
         return Cell(_signed(gap, 4), "not tested", flag=flag)
-    places = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 4
+    places = decimals([high - low])
     bounds = f"[{_signed(low, places)}, {_signed(high, places)}]"
     return Cell(
         _signed(gap, places),

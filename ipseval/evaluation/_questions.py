@@ -38,13 +38,7 @@ TRACKERS = "mlflow, wandb, or objects with the same functions"
 
 
 def metric_names(frame: pd.DataFrame) -> dict[str, float]:
-    """Return metric/estimator/recommender -> estimate; "@" and what a tracker refuses are written otherwise.
-
-    Raises
-    ------
-    InputError
-        When two names become the same.
-    """
+    """Return metric/estimator/recommender -> estimate, in the characters that trackers take."""
     found: dict[str, float] = {}
     for row in frame.to_dict("records"):
         parts = (row["metric"], row["estimator"], row["model"])

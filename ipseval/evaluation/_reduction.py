@@ -31,29 +31,7 @@ Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """What an evaluation reads of some users; reductions of other users merge.
-
-    Attributes
-    ----------
-    models : tuple of str
-    sums : dict
-        (metric, estimator) -> the sums of each model over users, or their moments.
-    extent : Extent
-    weights : AllWeights
-        They are the same for all models, which share the positives.
-    list_counts, given_counts : dict
-        Model -> `RankedPositives.list_counts` of the positives that entered, and of all test positives.
-    candidates : str
-        Which items compete, in words.
-    samples : dict
-        Model -> its ranked positives with their propensities; empty after merging.
-    user_ids : (n_users,) array
-        Ids behind the codes of the sums; not used with moments.
-    counted : tuple of Count
-        What was read of lists, left out and kept, of each model; and positives that are no candidates.
-    segments : tuple of SegmentSums
-        The same sums in groups of users or items, one for each grouping.
-    """
+    """What an evaluation reads of some users; reductions of other users merge."""
 
     models: tuple[str, ...]
     sums: dict[Cell, Sums]

@@ -36,18 +36,7 @@ ON_LOW_ESS = ("warn", "raise", "nan", "ignore")
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What is asked of an evaluation: labels are resolved and every option is checked once, when it is made.
-
-    Attributes
-    ----------
-    metrics, estimators : tuple of objects
-        Given as labels or objects; estimators None: the defaults.
-    propensity : Propensity or None
-    missing, ties, confidence_level, n_relevant, on_low_ess, interval, rng
-        As in `evaluate`.
-    has_rewards : bool
-        Whether all ranks come with the sums of a reward model over all candidates.
-    """
+    """What is asked of an evaluation, with labels resolved and every option checked."""
 
     metrics: Sequence[Metric]
     estimators: Sequence[Estimator]

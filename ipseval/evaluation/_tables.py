@@ -48,31 +48,7 @@ def evaluation_tables(
     title: str = "",
     appendix: Iterable[Part] = (),
 ) -> Tables:
-    """Return the tables of an evaluation with its verdict.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        `Evaluation.frame`.
-    diagnostics : DataFrame
-        `Evaluation.diagnostics`.
-    verdicts : sequence of Verdict
-        One per metric, in their order.
-    estimators : sequence of Estimator
-        Those asked for, in their order.
-    flags : mapping
-        (metric, estimator) -> why not to rely on its estimates, or "".
-    summary : lines
-        What was evaluated.
-    data : DataFrame
-        `Evaluation.data`.
-    weights : str or None
-        Where the propensity comes from, in words; None: there is none.
-    digits : int
-        Significant digits of half an interval.
-    title, appendix
-        Of the page.
-    """
+    """Return the tables of an evaluation with its verdict."""
     check_positive_int("digits", digits)
     by_metric = {str(metric): part for metric, part in frame.groupby("metric", sort=False)}
     n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // len(by_metric)))

@@ -149,17 +149,7 @@ def verdicts(
     estimators: Sequence[Estimator],
     flags: Mapping[tuple[str, str], str],
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each metric, without its reach, which needs the ranked positives.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        `Evaluation.frame`.
-    tests : mapping
-        (metric, estimator) -> the tests of all pairs; empty for a single recommender.
-    flags : mapping
-        (metric, estimator) -> why not to rely on its estimates, or "".
-    """
+    """Return the verdict of each metric, without its reach, which needs the ranked positives."""
     standings: dict[str, dict[str, Standing]] = {}
     for (metric, label), rows in frame.groupby(["metric", "estimator"], sort=False):
         standings.setdefault(str(metric), {})[str(label)] = Standing.of(
@@ -174,11 +164,7 @@ def verdicts(
 
 
 def of_record(estimators: Sequence[Estimator], unreliable: set[str]) -> tuple[str, str, tuple[str, ...]]:
-    """Return the estimator of record, the plain one beside it, and the weighted ones that were passed over.
-
-    Of the weighted ones it is the default, else the first that is asked for; one whose weights cannot be
-    relied on is passed over. Where none is left it is the plain average.
-    """
+    """Return the estimator of record, the plain one beside it, and the weighted ones passed over."""
     preferred = default_estimators(weighted=True)[-1]
     weighted = sorted((one for one in estimators if one.weighted), key=lambda one: one.label != preferred)
     good = [one for one in weighted if one.label not in unreliable]

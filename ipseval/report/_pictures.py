@@ -15,10 +15,7 @@ _STEP, _TOP, _WIDE, _LETTER = 15, 12, 460, 7.2
 
 
 def forest(frame: pd.DataFrame) -> Picture:
-    """Return the picture of one metric from its tidy rows, a mark with its interval for every estimator.
-
-    Columns model, metric, estimator, estimate, ci_low, ci_high.
-    """
+    """Return the picture of one metric from its tidy rows, a mark with its interval for every estimator."""
     models, estimators = list(dict.fromkeys(frame["model"])), list(dict.fromkeys(frame["estimator"]))
     metric = str(frame["metric"].iloc[0])
     left = 16 + _LETTER * max(len(short(name)) for name in models)
@@ -69,11 +66,7 @@ def curves(
     caption: str = "",
     metric: str = "",
 ) -> Picture:
-    """Return the picture of lines over x, ascending; the first eight have a colour and a name.
-
-    `marks` are places on the axis of x with what they are. The values stand in titles of bands around each
-    x, which a browser shows where the pointer is.
-    """
+    """Return the picture of lines over x, ascending; the first eight have a colour and a name."""
     across, up = Axis.over(x, most=8), Axis.over(value for line in lines.values() for value in line)
     across = Axis((x[0], *(tick for tick in across.ticks if x[0] < tick < x[-1]), x[-1]))
     parts = []

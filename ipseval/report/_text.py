@@ -133,10 +133,7 @@ def _pieces(widths: list[int], n_keys: int) -> Iterator[list[int]]:
 
 
 def _shortened(names: list[str]) -> tuple[list[str], list[str]]:
-    """Return names of which none is long, all different, and what the short ones stand for.
-
-    Where names share how they begin and end, what they share goes; else the middle of long ones.
-    """
+    """Return names of which none is long, all different, and what the short ones stand for."""
     if all(_width(name) <= LONGEST_NAME for name in names):
         return names, []
     first = _common_start(names)

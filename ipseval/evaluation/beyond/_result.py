@@ -26,6 +26,7 @@ from ipseval.ranking._top_lists import TopLists
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Notes, Table
+from ipseval.report._words import decimals
 
 LISTS = "lists"
 DEFAULT_MEASURES = ("coverage@10", "gini@10", "arp@10", "popularity_lift@10", "novelty@10", "calibration@10")
@@ -103,7 +104,7 @@ class BeyondAccuracy(Result):
         value, error = self.estimates[key].value, self.intervals[key].std_error
         if np.isnan(value):
             return Cell("undefined")
-        shown = max(0, digits - 1 - int(np.floor(np.log10(error)))) if error > 0 else digits + 1
+        shown = decimals([error], digits, default=digits + 1)
         interval = self.intervals[key]
         hint = f"interval {interval.low:.{shown}f} to {interval.high:.{shown}f}"
         return Cell(f"{value:,.{shown}f}", f"± {error:.{shown}f}" if error > 0 else "", hint=hint)

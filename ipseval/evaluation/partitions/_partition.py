@@ -64,14 +64,7 @@ def catalogue(counts: pd.DataFrame, items: Any | None) -> tuple[AnyArray, IntArr
 
 @dataclass(frozen=True, eq=False)
 class UserRows:
-    """The training rows of each user, and the users of the test frame.
-
-    Attributes
-    ----------
-    trained, tested : arrays of ids, each once
-    n_rows : int array
-        Training rows of each user in `trained`.
-    """
+    """The training rows of each user, and the users of the test frame."""
 
     trained: AnyArray
     n_rows: IntArray
@@ -86,14 +79,7 @@ class UserRows:
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The groups of all users and items, as every worker has them.
-
-    Attributes
-    ----------
-    groups : tuple of Groups
-    users : array of ids
-        Behind the codes of groups of users; empty where items alone are grouped.
-    """
+    """The groups of all users and items, as every worker has them."""
 
     groups: tuple[Groups, ...] = ()
     users: AnyArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -138,13 +124,7 @@ class Grouped:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Factors of a model for all users, sent to every worker.
-
-    Attributes
-    ----------
-    user_factors, item_factors, item_bias : arrays
-        Rows in the order of the plan's users and items.
-    """
+    """Factors of a model for all users, sent to every worker."""
 
     user_factors: FloatArray
     item_factors: FloatArray
@@ -153,22 +133,7 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What to compute, the same for every partition.
-
-    Attributes
-    ----------
-    request : Request
-    items : array of ids
-        The catalogue.
-    users : array of ids or None
-        The population; None: the users of the frames.
-    per_user : bool
-        Keep the sums of each user.
-    seen : {"exclude", "include"}
-        As in `Split`; "include": rows may repeat a pair.
-    grouped : Grouped
-        Groups of users and items in which everything is estimated too.
-    """
+    """What to compute, the same for every partition."""
 
     request: Request
     items: AnyArray
@@ -191,16 +156,7 @@ class Plan:
 def reduce_partition(
     train: pd.DataFrame, test: pd.DataFrame, models: Mapping[str, Any], plan: Plan
 ) -> Reduction | None:
-    """Return the sums of the users of one partition; None without users.
-
-    Parameters
-    ----------
-    train, test : frames with columns user, item
-        All rows of the partition's users.
-    models : mapping
-        Name -> frame of lists (user, item, rank or score; or user, items with an array of items, best first),
-        `Arrays` or `Factors`.
-    """
+    """Return the sums of the users of one partition; None without users."""
     trained, tested = as_rows(train, plan.catalogue), as_rows(test, plan.catalogue)
     rows = {
         name: as_rows(model, plan.catalogue) if isinstance(model, (pd.DataFrame, Arrays)) else model
@@ -238,11 +194,7 @@ def reduce_users(
 
 
 def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
-    """Return the users without a row in any frame.
-
-    Where nothing is kept or grouped by user, others of that number stand for them: they differ in nothing
-    that is computed.
-    """
+    """Return the users without a row in any frame."""
     if plan.users is None:
         return np.zeros(0, dtype=np.int64)
     if plan.tells_users:

@@ -55,10 +55,7 @@ def make_plan(
     count: Callable[[], UserRows],
     **options: Any,
 ) -> Plan:
-    """Return the plan, with the propensity fitted to the counts of all training interactions.
-
-    `count` counts the rows of users, if `by` groups them; `options` are those of `Request`.
-    """
+    """Return the plan, with the propensity fitted to the counts of all training interactions."""
     n_relevant: Any = options["n_relevant"]
     if np.ndim(n_relevant):
         raise InputError(

@@ -57,17 +57,7 @@ class Catalogue:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Distinct pairs, sorted by user and item.
-
-    Attributes
-    ----------
-    users : (n_users,) array of ids, ascending
-    size : (n_users,) int array
-        Number of pairs of each.
-    item : (n,) int array of codes
-    rank : (n,) int array
-        From 0; empty without ranks.
-    """
+    """Distinct pairs, sorted by user and item."""
 
     users: AnyArray
     size: IntArray
@@ -108,10 +98,7 @@ class Pairs:
 
     @classmethod
     def of_arrays(cls, lists: Arrays, catalogue: Catalogue) -> Pairs | None:
-        """Return the pairs of lists, one array for each user, or None where they must go the general road.
-
-        Ranks are places in an array, which have no gaps; users are repeated as codes of their lists.
-        """
+        """Return the pairs of lists, one array for each user, or None where they must go the general road."""
         listed = np.flatnonzero(lists.size)
         user, size = lists.user[listed], lists.size[listed]
         depth = (int(size.max()) - 1).bit_length() if size.size else 0
@@ -170,14 +157,7 @@ def _without_gaps(starts: IntArray, size: IntArray, rank: IntArray) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """Lists as arrays of items, best first, end to end.
-
-    Attributes
-    ----------
-    user : (n_lists,) array of ids
-    size : (n_lists,) int array
-    item : (size.sum(),) array of ids
-    """
+    """Lists as arrays of items, best first, end to end."""
 
     user: AnyArray
     size: IntArray

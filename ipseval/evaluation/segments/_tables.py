@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval._base.checks import check_positive_int, counted
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Notes, Part, Table
-from ipseval.report._words import LEVEL
+from ipseval.report._words import LEVEL, decimals
 
 
 def segment_tables(
@@ -66,8 +66,7 @@ def _table(
     below: list[str],
     digits: int,
 ) -> Table:
-    errors = [error for error in rows["std_error"] if error > 0]
-    shown = max(0, digits - 1 - int(np.floor(np.log10(np.median(errors))))) if errors else 4
+    shown = decimals(rows["std_error"], digits)
     lines = []
     for label, part in rows.groupby("group", sort=False):
         of_model = {row["model"]: _cell(dict(row), shown) for row in part.to_dict("records")}

@@ -101,16 +101,7 @@ class _Ids:
 
 
 def of_queries(propensity: Propensity, slates: Slates) -> Propensity:
-    """Return a propensity of users and items as P of the positives of their queries.
-
-    One per item is matched by item ids; items that it does not know have none. Others must be over the users
-    and items of the slates.
-
-    Raises
-    ------
-    PropensityError
-        When it belongs to other users, or knows none of the items.
-    """
+    """Return a propensity of users and items as P of the positives of their queries."""
     if propensity.item is not None:
         return _matched(propensity, slates.item_ids)
     if propensity.user_ids is not None and np.array_equal(propensity.user_ids, slates.query_ids):
