@@ -79,3 +79,13 @@ def default_estimators(*, weighted: bool) -> tuple[str, ...]:
 def plain_estimator(target: Target) -> Estimator:
     """Return the unweighted estimator of an average: what others are compared with."""
     return ESTIMATORS[AOA_POOLED if target == "pooled" else AOA]
+
+
+def may_leave(label: str) -> bool:
+    """Return whether estimates with this label may leave the range of their metric."""
+    return label.startswith((IPS, "dr"))
+
+
+def is_plain(label: str) -> bool:
+    """Return whether this is a label of the plain average."""
+    return label.startswith(AOA)

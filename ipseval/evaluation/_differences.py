@@ -13,6 +13,7 @@ import pandas as pd
 from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
+from ipseval.estimators._labels import is_plain
 from ipseval.inference import compare
 from ipseval.inference._comparisons import adjust
 from ipseval.inference._intervals import Key, normal_interval
@@ -95,9 +96,7 @@ class EvaluationDiff(Result):
             was = (pairs.get(key[0], ""), *key[1:])
             if key[0] in pairs and was in old.estimates:
                 tested = _tested(new.estimates[key], old.estimates[was], key, paired, confidence_level)
-                if other_weights and not key[2].startswith(
-                    "aoa"
-                ):  # another quantity: there is nothing to test
+                if other_weights and not is_plain(key[2]):  # another quantity: there is nothing to test
                     tested = (*tested[:6], float("nan"), *tested[7:])
                 rows.append((*key, *tested))
         if not rows:
@@ -140,7 +139,7 @@ class EvaluationDiff(Result):
                 f"The propensity changed from {old} to {new}, so weighted estimates are of another quantity, "
                 "and their differences are not tested."
             )
-            frame = frame[frame["estimator"].str.startswith("aoa")]
+            frame = frame[frame["estimator"].map(is_plain)]
             if not len(frame):
                 return tuple(lines)
         noted = frame["note"] != ""

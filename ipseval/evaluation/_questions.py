@@ -25,7 +25,8 @@ from ipseval.evaluation.segments._build import samples_of, segment
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.inference import Sensitivity, bounds, compare, tipping_factors
 from ipseval.inference._comparisons import Correction, Family
-from ipseval.inference._frame import Key, with_trust
+from ipseval.inference._frame import with_trust
+from ipseval.inference._intervals import Key
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import popularity_weights
 from ipseval.metrics import Metric, metric

@@ -17,6 +17,7 @@ from ipseval.data._interactions import Interactions
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimate, Estimator, Sample, UserSums
 from ipseval.estimators._estimate import estimate, independent_sums
+from ipseval.estimators._labels import may_leave
 from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._intervals import Bootstrap, Key, blocks, bootstrap, draw_counts, normal_interval
 from ipseval.inference._linear import Stacks, groups, keys_of, stacks
@@ -180,11 +181,6 @@ def propensity_influences(
             same = abs(up - down) <= ROUNDING * max(abs(up), abs(down))
             moved.setdefault(key, []).append(0.0 if same else (up - down) / 2)
     return {key: np.asarray(error.users @ np.array(one)) for key, one in moved.items()}
-
-
-def may_leave(estimator: str) -> bool:
-    """Return whether estimates with this label may leave the range of their metric."""
-    return estimator.startswith(("ips", "dr"))
 
 
 def within_unit(value: float, low: float, high: float) -> tuple[float, float]:

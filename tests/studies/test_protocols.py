@@ -55,6 +55,7 @@ MODELS = {"popular": popular, "rare": rare, "noise": noise, "other": functools.p
 FEW = {"metrics": ["auc", "recall@5"], "gammas": [0.5], "n_resamples": 50}
 
 
+@pytest.mark.filterwarnings("ignore:.*have no propensity")
 def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
     log = make_log()
     study = ipseval.studies.protocols.study(

@@ -16,12 +16,12 @@ from ipseval._base.checks import check_choice
 from ipseval._base.codec import Stored
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
-from ipseval.estimators._labels import default_estimators
+from ipseval.estimators._labels import default_estimators, may_leave
 from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
-from ipseval.inference._interval_methods import may_leave, within_unit
+from ipseval.inference._interval_methods import within_unit
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 
