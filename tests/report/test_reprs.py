@@ -8,9 +8,9 @@ import pytest
 
 import ipseval
 from ipseval.ranking.adapters import ModelScores, with_ids
-from ipseval.studies.agreement import RowOrders
 from tests.inference.worlds import random_ranks
 from tests.inside.inference import bootstrap
+from tests.inside.studies import RowOrders
 
 RANKS, POPULARITY = random_ranks(0)
 N_ITEMS = POPULARITY.size

@@ -12,10 +12,10 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError
-from ipseval.studies.agreement import RowOrders, blocks, measures
+from ipseval.studies.agreement import blocks
 from ipseval.studies.protocols import Protocol
 from reproductions.traits import log_traits
-from tests.inside.studies import silhouette
+from tests.inside.studies import RowOrders, measures, silhouette
 from tests.studies.test_protocols import FEW, MODELS, make_log
 
 
