@@ -10,3 +10,4 @@ from ipseval.policies._click_rates import (
     weighted_rate_interval,
 )
 from ipseval.policies._evaluate_rewards import shown_weights, sum_candidates
+from ipseval.policies.rewards._models import ShownData, _truncated_svd

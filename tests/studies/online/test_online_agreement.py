@@ -184,3 +184,17 @@ def test_the_true_correlation_is_covered_and_the_naive_one_is_too_low():
     assert naive_covered / 600 < 0.8
     assert abs(np.mean(bias)) < 4 * np.std(bias) / np.sqrt(600)
     assert np.mean(naive_bias) < -0.1
+
+
+def test_reliability_is_the_share_of_true_variance_on_each_side():
+    # True differences have variances 1 offline and 9 online, noise has variance 1 on both: 1/2 and 9/10.
+    n, rng = 3_000, np.random.default_rng(8)
+    true = rng.multivariate_normal([0, 0], [[1, 1.5], [1.5, 9]], n)
+    measured = true + rng.normal(size=(n, 2))
+    offline, online = (
+        pd.DataFrame({"experiment": range(n), "difference": measured[:, side], "std_error": 1.0})
+        for side in (0, 1)
+    )
+    row = online_agreement(offline, online, rng=0).frame.iloc[0]
+    assert row["reliability_offline"] == pytest.approx(0.5, abs=0.04)  # 4 sigma of a variance from 3,000
+    assert row["reliability_online"] == pytest.approx(0.9, abs=0.02)
