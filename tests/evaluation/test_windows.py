@@ -46,6 +46,20 @@ def test_windows_are_evaluated_one_by_one_and_averaged():
     assert lead["mean"] == pytest.approx(np.mean([one["popular"] - one["any"] for one in each]))
 
 
+def test_windows_of_dates_are_printed_as_dates():
+    # Day n of 2026 is the time n of the other tests: windows begin at the 40th, 60th and 80th day.
+    log = timed_log()
+    days = pd.Timestamp("2026-01-01") + pd.to_timedelta(log.timestamp, unit="D")
+    dated = Interactions.from_frame(
+        pd.DataFrame({"user": log.user, "item": log.item, "time": days}), timestamp="time"
+    )
+    splits = split_sliding(dated, start=pd.Timestamp("2026-02-10"), test=20 * 86_400 * 10**9)
+    text = str(evaluate_windows(MODELS, splits, **OPTIONS))
+    assert "tests from 2026-02-10" in text
+    assert "to 2026-03-22" in text
+    assert not re.search(r"\d{12}", text)
+
+
 def test_a_user_of_two_windows_is_one_cluster():
     # Users 0, 1 in both windows, users 2, 3 in one each: ψ/n by window and user.
     parts = np.array([[0.1, -0.2, 0.1, 0.0], [0.3, -0.2, 0.0, -0.1]])
