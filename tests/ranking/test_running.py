@@ -342,9 +342,10 @@ def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment.pop("NUMBA_CACHE_DIR", None)
-    blocked = package / "ranking" / "__pycache__"
+    kernels = package / "ranking" / "kernels"
+    blocked = kernels / "__pycache__"
     blocked.write_text("a file here keeps even root from making a cache beside the module")
-    for path in (package / "ranking", package):
+    for path in (kernels, package / "ranking", package):
         path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
         printed = []
@@ -356,7 +357,7 @@ def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path
             assert done.returncode == 0, done.stderr
             printed.append(done.stdout.split())
     finally:
-        for path in (package, package / "ranking"):
+        for path in (package, package / "ranking", kernels):
             path.chmod(stat.S_IRWXU)
     cached = list((tmp_path / "cache").rglob("*.nbi")) + list((tmp_path / "home").rglob("*.nbi"))
     assert cached, "nothing was cached in the user's directory"
