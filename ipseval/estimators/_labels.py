@@ -83,9 +83,9 @@ def plain_estimator(target: Target) -> Estimator:
 
 def may_leave(label: str) -> bool:
     """Return whether estimates with this label may leave the range of their metric."""
-    return label.startswith((IPS, "dr"))
+    return label.partition("(")[0] in (IPS, "dr")
 
 
 def is_plain(label: str) -> bool:
     """Return whether this is a label of the plain average."""
-    return label.startswith(AOA)
+    return label in (AOA, AOA_POOLED)

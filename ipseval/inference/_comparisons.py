@@ -99,8 +99,10 @@ def compare(
     check_choice("family", family, FAMILIES)
     if correction is not None:
         check_choice("correction", correction, CORRECTIONS)
-    if difference is not None and check_real("difference", difference) == 0:
-        raise InputError("difference must not be 0: no number of users finds it.")
+    if difference is not None:
+        difference = float(check_real("difference", difference))
+        if difference == 0:
+            raise InputError("difference must not be 0: no number of users finds it.")
     rows = []
     for metric, estimator, model, other in _pairs(list(estimates), reference):
         pair = [estimates[one, metric, estimator] for one in (model, other)]

@@ -97,9 +97,18 @@ class Report(Reported):
     ----------
     results : sequence of results
         The first gives the title and the summary.
+
+    Raises
+    ------
+    InputError
+        Without a result, and for what is none.
     """
 
     results: Sequence[Reported]
+
+    def __post_init__(self) -> None:
+        if not self.results or not all(isinstance(one, Reported) for one in self.results):
+            raise InputError("a report takes a sequence of results, such as [evaluation, segments].")
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the tables of all results."""

@@ -53,6 +53,8 @@ def ranked() -> ipseval.RankedPositives:
         (lambda: ipseval.evaluate({"m": SCORES}, SPLIT).to_markdown(digits=-3), "digits must be"),
         (lambda: ipseval.evaluate({"m": SCORES}, SPLIT).to_html(digits=10**9), "digits must be"),
         (lambda: split_sliding(LOG, start=-(10**30), test=1), "start must be within 64 bits"),
+        (lambda: ipseval.report.Report([]), "a report takes a sequence of results"),
+        (lambda: ipseval.report.Report([3]), "a report takes a sequence of results"),
         (lambda: ipseval.expected_sampled([1], 10, 10**30, "recall@1"), "n_sampled must be at most"),
         (lambda: compare_results(EVALUATION, EVALUATION, metric="recall@10", margin=-(10**30)), "margin"),
         (lambda: EVALUATION.by(endless()), "a list inside a list"),
@@ -65,3 +67,8 @@ def ranked() -> ipseval.RankedPositives:
 def test_an_error_of_another_library_becomes_one_that_names_the_argument(call, message):
     with pytest.raises(ipseval.InputError, match=message):
         call()
+
+
+def test_a_difference_beyond_all_metrics_needs_no_users_worth_a_fraction():
+    other = ipseval.evaluate({"m": SCORES, "n": -SCORES}, SPLIT, metrics=["recall@1"])
+    assert (other.compare(difference=10**30)["n_users_needed"].dropna() < 10).all()
