@@ -30,11 +30,10 @@ from ipseval.estimators._labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
 from ipseval.validation import WITH_INTERACTIONS
 from ipseval.validation._curve import held_out_and_random, shown_positives
-from ipseval.validation.datasets import RandomExposureStudy, load_coat
+from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
 from reproductions import correction_family, feedback_worlds
 from reproductions.correction_coat import recommenders
 from reproductions.correction_family import METRICS
-from reproductions.data import load_kuairand
 from reproductions.tables import ROOT, markdown, write_tables
 
 PAGE = ROOT / "docs" / "correction.md"

@@ -1,4 +1,4 @@
-"""Logs of papers that the library has no loader for: citeulike-a, Tradesy, Amazon reviews, KuaiRand."""
+"""Logs of papers that the library has no loader for: citeulike-a, Tradesy and Amazon reviews."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Interactions
-from ipseval.validation.datasets import RandomExposureStudy
 
 
 def load_citeulike_a(folder: Path) -> Interactions:
@@ -55,27 +54,3 @@ def load_amazon_reviews(path: Path) -> Interactions:
         rows = [[review[key] for key in keys] for review in reviews]
     frame = pd.DataFrame(rows, columns=["user", "item", "value", "timestamp"])
     return Interactions.from_frame(frame, value="value", timestamp="timestamp", duplicates="drop")
-
-
-def load_kuairand(folder: Path) -> RandomExposureStudy:
-    """Return KuaiRand-Pure (Gao et al., CIKM 2022) in the layout of Zhang et al. 2023.
-
-    `train.txt` and `valid.txt` are clicks of the ordinary feed; `test_ood.txt` and `test_neg.txt` are videos
-    inserted at random, clicked and not. One line per user: the user and then its videos, ids from 0.
-    """
-
-    def read(*names: str) -> tuple[np.ndarray, np.ndarray]:
-        lines = [line.split() for name in names for line in (folder / name).read_text().splitlines()]
-        user = np.repeat([int(one) for one, *_ in lines], [len(items) for _, *items in lines])
-        return user, np.array([int(one) for _, *items in lines for one in items], dtype=np.int64)
-
-    biased, clicked, left = read("train.txt", "valid.txt"), read("test_ood.txt"), read("test_neg.txt")
-    ids = [np.arange(max(int(one[side].max()) for one in (biased, clicked, left)) + 1) for side in (0, 1)]
-    shown = [np.concatenate(both) for both in zip(clicked, left, strict=True)]
-    value = np.repeat([1.0, 0.0], [clicked[0].size, left[0].size])
-    return RandomExposureStudy(
-        "kuairand",
-        Interactions(*biased, *ids, value=np.ones(biased[0].size)),
-        Interactions(*shown, *ids, value=value),
-        threshold=1,
-    )

@@ -68,7 +68,7 @@ DEMO = Command(
 
 def _add_validate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("study", help="data set with random exposure: coat, yahoo-r3 or kuairec")
+    add("study", help="data set with random exposure: coat, yahoo-r3, kuairand or kuairec")
     add("--data", required=True, metavar="FOLDER", help="folder or archive of the data set")
     add("--splits", type=_options.positive, default=10, metavar="N", help="repeated splits; default: 10")
     add(

@@ -234,7 +234,7 @@ def run_validation(
 
     Parameters
     ----------
-    name : {"coat", "yahoo-r3", "kuairec"}
+    name : {"coat", "yahoo-r3", "kuairand", "kuairec"}
     path : folder or archive
         As the loader of the data set takes it.
     models : mapping of name to trainer, optional

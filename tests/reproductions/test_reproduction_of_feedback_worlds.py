@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from ipseval import Interactions, Split
 from reproductions import correction_truth
-from reproductions.data import load_kuairand
 from reproductions.feedback_worlds import (
     KINDS,
     POSITIVE,
@@ -116,15 +113,3 @@ def test_a_call_is_wrong_where_the_truth_is_the_other_way_round():
     made = correction_truth.calls(Found(), slice(0, 3), right)
     assert (made["called"], made["wrong"]) == (2, 1)
     assert (made["n4"], made["right4"], made["n1"], made["right1"]) == (2, 1, 1, 0)
-
-
-def test_kuairand_joins_clicks_of_the_feed_and_both_outcomes_of_random_exposure(tmp_path):
-    files = {"train": "0 1 2\n1 0\n", "valid": "0 3\n", "test_ood": "0 0\n", "test_neg": "1 2 3\n"}
-    for name, text in files.items():
-        (tmp_path / f"{name}.txt").write_text(text)
-    study = load_kuairand(tmp_path)
-    found = study.positives()
-    assert (study.biased.n_users, study.biased.n_items, len(found.biased)) == (2, 4, 4)
-    assert (len(found.random), len(found.random_negatives)) == (1, 2)
-    assert found.n_exposed.tolist() == [1, 0, 1, 1]
-    assert replace(study.random, value=None).pair_key.tolist() == [0, 6, 7]

@@ -13,15 +13,22 @@ from ipseval.validation.datasets._logs import MOVIELENS, load_adjacency, load_mo
 from ipseval.validation.datasets._open_bandit import OPEN_BANDIT, BanditLog, BanditStudy, load_open_bandit
 from ipseval.validation.datasets._random_exposure import (
     COAT,
+    KUAIRAND,
     KUAIREC,
     YAHOO_R3,
     load_coat,
+    load_kuairand,
     load_kuairec,
     load_yahoo_r3,
 )
 
-CARDS = {card.name: card for card in (COAT, KUAIREC, MOVIELENS, OPEN_BANDIT, YAHOO_R3)}
-STUDIES = {"coat": load_coat, "yahoo-r3": load_yahoo_r3, "kuairec": load_kuairec}
+CARDS = {card.name: card for card in (COAT, KUAIRAND, KUAIREC, MOVIELENS, OPEN_BANDIT, YAHOO_R3)}
+STUDIES = {
+    "coat": load_coat,
+    "yahoo-r3": load_yahoo_r3,
+    "kuairand": load_kuairand,
+    "kuairec": load_kuairec,
+}
 
 
 def download(
@@ -72,6 +79,7 @@ __all__ = [
     "download",
     "load_adjacency",
     "load_coat",
+    "load_kuairand",
     "load_kuairec",
     "load_movielens",
     "load_open_bandit",

@@ -199,12 +199,17 @@ def _codes(columns: list[IntArray]) -> tuple[AnyArray, list[IntArray]]:
 
 
 def _read_lines(path: Path) -> Lines:
-    """Return the lines of a file, tokenised as one array of bytes."""
     try:
-        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        data = path.read_bytes()
     except (OSError, ValueError) as error:  # a name that no file can have is a ValueError
         why = getattr(error, "strerror", None) or "no file can have that name"
         raise InputError(f"{path!s:.200} cannot be read ({why}).") from None
+    return lines_of(data, path)
+
+
+def lines_of(data: bytes, path: str | Path) -> Lines:
+    """Return the lines of a file's content, tokenised as one array of bytes."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
     byte = np.frombuffer(data, dtype=np.uint8)
     digit = (byte >= ord("0")) & (byte <= ord("9"))
     strange = ~digit & (byte != 32) & ((byte < 9) | (byte > 13))
@@ -232,7 +237,7 @@ def _read_lines(path: Path) -> Lines:
     return Lines(token[first], count - 1, np.delete(token, first))
 
 
-def _malformed(path: Path, data: bytes, number: int, problem: str) -> InputError:
+def _malformed(path: str | Path, data: bytes, number: int, problem: str) -> InputError:
     text = data.split(b"\n", number)[number - 1][:40].decode(errors="replace").strip()
     return InputError(
         f"line {number} of {path} {problem}: {text!r}. Expected one line per user: the user and then its "

@@ -1,4 +1,4 @@
-"""Studies with random exposure: Coat, Yahoo! R3 and KuaiRec."""
+"""Studies with random exposure: Coat, Yahoo! R3, KuaiRand and KuaiRec."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import FloatArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
 from ipseval.validation.datasets._base import DataCard, RandomExposureStudy, check_sizes
-from ipseval.validation.datasets._files import check_sha256, has_file, read_columns, read_text
+from ipseval.validation.datasets._files import check_sha256, has_file, open_file, read_columns, read_text
+from ipseval.validation.datasets._logs import lines_of
 
 COAT = DataCard(
     name="coat",
@@ -46,6 +47,27 @@ YAHOO_R3 = DataCard(
     ),
     sizes={"users": 15400, "items": 1000, "biased ratings": 311704, "random-exposure ratings": 54000},
 )
+KUAIRAND = DataCard(
+    name="kuairand",
+    title="KuaiRand-Pure, as lists of clicks",
+    url="https://kuairand.com",
+    how_to_get=(
+        "Take train.txt, valid.txt, test_ood.txt and test_neg.txt of data/KuaiRand from "
+        "github.com/LehengTHU/CF_Rec, and pass their folder."
+    ),
+    licence="CC BY-SA 4.0",
+    citation=(
+        "Gao, Li, Zhang, Chen, Li, Lei, Jiang, He: KuaiRand: An Unbiased Sequential Recommendation Dataset "
+        "with Randomly Exposed Videos, CIKM 2022, doi 10.1145/3511808.3557624"
+    ),
+    sizes={
+        "users": 19685,
+        "items": 5169,
+        "biased clicks": 501398,
+        "random exposures": 589636,
+        "random clicks": 127147,
+    },
+)
 KUAIREC = DataCard(
     name="kuairec",
     title="KuaiRec 2.0",
@@ -65,6 +87,7 @@ KUAIREC = DataCard(
         "rows of small_matrix.csv": 4676570,
     },
 )
+KUAIRAND_FILES = ("train", "valid", "test_ood", "test_neg")
 KUAIREC_COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "float64"}
 
 
@@ -212,6 +235,55 @@ def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
             f"do not (first: {row})."
         )
     return frame
+
+
+def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
+    """Return KuaiRand as a study: 501,398 clicks of the feed and 589,636 random exposures, clicked or not.
+
+    value = 1 for a click and 0 for none; positive from 1. Videos that were drawn uniformly at random stood in
+    the feed of 16,087 of 19,685 users: 127,147 of them were clicked.
+
+    * Only users with at least one random click are exposed. Click rates, averages over users and numbers of
+      relevant items are therefore too high. Pooled ratios and γ are not affected.
+    * The random part covers the last 17 days of 31, the feed all of them: a part of the difference between
+      both is time. The files hold no times.
+
+    Parameters
+    ----------
+    path : folder or archive
+        Holds `train.txt` and `valid.txt`, two parts of the clicks of the feed, `test_ood.txt`, random
+        exposures with a click, and `test_neg.txt`, those without. Each line is a user and then its videos.
+    verify : bool
+        Check the published sizes; False reads any files of this format (ids 0 to the largest).
+
+    Raises
+    ------
+    InputError
+        When a file is missing or malformed, a pair repeats, or sizes differ from the published ones.
+
+    References
+    ----------
+    Gao et al., KuaiRand, CIKM 2022, doi 10.1145/3511808.3557624.
+    """
+    users, items = zip(*(_read_clicks(path, f"{name}.txt") for name in KUAIRAND_FILES), strict=True)
+    ids = [np.arange(max(int(part.max()) for part in column) + 1) for column in (users, items)]
+    value = np.repeat([1.0, 1.0, 1.0, 0.0], [part.size for part in items])
+    row, column = np.concatenate(users), np.concatenate(items)
+    n_biased = items[0].size + items[1].size
+    biased, random = (
+        Interactions(row[part], column[part], *ids, value=value[part])
+        for part in (slice(n_biased), slice(n_biased, None))
+    )
+    if verify:
+        counts = (ids[0].size, ids[1].size, n_biased, len(random), items[2].size)
+        check_sizes(KUAIRAND, dict(zip(KUAIRAND.sizes, counts, strict=True)))
+    return RandomExposureStudy("kuairand", biased, random, threshold=1, card=KUAIRAND)
+
+
+def _read_clicks(path: str | Path, name: str) -> tuple[IntArray, IntArray]:
+    with open_file(path, name, KUAIRAND) as stream:
+        lines = lines_of(stream.read(), name)
+    return np.repeat(lines.user, lines.count), lines.item
 
 
 def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:

@@ -127,7 +127,7 @@ def test_a_pickle_under_the_right_name_is_refused_unread(tmp_path, load, names):
 
 def test_every_card_says_where_it_comes_from_and_how_to_cite_it():
     assert set(CARDS) == {
-        "coat", "kuairec", "movielens", "open-bandit", "yahoo-r3",
+        "coat", "kuairand", "kuairec", "movielens", "open-bandit", "yahoo-r3",
     }  # fmt: skip
     for name, card in CARDS.items():
         assert card.name == name

@@ -1,9 +1,9 @@
-"""Yahoo! R3, KuaiRec and MovieLens: tiny files in the original layouts, and what is refused."""
+"""Yahoo! R3, KuaiRand, KuaiRec and MovieLens: tiny files in the original layouts, and what is refused."""
 
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.validation.datasets import load_kuairec, load_movielens, load_yahoo_r3
+from ipseval.validation.datasets import load_kuairand, load_kuairec, load_movielens, load_yahoo_r3
 
 R3_TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
 R3_TEST = "ydata-ymusic-rating-study-v1_0-test.txt"
@@ -61,6 +61,59 @@ def test_a_malformed_yahoo_file_is_refused(tmp_path, change, message):
 def test_a_small_yahoo_file_is_not_taken_for_the_published_one(tmp_path):
     with pytest.raises(InputError, match="expected 311,704 biased ratings; the files have 3"):
         load_yahoo_r3(yahoo(tmp_path))
+
+
+def kuairand(folder, train="0 1 2\n1 0\n", valid="0 3\n1\n", test_ood="0 0\r\n", test_neg="1 2 3\r\n"):
+    parts = {"train": train, "valid": valid, "test_ood": test_ood, "test_neg": test_neg}
+    return write(folder, **{f"{name}.txt": text for name, text in parts.items()})
+
+
+def test_kuairand_joins_clicks_of_the_feed_and_both_outcomes_of_random_exposure(tmp_path):
+    study = load_kuairand(kuairand(tmp_path), verify=False)
+    found = study.positives()
+    assert pairs(study.biased) == pairs(found.biased) == [(0, 1), (0, 2), (1, 0), (0, 3)]
+    assert (pairs(found.random), pairs(found.random_negatives)) == ([(0, 0)], [(1, 2), (1, 3)])
+    assert found.n_exposed.tolist() == [1, 0, 1, 1]
+    assert found.n_positive.tolist() == [1, 0, 0, 0]
+    assert study.biased.user_ids.tolist() == [0, 1]
+    assert study.random.item_ids.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"train": "0 1\n1 x\n"}, {"verify": False}, "line 2 of train.txt holds something else"),
+        ({"valid": "0 1\n0 2\n"}, {"verify": False}, "line 2 of valid.txt begins with the user of line 1"),
+        ({"valid": "0 1\n"}, {"verify": False}, "repeat"),
+        ({"test_neg": "0 0\n"}, {"verify": False}, "repeat"),
+        ({"test_ood": ""}, {"verify": False}, "test_ood.txt holds no item"),
+        ({}, {}, "expected 19,685 users; the files have 2"),
+    ],
+)
+def test_malformed_kuairand_files_are_refused(tmp_path, change, options, message):
+    with pytest.raises(InputError, match=message):
+        load_kuairand(kuairand(tmp_path, **change), **options)
+
+
+def test_a_folder_without_a_file_of_kuairand_says_where_to_get_it(tmp_path):
+    (kuairand(tmp_path) / "valid.txt").unlink()
+    with pytest.raises(InputError, match=r"valid\.txt is not in .*data/KuaiRand"):
+        load_kuairand(tmp_path)
+
+
+def test_kuairand_has_its_published_counts(shared_data):
+    study = load_kuairand(shared_data("kuairand"))
+    found = study.positives()
+    assert (study.biased.n_users, study.biased.n_items) == (19685, 5169)
+    assert (len(found.biased), len(found.random), len(found.random_negatives)) == (501398, 127147, 462489)
+    exposed = study.random.activity
+    assert ((exposed > 0).sum(), exposed[exposed > 0].min(), exposed.max()) == (16087, 2, 1084)
+    clicked = found.random.activity
+    assert clicked[exposed > 0].min() == 1  # only users with a click are in it
+    few, many = (exposed > 0) & (exposed <= 10), exposed >= 100
+    assert [round(clicked[one].sum() / exposed[one].sum(), 3) for one in (few, many)] == [0.267, 0.198]
+    shown = found.n_exposed[found.n_exposed > 0]
+    assert (shown.size, round(shown.mean()), round(shown.std())) == (5124, 115, 22)
 
 
 def test_kuairec_keeps_the_largest_watch_ratio_and_one_universe_of_ids(tmp_path):
