@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from ipseval._base.border import guard
 from ipseval._base.checks import check_models, warn_user
@@ -22,6 +22,7 @@ from ipseval.estimators._sample import NOBODY, Extent, NRelevantLike
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (
     DEFAULT_METRICS,
+    Options,
     Request,
     check_candidates,
     fitted_propensity,
@@ -189,30 +190,12 @@ def evaluate_ranks(
     propensity: Propensity | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
-    missing: Missing = "zero",
-    ties: TieChoice = "default",
-    confidence_level: float = 0.95,
-    n_relevant: NRelevantLike = None,
-    on_low_ess: OnLowEss = "warn",
-    interval: IntervalMethod = "normal",
-    rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
+    **options: Unpack[Options],
 ) -> Evaluation:
-    """Return the evaluation of positives that are already ranked; parameters as in `evaluate`."""
+    """Return the evaluation of positives that are already ranked; parameters and options as in `evaluate`."""
     n_threads = check_compute(compute).n_threads
-    request = Request.of(
-        metrics,
-        estimators,
-        propensity,
-        missing=missing,
-        ties=ties,
-        confidence_level=confidence_level,
-        n_relevant=n_relevant,
-        on_low_ess=on_low_ess,
-        interval=interval,
-        rng=rng,
-        has_rewards=_have_sums(ranks),
-    )
+    request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
     return _evaluated(ranks, request, n_threads)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -34,6 +34,29 @@ MISSING = ("zero", "drop", "raise")
 ON_LOW_ESS = ("warn", "raise", "nan", "ignore")
 
 
+class CommonOptions(TypedDict, total=False):
+    """Options that `evaluate` describes, for every door."""
+
+    missing: Missing
+    ties: TieChoice
+    confidence_level: float
+    n_relevant: NRelevantLike
+    on_low_ess: OnLowEss
+
+
+class Options(CommonOptions, total=False):
+    """The same for doors that hold the sums of each user, and so may resample them."""
+
+    interval: IntervalMethod
+    rng: RngLike
+
+
+def check_options(options: Mapping[str, Any], known: type) -> None:
+    """Raise `UnknownNameError` for an option that a door does not take."""
+    for name in options:
+        check_choice("option", name, known.__annotations__)
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """What is asked of an evaluation, with labels resolved and every option checked."""
@@ -41,10 +64,10 @@ class Request:
     metrics: Sequence[Metric]
     estimators: Sequence[Estimator]
     propensity: Propensity | None
-    missing: Missing
-    ties: TieChoice
-    confidence_level: float
-    n_relevant: NRelevantLike
+    missing: Missing = "zero"
+    ties: TieChoice = "default"
+    confidence_level: float = 0.95
+    n_relevant: NRelevantLike = None
     on_low_ess: OnLowEss = "warn"
     interval: IntervalMethod = "normal"
     rng: RngLike = None
@@ -56,11 +79,14 @@ class Request:
         metrics: Iterable[str | Metric],
         estimators: Iterable[str | Estimator] | None,
         propensity: Propensity | None,
+        has_rewards: bool = False,
         **options: Any,
     ) -> Request:
         """Return the request that labels, objects and options make."""
+        check_options(options, Options)
         chosen = requested_estimators(estimators, propensity)
-        return cls(tuple(requested_metrics(metrics)), tuple(chosen), propensity, **options)
+        asked = tuple(requested_metrics(metrics)), tuple(chosen)
+        return cls(*asked, propensity, has_rewards=has_rewards, **options)
 
     def __post_init__(self) -> None:
         check_fraction("confidence_level", self.confidence_level)

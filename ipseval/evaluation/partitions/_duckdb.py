@@ -7,21 +7,18 @@ from glob import glob
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._base.types import AnyArray, IntArray, Missing, OnLowEss, TieChoice
+from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator
 from ipseval.evaluation._evaluate import Evaluation
-from ipseval.evaluation._request import DEFAULT_METRICS
-from ipseval.evaluation.partitions._partition import Seen, UserRows, popularity_of, reduce_partition, universe
-from ipseval.evaluation.partitions._plan import bar, finish, make_plan, split_models
-from ipseval.metrics import Metric
+from ipseval.evaluation.partitions._partition import UserRows, popularity_of, reduce_partition, universe
+from ipseval.evaluation.partitions._plan import PartitionOptions, bar, finish, make_plan, split_models
 
 ROWS = 8_000_000  # of all files in a part, about: 1 GB with what is made of them
 
@@ -33,23 +30,12 @@ def evaluate_duckdb(
     train: Files,
     test: Files,
     *,
-    users: Any | None = None,
     items: Any | None = None,
-    propensity: Any | None = None,
-    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
-    estimators: Iterable[str | Estimator] | None = None,
-    missing: Missing = "zero",
-    ties: TieChoice = "default",
-    confidence_level: float = 0.95,
-    n_relevant: int | Literal["estimated"] | None = None,
-    on_low_ess: OnLowEss = "warn",
     n_partitions: int | None = None,
-    per_user: bool = False,
-    seen: Seen = "exclude",
-    by: Any | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
     memory_limit: str = "3GB",
     temporary: str | PathLike[str] | None = None,
+    **options: Unpack[PartitionOptions],
 ) -> Evaluation:
     """Return the estimates of `evaluate` for Parquet files of any size, on this machine.
 
@@ -70,6 +56,9 @@ def evaluate_duckdb(
         Of DuckDB alone, such as "3GB"; what does not fit is written to `temporary`.
     temporary : folder, optional
         Takes about as much as the files; default: the system's folder for temporary files. It is left empty.
+    **options
+        Of `evaluate_dask`: users, propensity, metrics, estimators, missing, ties, confidence_level,
+        n_relevant, on_low_ess, per_user, seen, by.
 
     Raises
     ------
@@ -86,23 +75,7 @@ def evaluate_duckdb(
         _settings(connection, threads=n_threads, memory_limit=memory_limit, temp_directory=folder)
         tables = {name: _Table(connection, name, files) for name, files in (("train", train), ("test", test))}
         ids, popularity = _catalogue(connection, tables, items)
-        plan = make_plan(
-            ids,
-            popularity,
-            users=users,
-            propensity=propensity,
-            metrics=metrics,
-            estimators=estimators,
-            per_user=per_user,
-            seen=seen,
-            missing=missing,
-            ties=ties,
-            confidence_level=confidence_level,
-            n_relevant=n_relevant,
-            on_low_ess=on_low_ess,
-            by=by,
-            count=lambda: _user_rows(connection, tables),
-        )
+        plan = make_plan(ids, popularity, lambda: _user_rows(connection, tables), **options)
         lists, factors = split_models(models, plan.users, len(ids))
         listed = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
         n_parts = _dealt([*tables.values(), *listed.values()], n_partitions, Path(folder))

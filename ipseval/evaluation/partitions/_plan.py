@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_models
+from ipseval._base.checks import check_choice, check_models, check_type
 from ipseval._base.compute import quiet_tqdm
 from ipseval._base.ids import to_id_array
 from ipseval._base.types import AnyArray, IntArray
@@ -17,7 +17,14 @@ from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation._evaluate import Evaluation, finished
 from ipseval.evaluation._reduction import Reduction, merge_all
-from ipseval.evaluation._request import Request, fitted_propensity, requested_estimators
+from ipseval.evaluation._request import (
+    DEFAULT_METRICS,
+    CommonOptions,
+    Request,
+    check_options,
+    fitted_propensity,
+    requested_estimators,
+)
 from ipseval.evaluation.partitions._partition import (
     Factors,
     Grouped,
@@ -35,6 +42,18 @@ from ipseval.propensity import Propensity
 DELAY = 2.0  # seconds before a bar appears
 
 
+class PartitionOptions(CommonOptions, total=False):
+    """Options of `make_plan`, which every door to partitions takes; `evaluate_dask` describes them."""
+
+    users: Any
+    propensity: Any
+    metrics: Iterable[str | Metric]
+    estimators: Iterable[str | Estimator] | None
+    per_user: bool
+    seen: Seen
+    by: Any
+
+
 def bar(parts: Any, progress: bool | None, total: int | None = None) -> Any:
     """Return a bar over parts; progress None: only on a terminal."""
     hidden = None if progress is None else not progress
@@ -44,20 +63,24 @@ def bar(parts: Any, progress: bool | None, total: int | None = None) -> Any:
 def make_plan(
     items: AnyArray,
     popularity: IntArray,
+    count: Callable[[], UserRows],
     *,
     users: Any | None = None,
     propensity: Any = None,
-    metrics: Iterable[str | Metric],
+    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     per_user: bool = False,
     seen: Seen = "exclude",
     by: Any = None,
-    count: Callable[[], UserRows],
-    **options: Any,
+    **options: Unpack[CommonOptions],
 ) -> Plan:
-    """Return the plan, with the propensity fitted to the counts of all training interactions."""
-    n_relevant: Any = options["n_relevant"]
-    if np.ndim(n_relevant):
+    """Return the plan, with the propensity fitted to the counts of all training interactions.
+
+    `count` goes through the frames for the rows of each user, where groups of users need them.
+    """
+    check_options(options, PartitionOptions)
+    check_type("per_user", per_user, (bool, np.bool_))
+    if np.ndim(options.get("n_relevant")):  # type: ignore[arg-type]  # None and text have no dimension
         raise InputError(
             "n_relevant must be one number, 'estimated' or None here; got an array. Numbers for each user "
             "need ipseval.evaluate."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -13,21 +13,11 @@ from ipseval._base.checks import check_choice, check_models, counted, examples, 
 from ipseval._base.columns import columns_of, frame_columns
 from ipseval._base.counts import Count, some
 from ipseval._base.ids import places
-from ipseval._base.types import (
-    AnyArray,
-    BoolArray,
-    IntArray,
-    IntervalMethod,
-    Missing,
-    OnLowEss,
-    RngLike,
-    TieChoice,
-)
+from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimator
-from ipseval.estimators._sample import NRelevantLike
 from ipseval.evaluation._evaluate import Evaluation, evaluate_ranks
-from ipseval.evaluation._request import fitted_propensity
+from ipseval.evaluation._request import Options, fitted_propensity
 from ipseval.evaluation.slates._rank import of_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
 from ipseval.metrics import Metric
@@ -47,13 +37,7 @@ def evaluate_slates(
     metrics: Iterable[str | Metric] = SLATE_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     unscored: Unscored = "raise",
-    missing: Missing = "zero",
-    ties: TieChoice = "default",
-    confidence_level: float = 0.95,
-    n_relevant: NRelevantLike = None,
-    on_low_ess: OnLowEss = "warn",
-    interval: IntervalMethod = "normal",
-    rng: RngLike = None,
+    **options: Unpack[Options],
 ) -> Evaluation:
     """Return estimates of every metric within queries, for every recommender, with errors over users.
 
@@ -80,12 +64,9 @@ def evaluate_slates(
     unscored : {"raise", "miss"}
         What to do when a frame lacks items that are listed: an error, or take it for a list that ends there.
         Metrics with a cutoff then count the others as misses.
-    missing
-        With "miss", of queries without any scored item; as in `evaluate`.
-    n_relevant
-        s of each query, an array in the order of `slates.query_ids` or a Series; as in `evaluate`.
-    estimators, ties, confidence_level, on_low_ess, interval, rng
-        As in `evaluate`.
+    estimators, **options
+        As in `evaluate`: missing (of queries without any scored item), ties, confidence_level, n_relevant (s
+        of each query, an array in the order of `slates.query_ids` or a Series), on_low_ess, interval, rng.
 
     Raises
     ------
@@ -119,13 +100,7 @@ def evaluate_slates(
         propensity=propensity,
         metrics=asked,
         estimators=estimators,
-        missing=missing,
-        ties=ties,
-        confidence_level=confidence_level,
-        n_relevant=n_relevant,
-        on_low_ess=on_low_ess,
-        interval=interval,
-        rng=rng,
+        **options,
     )
     return replace(evaluation, counted=(*listed.counts, *evaluation.counted))
 
