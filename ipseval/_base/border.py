@@ -115,12 +115,12 @@ def _misfit(function: Any, args: Any, kwargs: Any) -> str | None:
     """Return what is wrong with the first argument that does not fit its annotation."""
     hints = _hints(function)
     try:
-        bound = _signature(function).bind(*args, **kwargs)
+        given = _signature(function).bind(*args, **kwargs).arguments
     except TypeError:  # an argument that is missing, or one too many: Python says it well
         return None
-    given = bound.arguments | bound.kwargs
-    for name, (hint, said) in hints.items():
+    for name, hint in hints.items():
         if name in given and type(given[name]) is not hint and not _fits(given[name], hint):
+            said = str(function.__annotations__[name])
             for word, words in WORDS.items():
                 said = said.replace(word, words)
             return f"{name} must be {said}; got {type(given[name]).__name__} {given[name]!r:.60}."
@@ -131,21 +131,16 @@ _signature = functools.cache(inspect.signature)
 
 
 @functools.cache
-def _hints(function: Any) -> dict[str, tuple[Any, str]]:
-    """Return the annotations of the arguments and their text, but those imported for type checkers only."""
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the annotations of the arguments, but those whose names are imported for type checkers only."""
     hints = {}
     for name, parameter in _signature(function).parameters.items():
-        said = parameter.annotation
-        if parameter.kind is parameter.VAR_POSITIONAL or not isinstance(said, str):
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         with contextlib.suppress(NameError):
-            hint = eval(said, function.__globals__, _Names(function.__globals__))  # nosec B307
-            if parameter.kind is not parameter.VAR_KEYWORD:
-                hints[name] = hint, said
-            elif typing.get_origin(hint) is typing.Unpack:
-                (kind,) = typing.get_args(hint)
-                texts = {key: one.__forward_arg__ for key, one in kind.__annotations__.items()}
-                hints |= {key: (one, texts[key]) for key, one in typing.get_type_hints(kind).items()}
+            if isinstance(parameter.annotation, str):
+                names = _Names(function.__globals__)
+                hints[name] = eval(parameter.annotation, function.__globals__, names)  # nosec B307
     return hints
 
 

@@ -105,6 +105,12 @@ def test_what_cannot_be_read_is_named(tmp_path):
         evaluate_duckdb({"first": test}, train, test)
     with pytest.raises(InputError, match="memory_limit cannot be 'much'"):
         evaluate_duckdb({"first": first}, train, test, memory_limit="much")
+    with pytest.raises(InputError, match="by= must be a label"):
+        evaluate_duckdb({"first": first}, train, test, by=object())
+    with pytest.raises(InputError, match="items must be"):
+        evaluate_duckdb({"first": first}, train, test, items=5)
+    with pytest.raises(InputError, match="unknown option 'interval'"):
+        evaluate_duckdb({"first": first}, train, test, interval="bca")
     (tmp_path / "text.parquet").write_text("user,item")
     with pytest.raises(InputError, match="train: the Parquet files cannot be read"):
         evaluate_duckdb({"first": first}, tmp_path / "text.parquet", test)

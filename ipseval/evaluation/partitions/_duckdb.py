@@ -9,11 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
-import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval._base.ids import to_id_array
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.evaluation._evaluate import Evaluation
@@ -167,7 +167,7 @@ def _catalogue(connection: Any, tables: dict[str, _Table], items: Any | None) ->
         tested = connection.execute(f"SELECT DISTINCT item FROM {tables['test'].source}").df().dropna()  # nosec B608
         ids = universe(pd.unique(pd.concat([counted["item"], tested["item"]])))
     else:
-        ids = np.asarray(items)
+        ids = to_id_array(items, "items")
     return ids, popularity_of(ids, counted["item"].to_numpy(), counted["n"].to_numpy())
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ipseval._base.checks import examples
 from ipseval._base.counts import RESULT, Count, some
+from ipseval._base.ids import to_id_array
 from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
@@ -57,7 +58,7 @@ def add_rows(counts: list[pd.DataFrame]) -> pd.DataFrame:
 
 def catalogue(counts: pd.DataFrame, items: Any | None) -> tuple[AnyArray, IntArray]:
     """Return the ids of all items, and the training rows of each, from counts of rows."""
-    ids = universe(counts.index.to_numpy()) if items is None else np.asarray(items)
+    ids = universe(counts.index.to_numpy()) if items is None else to_id_array(items, "items")
     counted = counts[counts["trained"] > 0]
     return ids, popularity_of(ids, counted.index.to_numpy(), counted["trained"].to_numpy())
 

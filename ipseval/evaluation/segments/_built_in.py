@@ -52,8 +52,9 @@ def of_items_alone(by: Any) -> bool:
         return by.index.name == "item"
     if columns_named(by):
         return "user" not in columns_named(by)
-    several = by.values() if isinstance(by, Mapping) else by if isinstance(by, (list, tuple)) else [None]
-    return all(of_items_alone(one) for one in several)
+    if isinstance(by, Mapping):
+        by = list(by.values())
+    return isinstance(by, (list, tuple)) and all(of_items_alone(one) for one in by)
 
 
 def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> list[Groups]:
