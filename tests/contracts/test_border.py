@@ -90,3 +90,9 @@ def test_what_a_long_run_of_the_fuzzer_found_is_refused_with_a_reason(case):
     call, text = FOUND[case]
     with pytest.raises(ipseval.InputError, match=text):
         call()
+
+
+def test_an_option_that_a_door_does_not_take_is_named_with_the_nearest():
+    ranks = {"als": ipseval.rank_positives(SCORES, SPLIT)}
+    with pytest.raises(ipseval.InputError, match=r"unknown option 'tie'\. Did you mean 'ties'\?"):
+        ipseval.evaluate_ranks(ranks, tie="mean")

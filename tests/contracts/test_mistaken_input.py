@@ -72,10 +72,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: run(estimators=[Ips]),
         r"'snips' or an Estimator object; got <class",
     ),
-    "option that no door takes": (
-        lambda: ipseval.evaluate_ranks({"als": ipseval.rank_positives(SCORES, SPLIT)}, tie="mean"),
-        r"unknown option 'tie'\. Did you mean 'ties'\?",
-    ),
     "confidence level of None": (lambda: run(confidence_level=None), r"must be in \(0, 1\); got None"),
     "confidence level as text": (lambda: run(confidence_level="0.9"), r"must be in \(0, 1\); got '0.9'"),
     "column named twice": (
