@@ -4,7 +4,7 @@
 
 FOLDER holds the public data sets (see data/README.md), the other one impressions.parquet, recs_v1.parquet and
 recs_v2.parquet. Writes docs/reports/*.html, docs/images/gallery/*.svg, docs/images/movielens.svg and
-docs/gallery.md, and prints the first table. Data are not written, results are: no ids of users or items.
+docs/api/gallery.md, and prints the first table. Data are not written, results are: no ids of users or items.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ OPENING = """# Gallery
 
 Every picture of an evaluation, drawn from MovieLens 100K: ratings of 4 and 5, a random split, γ = 0.
 Each is one call. `ax.figure.savefig("picture.svg")` writes it.
-The [page](reports/movielens.html) of the same evaluation shows the same without matplotlib.
+The [page](../reports/movielens.html) of the same evaluation shows the same without matplotlib.
 
-Other pages: [Coat](reports/coat.html), and [two versions of a recommender](reports/two-versions.html) from
-simulated impressions. `python -m documentation.reports` makes this page, its pictures and the reports.
+Other pages: [Coat](../reports/coat.html), and [two versions of a
+recommender](../reports/two-versions.html) from simulated impressions.
+`python -m documentation.reports` makes this page, its pictures and the reports.
 """
 
 
@@ -89,9 +90,9 @@ def gallery(evaluation: ipseval.Evaluation) -> None:
     for kind, words in KINDS.items():
         figure = evaluation.plot(kind).figure
         figure.savefig(folder / f"{kind}.svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-        shown = f"![{words}](images/gallery/{kind}.svg)"
+        shown = f"![{words}](../images/gallery/{kind}.svg)"
         parts.append(f'## {kind.capitalize()}\n\n{words} `evaluation.plot("{kind}")`\n\n{shown}\n')
-    (DOCS / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
+    (DOCS / "api" / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
 
 
 def main() -> None:

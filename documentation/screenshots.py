@@ -9,7 +9,7 @@ from pathlib import Path
 
 PAGES = (
     *("index", "tutorial", "command-line", "cookbook", "glossary"),
-    *("which-estimator", "propensity", "how-we-test", "api/evaluation", "notebooks/01-first-evaluation"),
+    *("which-estimator", "propensity", "support", "api/evaluation", "notebooks/01-first-evaluation"),
 )
 WIDTHS = (1280, 400)
 HEIGHT = 1600

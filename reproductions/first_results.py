@@ -1,9 +1,9 @@
-"""Five baselines on Coat and citeulike-a, printed as in the README.
+"""Five baselines on Coat and citeulike-a, printed as a table.
 
     python -m reproductions.first_results --data PATH [--only coat|citeulike-a] [--csv FOLDER]
 
 PATH is the folder that holds `coat/` and `citeulike-a/` (see data/README.md). --csv writes the
-tables as well, with all digits: docs/what-changed.md rounds those of FOLDER/coat.csv.
+tables as well, with all digits: in FOLDER/coat.csv.
 """
 
 from __future__ import annotations

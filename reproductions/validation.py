@@ -9,7 +9,6 @@ Each table goes between `<!-- name -->` and `<!-- /name -->`; without --write ev
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -25,8 +24,6 @@ from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLaw
 from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import (
     Validation,
-    default_models,
-    default_propensities,
     run_validation,
     validate,
     validate_bandit,
@@ -102,20 +99,6 @@ def orders(result: Validation, estimator: str) -> str:
     return markdown(["change of tau_b against AOA", *METRICS], rows)
 
 
-def choices(result: Validation) -> str:
-    """SRC, inverted pairs, best model found and regret, for one metric of each kind."""
-    rows = []
-    shown = ("atop", "recall@5", "mean_dcg")
-    criteria = (("src", ".2f"), ("ipc", ".1f"), ("or1", ".1f"), ("regret", ".3f"))
-    summary = rows_of(result, "snips-global")
-    for name in dict.fromkeys(summary["propensity"]):
-        mine = summary[summary["propensity"] == name].set_index("metric")
-        plain = name == "gamma = -1"  # equal weights: the plain average
-        cells = [" / ".join(format(mine.loc[m, key], form) for key, form in criteria) for m in shown]
-        rows.append(["aoa" if plain else name if name == RANDOM_SAMPLE else f"snips-global, {name}", *cells])
-    return markdown(["SRC / inverted pairs of 28 / OR@1 / regret", *shown], rows)
-
-
 def levels(result: Validation) -> str:
     frame = result.frame[result.frame["estimator"] == "snips-global"]
     groups = dict(list(frame.groupby(["model", "metric", "propensity"])))
@@ -139,18 +122,12 @@ def coat(folder: Path) -> Iterator[tuple[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         result = run_validation("coat", folder / "coat", models=MODELS, rng=0)
-        chosen = {name: MODELS[name] for name in FACTORS}
-        factors = run_validation("coat", folder / "coat", models=chosen, rng=0)
     yield "coat-errors", errors(result)
     for estimator in ("snips", "snips-global", "snips-pooled"):
         yield f"coat-{estimator}", reductions(result, estimator)
-        yield f"coat-order-{estimator}", orders(result, estimator)
-    yield "coat-choices", choices(result)
+    yield "coat-order-snips-global", orders(result, "snips-global")
     yield "coat-levels", levels(result)
-    yield "coat-factors", reductions(factors, "snips-global")
-    yield "coat-factors-order", orders(factors, "snips-global")
     yield "coat-fractions", fractions(folder)
-    yield "coat-notes", "\n".join("* " + " ".join(note.split()) for note in result.notes)
 
 
 def fractions(folder: Path) -> str:
@@ -178,20 +155,6 @@ def fractions(folder: Path) -> str:
         )  # fmt: skip
     header = ["held out", "positives per user", "users with one", "snips", "snips-global"]
     return markdown(header, rows)
-
-
-def speed(folder: Path) -> Iterator[tuple[str, str]]:
-    study = load_coat(folder / "coat")
-    split = split_random(study.positives().biased, rng=0)
-    models = {name: train(split.train) for name, train in default_models().items()}
-    rules = default_propensities(study)
-    chosen = ["gamma = -1", "gamma = 0", "gamma calibrated", "gamma from lists", "published", "direct",
-              "density ratio"]  # fmt: skip
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        validate(models, study, propensities={n: rules[n] for n in chosen}, metrics=METRICS, split=split)
-    yield "speed", f"{time.process_time() - start:.1f} s"
 
 
 def recovery(selection: float, n_logs: int = 20) -> tuple[pd.DataFrame, dict[str, float]]:
@@ -365,11 +328,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with coat/ and open-bandit/")
     parser.add_argument("--write", type=Path, help="page whose tables are replaced")
-    parser.add_argument("--only", choices=("coat", "speed", "worlds", "bandit"))
+    parser.add_argument("--only", choices=("coat", "worlds", "bandit"))
     options = parser.parse_args()
     parts = {
         "coat": lambda: coat(options.data),
-        "speed": lambda: speed(options.data),
         "worlds": worlds,
         "bandit": lambda: bandit(options.data),
     }

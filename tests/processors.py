@@ -1,4 +1,4 @@
-"""Run the README's examples, fits of gamma, frozen numbers and the demonstration as on other processors.
+"""Run the first page's examples, fits of gamma, frozen numbers and the demonstration as on other processors.
 
     python tests/processors.py              every setting this processor can take, and two versions of pandas
     python tests/processors.py --suite      the same with the whole fast suite: both commands of the README

@@ -87,8 +87,7 @@ def test_no_page_and_no_notebook_names_it():
     found = {
         path.name: sorted(set(WORDS.findall(path.read_text("utf-8"))))
         for path in pages
-        if path.name not in ("what-changed.md", "why-numbers-differ.md")
-        and WORDS.search(path.read_text("utf-8"))
+        if path.name != "why-numbers-differ.md" and WORDS.search(path.read_text("utf-8"))
     }
     assert len(pages) > 30
     assert found == {}

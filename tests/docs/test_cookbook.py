@@ -100,7 +100,7 @@ def test_two_versions_need_five_statements_and_count_every_fault_of_the_files(fi
 
 def test_both_begin_in_one_command_as_well(files, monkeypatch, capsys):
     monkeypatch.chdir(files)
-    commands = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^```sh\n(ipseval evaluate .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert len(commands) == 2
     for command in commands:
         _, *arguments = shlex.split(command.replace("\\\n", " "))

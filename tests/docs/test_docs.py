@@ -18,7 +18,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = set(
     re.findall(r"^::: (\S+)$", "\n".join(page.read_text() for page in DOCS.glob("api/*.md")), re.MULTILINE)
 )
-EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "repeats.md", "slates.md", "what-changed.md")
+EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "protocols.md", "slates.md")
 
 OTHERWISE = {"ipseval.cli", "ipseval.pytest_plugin"}  # pages have their commands and fixtures
 
@@ -78,13 +78,11 @@ def empty_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("page", "made"),
     [
-        ("index.md", "evaluation"),
         ("exposure-logs.md", "result"),
-        ("online.md", "found"),
+        ("validation.md", "found"),
         ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),
-        ("time.md", "log"),
         ("uncertainty.md", "rule"),
     ],
 )
@@ -94,8 +92,6 @@ def empty_folder(tmp_path, monkeypatch):
 def test_the_blocks_of_a_page_run_one_after_the_other(page, made, empty_folder, capsys):
     assert made in run_page(page)
     assert "Traceback" not in capsys.readouterr().out
-    if page == "index.md":
-        assert (empty_folder / "report.html").exists()
 
 
 def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, capsys):
@@ -115,7 +111,7 @@ def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, cap
 def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
     dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'ipseval[dask]'")
     with dask.config.set(scheduler="synchronous"):
-        result = run_page("distributed.md", skipping=("LocalCluster", "SparkSession"))["result"]
+        result = run_page("performance.md", skipping=("LocalCluster", "SparkSession"))["result"]
     assert result.frame["model"].unique().tolist() == ["taste", "popular"]
     assert result.frame["estimate"].notna().all()
 

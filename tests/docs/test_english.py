@@ -113,6 +113,23 @@ def test_no_sentence_of_a_page_is_a_riddle_or_longer_than_25_words():
     assert not wrong(prose())
 
 
+def test_the_pages_are_few_short_and_of_short_sentences():
+    """Tables, code, the reference and the pages that programs write are not counted."""
+    pages = [
+        page for page in (ROOT / "docs").glob("*.md") if page.name not in (*GENERATED, "reproductions.md")
+    ]
+    text = "\n".join(re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL) for page in pages)
+    words = sum(len(line.split()) for line in text.split("\n") if not line.lstrip().startswith(("|", "<!--")))
+    assert len(pages) <= 20
+    assert words <= 18_000
+    counts = [
+        sum(any(map(str.isalnum, word)) for word in one.split())
+        for _, prose_text in prose()
+        for one in re.split(r"(?<=[.?!])\s", prose_text)
+    ]
+    assert sum(counts) / len(counts) <= 17
+
+
 def test_the_collection_sees_errors_warnings_and_notes():
     everything = " ".join(text for _, text in printed())
     assert "effective sample size" in everything

@@ -14,10 +14,10 @@ from tests.inside.evaluation import KINDS as DRAWN
 
 def test_the_gallery_shows_every_kind_of_picture():
     assert set(KINDS) == set(DRAWN)
-    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    page = (DOCS / "api" / "gallery.md").read_text(encoding="utf-8")
     linked = re.findall(r"\]\((\S+)\)", page)
     assert len(linked) == 3 + len(KINDS)
-    assert not [one for one in linked if not (DOCS / one).exists()]
+    assert not [one for one in linked if not (DOCS / "api" / one).exists()]
 
 
 def test_the_example_pages_load_nothing_and_hold_no_data():

@@ -1,10 +1,9 @@
-"""The README shows what its commands print."""
+"""The README fits a screen, and the first page shows what its commands print."""
 
 from __future__ import annotations
 
 import re
 import runpy
-import sys
 import warnings
 from pathlib import Path
 
@@ -12,10 +11,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+INDEX = (ROOT / "docs/index.md").read_text(encoding="utf-8")
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", README, flags=re.DOTALL)
+    return re.findall(rf"```{kind}\n(.*?)```", INDEX, flags=re.DOTALL)
 
 
 @pytest.fixture(name="at_the_root")
@@ -32,16 +32,14 @@ def lines(text: str) -> str:
 
 @pytest.mark.usefixtures("at_the_root")
 def test_the_example_prints_what_stands_below_it(capsys):
-    exec(compile(blocks("python")[0], "README.md", "exec"), {"__name__": "__main__"})
+    exec(compile(blocks("python")[0], "index.md", "exec"), {"__name__": "__main__"})
     assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
 
 
-@pytest.mark.usefixtures("at_the_root")
-def test_the_table_on_coat_is_what_its_command_prints(shared_data, monkeypatch, capsys):
-    command = ["reproductions/first_results.py", "--data", str(shared_data("coat").parent), "--only", "coat"]
-    monkeypatch.setattr(sys, "argv", command)
-    runpy.run_path(command[0], run_name="__main__")
-    assert blocks("text")[1].rstrip() in lines(capsys.readouterr().out)
+def test_the_readme_fits_a_screen_and_has_two_commands():
+    assert len(README.splitlines()) <= 60
+    assert len(re.sub(r"```.*?```", "", README, flags=re.DOTALL).split()) <= 260
+    assert README.count("```sh") == 2
 
 
 @pytest.mark.usefixtures("at_the_root")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -48,17 +46,6 @@ def coat_fixture(shared_data):
 
 def test_five_baselines_on_coat_give_a_frame_without_a_gap(coat):
     check(coat)
-
-
-def test_the_page_of_changes_shows_the_figures_of_coat(coat):
-    page = (Path(__file__).resolve().parents[2] / "docs/what-changed.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\| `(\S+)` \| (\w+) \| (.*) \|$", page, flags=re.MULTILINE)
-    assert len(shown) == 6 * 5
-    values = coat.frame.set_index(["metric", "model", "estimator"])["estimate"].sort_index()
-    for metric, model, cells in shown:
-        new = [float(cell.split("→")[-1]) for cell in cells.split("|")]
-        expected = values[metric, model][["aoa", "snips", "snips-global", "snips-pooled"]]
-        assert new == pytest.approx(expected.tolist(), abs=0.5001e-4)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PAGES = ("README.md", "docs/tutorial.md")
+PAGES = ("docs/index.md", "docs/tutorial.md")
 FILES = ("results.py", "wrong.py")
 
 
