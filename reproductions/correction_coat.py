@@ -24,14 +24,9 @@ from ipseval import Interactions
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.estimators._labels import AOA_POOLED
 from ipseval.ranking import baselines
-from ipseval.validation import (
-    DENSITY_RATIO,
-    POWER_LAW,
-    WITH_INTERACTIONS,
-    ExposureCurve,
-    Trainer,
-    exposure_curve,
-)
+from ipseval.validation import ExposureCurve, exposure_curve
+from ipseval.validation._curve import DENSITY_RATIO, POWER_LAW, WITH_INTERACTIONS
+from ipseval.validation._validate import Trainer
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
 from reproductions.correction_family import METRICS
 from reproductions.tables import ROOT, markdown, write_tables

@@ -28,8 +28,7 @@ from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path,
 from ipseval.correction._posterior import RandomSample
 from ipseval.estimators._labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
-from ipseval.validation import WITH_INTERACTIONS
-from ipseval.validation._curve import held_out_and_random, shown_positives
+from ipseval.validation._curve import WITH_INTERACTIONS, held_out_and_random, shown_positives
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
 from reproductions import correction_family, feedback_worlds
 from reproductions.correction_coat import recommenders

@@ -72,14 +72,6 @@ def whole_numbers(text: str) -> list[int]:
     return [positive(part.strip()) for part in text.split(",")]
 
 
-def counts(text: str) -> list[int]:
-    """Return the whole numbers, from 0 on, of a comma-separated list."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise argparse.ArgumentTypeError(f"integers >= 0, joined by commas; got {text!r}")
-    return [int(part) for part in parts]
-
-
 def add_log(parser: argparse.ArgumentParser, *, parts: bool = False) -> None:
     """Add the log, how it is read, and where `parts` is true the files of a split made elsewhere."""
     optional = "?" if parts else None

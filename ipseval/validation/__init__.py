@@ -5,16 +5,9 @@ from __future__ import annotations
 from ipseval._base import lazy
 from ipseval._base.border import guard
 from ipseval.validation._calibration import Calibration
-from ipseval.validation._curve import (
-    DENSITY_RATIO,
-    POWER_LAW,
-    WITH_INTERACTIONS,
-    ExposureCurve,
-    exposure_curve,
-)
+from ipseval.validation._curve import ExposureCurve, exposure_curve
 from ipseval.validation._result import Validation
 from ipseval.validation._validate import (
-    Trainer,
     default_models,
     default_propensities,
     run_validation,
@@ -22,12 +15,8 @@ from ipseval.validation._validate import (
 )
 
 __all__ = [
-    "DENSITY_RATIO",
-    "POWER_LAW",
-    "WITH_INTERACTIONS",
     "Calibration",
     "ExposureCurve",
-    "Trainer",
     "Validation",
     "default_models",
     "default_propensities",

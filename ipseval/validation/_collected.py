@@ -76,9 +76,10 @@ class Collected:
         exposed[self.exposed] = True
         self.resampled.clear()
         self.met.clear()
-        sides = choose(ranks, split.test), choose(ranks, truth.positives)
+        kinds = split.test, truth.positives
+        sides = [choose(ranks, one.pair_key, split.n_items) for one in kinds]
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
-        compared = Compared.of(targets, *sides, exposed, self.ties)
+        compared = Compared.of(targets, sides[0], sides[1], exposed, self.ties)
         # Users without positives of either kind add nothing to any estimate.
         self.users = union(*(one.users for one in compared["pooled"].first))
         self.drawn = np.ascontiguousarray(self.weights[:, np.searchsorted(self.exposed, self.users)])

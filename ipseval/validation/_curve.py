@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import among, distinct, union
+from ipseval._base.ids import distinct, union
 from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior, correct_path, correction_path
 from ipseval.data._evidence import Exposure
@@ -26,11 +26,12 @@ from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking import rank_positives
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.validation._criteria import CRITERIA, criteria
+from ipseval.validation._population import Ranks, choose
 from ipseval.validation.datasets import RandomExposureStudy
 
 POWER_LAW = "power law"
@@ -40,7 +41,6 @@ METRICS = ("atop", "recall@5", "mean_dcg@10")
 SIZES = (0, 25, 50, 100, 200)
 # Of the metrics' own unit, except the last three.
 SCORES = ("error", "covered", "half_width", "tau_b", "regret")
-Ranks = dict[str, RankedPositives]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,10 +168,12 @@ def exposure_curve(
     check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets.")
     check_fraction("confidence_level", confidence_level)
     check_fraction("test_fraction", test_fraction)
-    curve = Curve.of(
-        study, [metric(one) for one in metrics], n_users, n_draws, prior, confidence_level, propensity
-    )
-    generator = as_generator(rng)
+    check_positive_int("n_draws", n_draws)
+    sizes, chosen = _sizes(n_users, study), [metric(one) for one in metrics]
+    rule = PowerLawPropensity(gamma=0, unseen="smooth") if propensity is None else propensity
+    if not hasattr(rule, "fit"):
+        raise InputError(f"propensity must be a model with fit(train); got {type(rule).__name__}.")
+    generator, rows = as_generator(rng), []
     for number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
         both = held_out_and_random(split, shown_positives(study, split))
@@ -179,8 +181,24 @@ def exposure_curve(
             name: rank_positives(model(split.train), both, name=name, compute=compute)
             for name, model in models.items()
         }
-        curve.add(number, split, ranks, generator)
-    return curve.result()
+        one = _Prepared.of(ranks, study, split, chosen, rule, generator)
+        for size in sizes:
+            for draw in range(n_draws if size else 1):
+                users = generator.choice(one.exposed, size, replace=False)
+                found = one.estimates(users, prior, confidence_level, generator)
+                place = {"split": number, "draw": draw, "n_users": size}
+                rows += [place | score for score in one.judged(users, found, confidence_level)]
+    return ExposureCurve(pd.DataFrame(rows), study.name, confidence_level)
+
+
+def _sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
+    sizes = [check_positive_int("n_users", one, minimum=0) for one in n_users]
+    n_exposed = distinct(study.random.user).size
+    if not sizes or max(sizes) >= n_exposed:
+        raise InputError(
+            f"n_users must be numbers below {n_exposed:,}, the users with random exposure; got {sizes}."
+        )
+    return sizes
 
 
 def shown_positives(study: RandomExposureStudy, split: Split) -> IntArray:
@@ -194,60 +212,6 @@ def held_out_and_random(split: Split, random: IntArray) -> Split:
     key = union(split.test.pair_key, random)
     both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
     return Split(split.train, both, description="held-out and random-exposure positives")
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """The engine of the curve: filled split by split by `add`, read by `result`."""
-
-    study: RandomExposureStudy
-    metrics: list[Metric]
-    sizes: list[int]
-    n_draws: int
-    prior: CorrectionPrior | None
-    confidence_level: float
-    rule: Any
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def of(
-        cls,
-        study: RandomExposureStudy,
-        metrics: list[Metric],
-        n_users: Sequence[int],
-        n_draws: int,
-        prior: CorrectionPrior | None,
-        confidence_level: float,
-        propensity: Any,
-    ) -> Curve:
-        """Return an empty curve, or raise `InputError`."""
-        check_positive_int("n_draws", n_draws)
-        sizes = [check_positive_int("n_users", one, minimum=0) for one in n_users]
-        n_exposed = distinct(study.random.user).size
-        if not sizes or max(sizes) >= n_exposed:
-            raise InputError(
-                f"n_users must be numbers below {n_exposed:,}, the users with random exposure; got {sizes}."
-            )
-        rule = PowerLawPropensity(gamma=0, unseen="smooth") if propensity is None else propensity
-        if not hasattr(rule, "fit"):
-            raise InputError(f"propensity must be a model with fit(train); got {type(rule).__name__}.")
-        return cls(study, metrics, sizes, n_draws, prior, confidence_level, rule)
-
-    def add(self, number: int, split: Split, ranks: Ranks, rng: np.random.Generator) -> None:
-        """Add the scores of a split whose held-out and random positives are ranked."""
-        one = _Prepared.of(ranks, self.study, split, self.metrics, self.rule, rng)
-        for size in self.sizes:
-            for draw in range(self.n_draws if size else 1):
-                users = rng.choice(one.exposed, size, replace=False)
-                found = one.estimates(users, self.prior, self.confidence_level, rng)
-                self.rows.extend(
-                    {"split": number, "draw": draw, "n_users": size, **score}
-                    for score in one.judged(users, found, self.confidence_level)
-                )
-
-    def result(self) -> ExposureCurve:
-        """Return the scores so far."""
-        return ExposureCurve(pd.DataFrame(self.rows), self.study.name, self.confidence_level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,12 +237,8 @@ class _Prepared:
         rng: np.random.Generator,
     ) -> _Prepared:
         shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
-        first = next(iter(ranks.values()))
-        key = first.user * np.int64(split.n_items) + first.item
-        held_out, random = (
-            {name: one.select(among(key, keys)) for name, one in ranks.items()}
-            for keys in (split.test.pair_key, shown.pair_key[shown.positive])
-        )
+        keys = split.test.pair_key, shown.pair_key[shown.positive]
+        held_out, random = (choose(ranks, one, split.n_items) for one in keys)
         paths = {CORRECTED: correction_path(held_out, split, metrics=metrics, rng=rng)}
         if len(study.biased) > len(study.positives().biased):
             paths[WITH_INTERACTIONS] = correction_path(

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from ipseval._base.ids import among
-from ipseval._base.types import BoolArray, FloatArray, TieChoice
+from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
@@ -212,11 +212,10 @@ class _Weighted(Mapping[str, Sample]):
         return len(self.plain)
 
 
-def choose(ranks: Mapping[str, RankedPositives], positives: Interactions) -> Ranks:
-    """Return the ranked positives that are among `positives`."""
+def choose(ranks: Mapping[str, RankedPositives], pairs: IntArray, n_items: int) -> Ranks:
+    """Return the ranked positives that are among the pairs with these keys."""
     first = next(iter(ranks.values()))
-    key = first.user * np.int64(positives.n_items) + first.item
-    keep = among(key, positives.pair_key)
+    keep = among(first.user * np.int64(n_items) + first.item, pairs)
     return {name: ranked.select(keep) for name, ranked in ranks.items()}
 
 

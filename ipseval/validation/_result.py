@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,6 @@ from ipseval.report import Explanation, Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 from ipseval.validation._criteria import CRITERIA
-from ipseval.validation._curve import ExposureCurve
 
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
@@ -80,7 +79,6 @@ class Validation(Result):
     n_random_dropped: float
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
-    exposure_curve: ExposureCurve | None = None
 
     @cached_property
     def summary(self) -> pd.DataFrame:
@@ -155,10 +153,6 @@ class Validation(Result):
             )
             for metric, part in self.summary.groupby("metric", sort=False)
         ]
-        if self.exposure_curve is not None:
-            curve = self.exposure_curve.tables(digits=digits).parts
-            lower = (replace(one, level=3) if isinstance(one, Heading) else one for one in curve)
-            parts += [Heading("With so many exposed users"), *lower]
         counts = ((self.n_models, "recommender"), (self.n_splits, "split"), (self.n_users, "user"))
         level = f"{self.confidence_level * 100:g} % intervals in brackets"
         dropped = counted(round(self.n_random_dropped), "random-exposure positive")

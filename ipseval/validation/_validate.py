@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import Calibration, seeded
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
 from ipseval.validation._criteria import user_weights
-from ipseval.validation._curve import Curve, held_out_and_random
+from ipseval.validation._curve import held_out_and_random
 from ipseval.validation._population import RandomExposure
 from ipseval.validation._result import Validation
 from ipseval.validation.datasets import STUDIES, RandomExposureStudy
@@ -64,8 +63,6 @@ def validate(
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_resamples: int = 500,
-    exposure_sizes: Sequence[int] | None = None,
-    n_draws: int = 20,
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Validation:
@@ -112,13 +109,8 @@ def validate(
         As in `evaluate`; the level is that of all intervals.
     n_resamples : int
         Bootstrap over users, of the errors given the fitted propensities and models.
-    exposure_sizes : sequence of int, optional
-        Numbers of users with random exposure, such as (0, 25, 100, 400): how near each estimate comes to the
-        truth when so many have it, in `.exposure_curve`, from the same ranks. See `exposure_curve`.
-    n_draws : int
-        Draws of users for each of these numbers.
     rng : int, Generator or None
-        Of splits, folds, resamples, draws of users, and fits without a seed of their own.
+        Of splits, folds, resamples, and fits without a seed of their own.
     compute : ComputeOptions
         As in `rank_positives`.
 
@@ -145,7 +137,7 @@ def validate(
     positives = study.positives(threshold)
     exposed = distinct(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
-    draws, fits = generator.spawn(2)  # so that all else is the same with and without them
+    (fits,) = generator.spawn(1)  # so that all else is the same with and without them
     collected = Collected(
         chosen,
         compared,
@@ -156,7 +148,6 @@ def validate(
         ties,
         confidence_level,
     )
-    curve = _curve(study, threshold, chosen, exposure_sizes, n_draws, confidence_level)
     for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)
@@ -168,9 +159,7 @@ def validate(
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
         ranks = _ranks(scorers, one, truth, compute)
         collected.add(number, one, truth, scorers, ranks, fold)
-        if curve is not None:
-            curve.add(number, one, ranks, draws)
-    return replace(collected.result(study), exposure_curve=None if curve is None else curve.result())
+    return collected.result(study)
 
 
 def _check_given(models: Mapping[str, Any], propensities: Mapping[str, Any]) -> None:
@@ -180,20 +169,6 @@ def _check_given(models: Mapping[str, Any], propensities: Mapping[str, Any]) -> 
         raise InputError('propensities must be a non-empty mapping {"name": propensity}.')
     if RANDOM_SAMPLE in propensities:
         raise InputError(f"{RANDOM_SAMPLE!r} names the plain average of the random sample; choose another.")
-
-
-def _curve(
-    study: RandomExposureStudy,
-    threshold: float | None,
-    metrics: list[Metric],
-    sizes: Sequence[int] | None,
-    n_draws: int,
-    confidence_level: float,
-) -> Curve | None:
-    if sizes is None:
-        return None
-    judged = study if threshold is None else replace(study, threshold=threshold)
-    return Curve.of(judged, metrics, sizes, n_draws, None, confidence_level, None)
 
 
 def _ranks(
@@ -226,8 +201,6 @@ def run_validation(
     estimators: Iterable[str] = (SNIPS, SNIPS_GLOBAL, SNIPS_POOLED),
     n_splits: int = 10,
     n_resamples: int = 500,
-    exposure_sizes: Sequence[int] | None = None,
-    n_draws: int = 20,
     rng: RngLike = None,
 ) -> Validation:
     """Return the validation of all usual propensities on a data set with random exposure.
@@ -239,8 +212,6 @@ def run_validation(
         As the loader of the data set takes it.
     models : mapping of name to trainer, optional
         Default: `default_models()`.
-    exposure_sizes, n_draws
-        As in `validate`: the errors when so many users have random exposure, in `.exposure_curve`.
     """
     study = lookup(STUDIES, name, "study")(path)
     return validate(
@@ -251,8 +222,6 @@ def run_validation(
         estimators=estimators,
         n_splits=n_splits,
         n_resamples=n_resamples,
-        exposure_sizes=exposure_sizes,
-        n_draws=n_draws,
         rng=rng,
     )
 

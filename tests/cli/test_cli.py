@@ -162,7 +162,6 @@ def test_metrics_lists_names_and_prints_cards(capsys):
 WRONG_OPTIONS = {
     "demo --seed -1": "a seed is an integer >= 0; got '-1'",
     "validate coat --data . --seed x": "a seed is an integer >= 0; got 'x'",
-    "validate coat --data . --exposure-sizes 0,-5": "integers >= 0, joined by commas; got '0,-5'",
     "evaluate --scale big": "argument --scale: 'max' or 'calibrated' or a number; got 'big'",
     "evaluate --n-relevant many": "argument --n-relevant: an integer or 'estimated'; got 'many'",
 }

@@ -224,19 +224,15 @@ def test_every_command_has_a_success_or_a_test_of_its_own():
     assert failing | {"doctor"} >= set(build_parser()._subparsers._group_actions[0].choices)
 
 
-def test_a_validation_prints_the_errors_for_each_number_of_exposed_users(capsys, monkeypatch):
+def test_a_validation_prints_what_weights_remove(capsys, monkeypatch):
     study = World(n_users=80, n_items=60, mean_relevant=12, rng=0).study(1, n_per_user=10)
     monkeypatch.setitem(ipseval.datasets.STUDIES, "coat", lambda _: study)
-    command = "validate coat --data . --splits 1 --exposure-sizes 0,20 --draws 2"
-    assert main(command.split()) == 0
+    assert main(["validate", "coat", "--data", ".", "--splits", "1"]) == 0
     printed = capsys.readouterr().out
-    curve = printed[printed.index("With so many exposed users") :]
-    rows = [line.split()[:2] for line in curve.splitlines()]
-    assert ["0", "correction-strength"] in rows
-    assert ["20", "random-sample"] in rows
-    assert "The truth is the plain mean over the random positives of all other users" in curve
-    assert main([*command.split()[:6], "--exposure-sizes", "0,80"]) == 2
-    assert "n_users must be numbers below 80" in capsys.readouterr().err
+    assert "1 split · 80 users" in printed
+    rows = [line.split()[:2] for line in printed.splitlines()]
+    assert ["density", "ratio"] in rows
+    assert ["random-sample", "aoa-pooled"] in rows
 
 
 def test_doctor_says_that_its_self_test_failed(monkeypatch, capsys):

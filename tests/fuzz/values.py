@@ -199,7 +199,7 @@ def right(folder: Path) -> dict[str, Any]:
         "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
         "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "correct_ranks.metrics": [metric],
         "popularity_weights.estimators": [estimator], "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
-        "exposure_curve.n_users": [10], "exposure_curve.n_draws": 2, "validate.n_draws": 1, "run_validation.n_draws": 1,
+        "exposure_curve.n_users": [10], "exposure_curve.n_draws": 2,
         **{f"{type(one).__name__}.load.path": saved(one, folder) for one in (evaluation.by("activity"), evaluation.decomposition("recall@2"))},
         "report_of.evaluations": {"toy": evaluation}, "Evaluation.diff.other": evaluation,
         "Evaluation.log.tracker": SimpleNamespace(log_metrics=len, set_tags=len, log_text=lambda text, name: None),

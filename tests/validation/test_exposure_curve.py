@@ -11,13 +11,12 @@ import pytest
 from ipseval import plan_exposure
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.errors import InputError
-from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import baselines
 from ipseval.report import plots
-from ipseval.validation import POWER_LAW, WITH_INTERACTIONS, ExposureCurve, exposure_curve, validate
+from ipseval.validation import ExposureCurve, exposure_curve
 from ipseval.validation.simulation import World
-from tests.inside.estimators import AOA_POOLED, SNIPS_POOLED
-from tests.inside.validation import SCORES, _scores
+from tests.inside.estimators import AOA_POOLED
+from tests.inside.validation import POWER_LAW, SCORES, WITH_INTERACTIONS, _scores
 
 MODELS = {
     "popularity": baselines.popularity,
@@ -79,26 +78,6 @@ def test_the_same_seed_gives_the_same_curve_and_all_interactions_a_row_more(stud
     options = {"metrics": ["recall@5"], "n_splits": 2, "n_draws": 2, "rng": 0}
     again = exposure_curve(MODELS, study, n_users=[0, 50, 200], **options)
     pd.testing.assert_frame_equal(again.scores, curve.scores)
-
-
-def test_validate_gives_the_curve_from_the_same_ranks_and_all_else_unchanged(study):
-    options = {
-        "propensities": {"γ = 0": PowerLawPropensity(gamma=0, unseen="smooth")},
-        "metrics": ["recall@5"],
-    }
-    options |= {"n_resamples": 0, "n_splits": 2, "rng": 0}
-    plain = validate(MODELS, study, **options)
-    found = validate(MODELS, study, exposure_sizes=[0, 50], n_draws=2, **options)
-    assert plain.exposure_curve is None
-    pd.testing.assert_frame_equal(found.frame, plain.frame)
-    curve = found.exposure_curve.frame.set_index(["n_users", "estimator"])
-    assert {AOA_POOLED, RANDOM_SAMPLE, CORRECTED, POWER_LAW} <= set(curve.loc[50].index)
-    assert len(found.exposure_curve.scores) == 2 * (3 + 2 * len(curve.loc[50]))  # splits, no draw, two draws
-    # Without a draw the power law is the row of the validation, and all exposed users judge both.
-    error = found.summary.set_index("estimator").loc[SNIPS_POOLED, "mae"]
-    assert curve.loc[(0, POWER_LAW), "error"] == pytest.approx(error)
-    with pytest.raises(InputError, match="below 300"):
-        validate(MODELS, study, exposure_sizes=[300], **options)
 
 
 @pytest.mark.parametrize(

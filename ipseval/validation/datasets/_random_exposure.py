@@ -266,16 +266,18 @@ def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     Gao et al., KuaiRand, CIKM 2022, doi 10.1145/3511808.3557624.
     """
     users, items = zip(*(_read_clicks(path, f"{name}.txt") for name in KUAIRAND_FILES), strict=True)
-    ids = [np.arange(max(int(part.max()) for part in column) + 1) for column in (users, items)]
+    user_ids, item_ids = (
+        np.arange(max(int(part.max()) for part in column) + 1) for column in (users, items)
+    )
     value = np.repeat([1.0, 1.0, 1.0, 0.0], [part.size for part in items])
     row, column = np.concatenate(users), np.concatenate(items)
     n_biased = items[0].size + items[1].size
     biased, random = (
-        Interactions(row[part], column[part], *ids, value=value[part])
+        Interactions(row[part], column[part], user_ids, item_ids, value=value[part])
         for part in (slice(n_biased), slice(n_biased, None))
     )
     if verify:
-        counts = (ids[0].size, ids[1].size, n_biased, len(random), items[2].size)
+        counts = (user_ids.size, item_ids.size, n_biased, len(random), items[2].size)
         check_sizes(KUAIRAND, dict(zip(KUAIRAND.sizes, counts, strict=True)))
     return RandomExposureStudy("kuairand", biased, random, threshold=1, card=KUAIRAND)
 
