@@ -300,7 +300,7 @@ def audit(session: nox.Session) -> None:
     installed = scratch / "installed"
     session.run("uv", "venv", "--clear", "--quiet", "--seed", "--python", str(session.python), str(installed))
     python = str(installed / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    session.run("uv", "pip", "install", "--quiet", "--python", python, ".[fast,parquet,plot,download]")
+    session.run("uv", "pip", "install", "--quiet", "--python", python, ".[fast,parquet,plot]")
     bill = ROOT / "dist" / "ipseval.cdx.json"
     bill.parent.mkdir(exist_ok=True)
     session.run(

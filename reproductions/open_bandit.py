@@ -260,7 +260,7 @@ def rows(folder: Path, n_splits: int, n_resamples: int) -> Iterator[dict[str, An
     rng = np.random.default_rng(SEED)
     for campaign in ("men", "women"):
         study = load_open_bandit(folder, campaign=campaign)
-        logs = {"random": study.random.exposure_log(), "bts": study.bts.exposure_log()}
+        logs = {"random": study.random, "bts": study.bts}
         for source, target in DIRECTIONS:
             for name, places in PLACES.items():
                 log, other = (

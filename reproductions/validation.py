@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ipseval.data import ExposureLog
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, PositivityWarning
 from ipseval.evaluation import evaluate_ranks
@@ -30,7 +31,7 @@ from ipseval.validation import (
 )
 from ipseval.validation._collected import RANDOM_SAMPLE
 from ipseval.validation._validate import METRICS
-from ipseval.validation.datasets import CARDS, BanditLog, BanditStudy, load_coat, load_open_bandit
+from ipseval.validation.datasets import CARDS, BanditStudy, load_coat, load_open_bandit
 from ipseval.validation.simulation import World
 from reproductions.recommenders import TRAINERS
 from reproductions.tables import deliver, markdown
@@ -303,10 +304,9 @@ def bandit_coverage(n_runs: int = 300, n_items: int = 8, n: int = 6000) -> str:
             p = table[context]
             item = (p.cumsum(1) > rng.random(n)[:, None]).argmax(1)
             click = rng.random(n) < rate[item] * lift[context]
-            time_stamp = np.zeros(n, dtype="datetime64[ns]")
-            logs.append(
-                BanditLog(policy, item, np.ones(n, int), click, p[np.arange(n), item], time_stamp, n_items)
-            )
+            every = np.arange(n)
+            log = ExposureLog(every, item, every, np.arange(n_items), click, propensity=p[every, item])
+            logs.append(log)
         frame = validate_bandit(BanditStudy("simulated", *logs, CARDS["open-bandit"]))
         truth = np.append(rate, rate.mean())[frame["item"].to_numpy()]  # item −1: the uniform policy
         frame["held"] = (frame["ci_low"] <= truth) & (truth <= frame["ci_high"])

@@ -265,7 +265,7 @@ def check_weights(
     generator = np.random.default_rng(rng)
     positives, exposed = study.positives(), np.unique(study.random.user)
     kinds = [resolve_estimator(one) for one in estimators]
-    rules = seeded(propensities, generator.spawn(2)[1])
+    rules = seeded(propensities, generator.spawn(1)[0])
     weights = user_weights(exposed.size, 0, generator)
     collected = _Keeping(
         [metric(one) for one in metrics], kinds, list(models), rules, exposed, weights, "default", 0.95
@@ -279,7 +279,7 @@ def check_weights(
         ranks = _ranks(scorers, split, truth, DEFAULT_COMPUTE)
         collected.add(number, split, truth, scorers, ranks, fold)
         shown = np.isin(np.arange(split.n_users), exposed)
-        sides = choose(ranks, split.test), choose(ranks, truth.positives)
+        sides = (choose(ranks, one.pair_key, split.n_items) for one in (split.test, truth.positives))
         targets = dict.fromkeys([*(kind.target for kind in kinds), "pooled"])
         compared = Compared.of(targets, *sides, shown, "default")
         checks = SplitBalance(compared["pooled"], np.log(split.train.popularity + 1.0))

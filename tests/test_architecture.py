@@ -68,7 +68,6 @@ THIRD_PARTY = {
     "evaluation": {"pandas", "scipy"},
     "evaluation.partitions._duckdb": {"duckdb"},
     "validation": {"pandas", "scipy", "tqdm"},
-    "validation.datasets": {"pooch"},
     "policies": {"pandas", "scipy"},
     "policies.rewards": {"sklearn"},
     "studies": {"pandas", "scipy"},
@@ -80,7 +79,7 @@ THIRD_PARTY = {
 }
 
 OPTIONAL = [
-    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pooch", "pytest", "powerlaw", "argcomplete"),
+    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pytest", "powerlaw", "argcomplete"),
     *("llvmlite", "implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark", "sklearn"),
 ]

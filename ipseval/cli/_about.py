@@ -21,7 +21,6 @@ EXTRAS = {
     "fast": ("numba", "numba", "ranks large logs about twice as fast"),
     "parquet": ("pyarrow", "pyarrow", "reads and writes Parquet"),
     "plot": ("matplotlib", "matplotlib", "draws pictures as PNG and PDF"),
-    "download": ("pooch", "pooch", "downloads public data sets"),
     "dask": ("dask", "dask", "evaluates on a cluster"),
     "duckdb": ("duckdb", "duckdb", "reads DuckDB relations, and files larger than memory"),
     "spark": ("pyspark", "pyspark", "evaluates on Spark"),

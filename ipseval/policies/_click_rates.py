@@ -13,7 +13,7 @@ from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.data import ExposureLog
 from ipseval.errors import InputError
 from ipseval.estimators._labels import IPS, SNIPS
-from ipseval.validation.datasets import BanditLog, BanditStudy
+from ipseval.validation.datasets import BanditStudy
 
 STRENGTHS = 10.0 ** np.linspace(-1, 4, 51)  # in expected clicks
 N_STEPS, TOLERANCE = 30, 1e-12
@@ -233,7 +233,7 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
     for item in [-1, *range(study.random.n_items)]:
         shown = [np.ones(len(log), dtype=bool) if item < 0 else log.item == item for log in logs]
         counts = [int(one.sum()) for one in shown]
-        counts += [int(log.click[one].sum()) for log, one in zip(logs, shown, strict=True)]
+        counts += [int(log.clicked[one].sum()) for log, one in zip(logs, shown, strict=True)]
         seen = _rate(study.random, shown[0], NAIVE, item < 0, confidence_level)
         for name in (NAIVE, IPS, SNIPS):
             own = _rate(study.bts, shown[1], name, item < 0, confidence_level)
@@ -244,16 +244,17 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
 
 
 def _rate(
-    log: BanditLog, shown: BoolArray, estimator: str, of_all: bool, confidence_level: float
+    log: ExposureLog, shown: BoolArray, estimator: str, of_all: bool, confidence_level: float
 ) -> tuple[float, float, float]:
     """Return (estimate, low, high); NaN where the item was never shown and the estimator divides by that."""
     if not shown.any() and estimator != IPS:
         return (float("nan"),) * 3
+    assert log.propensity is not None
     weights = np.ones(len(log)) if estimator == NAIVE else 1 / log.propensity
     weights = weights / (
         len(log) * (log.n_items if of_all else 1) if estimator == IPS else weights[shown].sum()
     )
-    events, possible = weights[shown & log.click], weights[shown] if shown.any() else weights
+    events, possible = weights[shown & log.clicked], weights[shown] if shown.any() else weights
     return (
         float(events.sum()),
         *weighted_rate_interval(events, possible, confidence_level=confidence_level),

@@ -45,7 +45,6 @@ RESULTS = {
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask", "evaluate_duckdb"),  # they need a cluster, or files
-    "download",  # it needs a network
     *("Refit", "PropensityModel", "Reward", "RewardModel"),  # protocols, of which nothing is made
     "UnknownNameError",  # it is raised, not called
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py

@@ -117,8 +117,8 @@ def right(folder: Path) -> dict[str, Any]:
     refit = inference.PowerLawRefit(split.train, gamma=0.0)
     shown = np.arange(N_ITEMS)
     times = np.full(N_ITEMS, np.datetime64("2020-01-01", "ns"))
-    bandit = datasets.BanditLog(
-        "random", shown, shown % 3 + 1, shown < 4, np.full(N_ITEMS, 1 / N_ITEMS), times, N_ITEMS
+    bandit = ipseval.ExposureLog(
+        shown, shown, shown, shown, shown < 4, times, shown % 3 + 1, np.full(N_ITEMS, 1 / N_ITEMS)
     )
     world_ranks = ipseval.rank_positives(np.ones((40, 20)), world.split(rng=0))
     ranked.to_parquet(folder / "ranks.parquet")
@@ -162,7 +162,7 @@ def right(folder: Path) -> dict[str, Any]:
         "names": None, "test_fraction": 0.2, "load.path": folder, "folder": folder,
         "what": "things", "choices": ["a", "b"], "UnknownNameError.name": "c", "factor": 1.5, "floor": 0.3, "RatingMetric.label": "mae",
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
-        "order": "random", "download.name": "coat", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
+        "order": "random", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
         "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
@@ -174,8 +174,7 @@ def right(folder: Path) -> dict[str, Any]:
         **{f"FitError.{name}": lambda user, item: np.ones((len(user), 2)) for name in ("change", "of.derivative")},
         "factors": [1.5], "refit": refit, "bootstrap_intervals.method": "percentile", "refit_intervals.method": "percentile", "replicates": rng.random(50),
         "acceleration": 0.1, "weighted_sample.n_relevant": None, "n_relevant": None, "train_scale": 1.0, "PowerLawRefit.gamma": 0.5,
-        "BanditLog.item": shown, "position": shown % 3 + 1, "click": shown < 4, "BanditLog.propensity": np.full(N_ITEMS, 1 / N_ITEMS),
-        "BanditLog.timestamp": times, "policy": "random", "BanditLog.n_items": N_ITEMS, "campaign": "toy", "BanditStudy.random": bandit, "bts": bandit,
+        "position": shown % 3 + 1, "policy": "random", "campaign": "toy", "BanditStudy.random": bandit, "bts": bandit,
         "card": datasets.CARDS["open-bandit"], "random_negatives": log, "n_in_both": 0, "StudyPositives.threshold": 4.0, "StudyPositives.n_exposed": np.full(N_ITEMS, 40),
         "StudyPositives.n_positive": counts.astype(int), "run_config.path": study_file, "run_validation.name": "coat", "run_validation.path": folder,
         "study.path": folder / "study", "RecommendationCounts.from_lists.lists": np.array([[0, 2], [4, -1]]), "leaving_out.users": np.arange(N_USERS) < 3,

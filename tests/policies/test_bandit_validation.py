@@ -3,27 +3,23 @@
 import numpy as np
 import pytest
 
+from ipseval import ExposureLog
 from ipseval.errors import InputError
 from ipseval.policies import validate_bandit
-from ipseval.validation.datasets import CARDS, BanditLog, BanditStudy, load_open_bandit
+from ipseval.validation.datasets import CARDS, BanditStudy, load_open_bandit
 
 
-def log(policy, item, click, propensity, n_items):
-    n = len(item)
-    return BanditLog(
-        policy,
-        np.asarray(item),
-        np.ones(n, dtype=int),
-        np.asarray(click, dtype=bool),
-        np.asarray(propensity, dtype=float),
-        np.zeros(n, dtype="datetime64[ns]"),
-        n_items,
+def log(item, click, propensity, n_items):
+    every = np.arange(len(item))
+    clicked = np.asarray(click, dtype=bool)
+    return ExposureLog(
+        every, np.asarray(item), every, np.arange(n_items), clicked, propensity=np.asarray(propensity, float)
     )
 
 
 def test_the_three_estimates_are_worked_by_hand():
-    random = log("random", [0, 1, 0, 1], [1, 0, 0, 0], [0.5] * 4, 2)
-    bts = log("bts", [0, 0, 0, 1], [1, 0, 1, 1], [0.5, 0.8, 0.8, 0.25], 2)
+    random = log([0, 1, 0, 1], [1, 0, 0, 0], [0.5] * 4, 2)
+    bts = log([0, 0, 0, 1], [1, 0, 1, 1], [0.5, 0.8, 0.8, 0.25], 2)
     frame = validate_bandit(BanditStudy("toy", random, bts, CARDS["open-bandit"]))
     table = frame.set_index(["item", "estimator"])
     assert table.loc[(0, "naive"), "random_rate"] == 0.5
@@ -44,8 +40,8 @@ def test_the_three_estimates_are_worked_by_hand():
 
 
 def test_an_item_that_the_policy_never_showed_has_no_rate_of_its_own():
-    random = log("random", [0, 1], [0, 0], [0.5] * 2, 2)
-    bts = log("bts", [0, 0], [1, 0], [0.9] * 2, 2)
+    random = log([0, 1], [0, 0], [0.5] * 2, 2)
+    bts = log([0, 0], [1, 0], [0.9] * 2, 2)
     table = validate_bandit(BanditStudy("toy", random, bts, CARDS["open-bandit"])).set_index(
         ["item", "estimator"]
     )
@@ -69,7 +65,7 @@ def simulated(rng, n_items=8, n=6000):
         p = table[context]
         item = (p.cumsum(1) > rng.random(n)[:, None]).argmax(1)
         click = rng.random(n) < rate[item] * lift[context]
-        logs.append(log(policy, item, click, p[np.arange(n), item], n_items))
+        logs.append(log(item, click, p[np.arange(n), item], n_items))
     return rate, BanditStudy("simulated", *logs, CARDS["open-bandit"])
 
 

@@ -18,7 +18,7 @@ def parts_of_open_bandit(folder):
     """Yield a log, that of the other policy, the other policy's name and the places."""
     for campaign in ("men", "women"):
         study = load_open_bandit(folder, campaign=campaign)
-        logs = {"random": study.random.exposure_log(), "bts": study.bts.exposure_log()}
+        logs = {"random": study.random, "bts": study.bts}
         for source, target in open_bandit.DIRECTIONS:
             for places in open_bandit.PLACES.values():
                 log, other = (
@@ -84,11 +84,9 @@ def test_open_bandit_from_loading_to_intervals(campaign, shared_data):
     study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
     n_items = study.random.n_items
     uniform = np.full((n_items, 3), 1 / n_items)
-    found = evaluate_policies(
-        study.bts.exposure_log(), {"random": uniform}, estimators=["snips", "dr"], rng=0
-    )
+    found = evaluate_policies(study.bts, {"random": uniform}, estimators=["snips", "dr"], rng=0)
     assert found.overlap["ess"][0] < 10_000
-    observed = study.random.click.mean()
+    observed = study.random.clicked.mean()
     assert (found.frame["ci_low"] < observed).all()
     assert (observed < found.frame["ci_high"]).all()
 

@@ -32,8 +32,6 @@ class DataCard:
         Published sizes, e.g. {"users": 290}.
     sha256 : mapping of file name to checksum
         For files that do not change between releases.
-    downloads : mapping of file name to (address, checksum)
-        What `ipseval.datasets.download` may fetch: only files with a published checksum.
     """
 
     name: str
@@ -44,7 +42,6 @@ class DataCard:
     citation: str
     sizes: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
-    downloads: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"DataCard({self.title})"

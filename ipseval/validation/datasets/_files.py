@@ -18,7 +18,7 @@ import pandas as pd
 from pandas.errors import ParserError, ParserWarning
 
 from ipseval._base.artefacts import MAX_RATIO, SMALL, check_members, open_archive
-from ipseval._base.checks import check_choice, examples
+from ipseval._base.checks import examples
 from ipseval.errors import InputError
 from ipseval.validation.datasets._base import DataCard
 
@@ -162,34 +162,3 @@ def read_columns(
         problem = f"has {n_missing} missing entries" if n_missing else "has no rows"
         raise InputError(f"{card.name}: {name} {problem}; the file is truncated or changed.")
     return frame
-
-
-def fetch(card: DataCard, folder: str | Path, file: str, *, mirror: str | None = None) -> Path:
-    """Return the path of one downloaded file, or raise `InputError` unless its checksum is right."""
-    # pooch moves it into place after the checksum has agreed, so that the target is either absent or right.
-    check_choice("file", file, card.downloads)
-    address, known_hash = card.downloads[file]
-    if mirror is not None:
-        address = f"{mirror.rstrip('/')}/{file}"
-    try:
-        import pooch
-    except ImportError:
-        raise InputError("downloads need pooch; install it with: pip install ipseval[download]") from None
-    target = Path(folder) / file
-    try:
-        pooch.retrieve(
-            address,
-            known_hash=known_hash,
-            fname=target.name,
-            path=target.parent,
-            downloader=pooch.HTTPDownloader(timeout=60),
-        )
-    except ValueError:
-        raise InputError(
-            f"{card.name}: what {address} sent for {file} does not have the checksum {known_hash[:19]}…; "
-            "nothing was kept. The file was changed or the transfer was cut; try again or get it "
-            f"from the authors' page ({card.url})."
-        ) from None
-    except OSError as error:  # requests' errors are OSErrors: no connection, time-out, HTTP status
-        raise InputError(f"{card.name}: {file} could not be downloaded from {address}: {error}") from None
-    return target

@@ -25,13 +25,6 @@ N_RATINGS = {
     "25m": 25_000_095,
     "32m": 32_000_204,
 }
-_MD5 = {
-    "100k": "0e33842e24a9c977be4e0107933c0723",
-    "1m": "c4d9eecfca2ab87c1945afe126590906",
-    "10m": "ce571fd55effeba0271552578f2648bd",
-    "20m": "cd245b17a1ae2cc31bb14903e1204af3",
-    "25m": "6b51fb2759a8657d3bfcbfc42b592ada",
-}
 MOVIELENS = DataCard(
     name="movielens",
     title="MovieLens",
@@ -43,13 +36,6 @@ MOVIELENS = DataCard(
         "doi 10.1145/2827872"
     ),
     sizes={f"ratings ({release})": count for release, count in N_RATINGS.items()},
-    downloads={
-        f"ml-{release}.zip": (
-            f"https://files.grouplens.org/datasets/movielens/ml-{release}.zip",
-            f"md5:{md5}",
-        )
-        for release, md5 in _MD5.items()
-    },
 )
 COLUMNS = {"user": "int64", "item": "int64", "rating": "float64", "timestamp": "int64"}
 PARTS = ("train", "validation", "test")

@@ -266,9 +266,7 @@ def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     Gao et al., KuaiRand, CIKM 2022, doi 10.1145/3511808.3557624.
     """
     users, items = zip(*(_read_clicks(path, f"{name}.txt") for name in KUAIRAND_FILES), strict=True)
-    user_ids, item_ids = (
-        np.arange(max(int(part.max()) for part in column) + 1) for column in (users, items)
-    )
+    user_ids, item_ids = (np.arange(max(int(part.max()) for part in column) + 1) for column in (users, items))
     value = np.repeat([1.0, 1.0, 1.0, 0.0], [part.size for part in items])
     row, column = np.concatenate(users), np.concatenate(items)
     n_biased = items[0].size + items[1].size

@@ -25,9 +25,9 @@ def test_both_logs_are_read_with_their_propensities(tmp_path):
     study = load_open_bandit(write(tmp_path), campaign="men")
     assert (study.random.item.tolist(), study.random.position.tolist()) == ([14], [3])
     assert study.bts.propensity.tolist() == [0.25]
-    assert study.bts.click.tolist() == [True]
+    assert study.bts.clicked.tolist() == [True]
     assert study.bts.n_items == 34
-    assert study.bts.timestamp[0] == np.datetime64("2019-11-24T00:00:01.5")
+    assert study.bts.timestamp[0] == np.datetime64("2019-11-24T00:00:01.5", "ns").astype(np.int64)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,6 @@ def test_the_sample_has_ten_thousand_impressions_per_log(shared_data):
     for campaign, n_items in (("men", 34), ("women", 46)):
         study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
         for log in (study.random, study.bts):
-            assert (len(log), log.n_items) == (10_000, n_items)
-            clicks[campaign, log.policy] = int(log.click.sum())
+            assert (len(log), log.n_items, log.n_users) == (10_000, n_items, 10_000)
+            clicks[campaign, log is study.bts] = int(log.clicked.sum())
     assert set(clicks.values()) == {46, 69}
