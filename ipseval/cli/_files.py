@@ -54,7 +54,8 @@ class Spec:
         with tempfile.TemporaryDirectory() as folder:
             stream = sys.stdin.buffer
             start = stream.read(4)
-            suffix = ".parquet" if start == b"PAR1" else ".csv"
+            in_json = start.startswith((b"{", b"[{", b"[\n"))
+            suffix = ".parquet" if start == b"PAR1" else ".json" if in_json else ".csv"
             path = Path(folder) / f"standard-input{suffix}"
             with path.open("wb") as copy:
                 copy.write(start)

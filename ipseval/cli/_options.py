@@ -21,7 +21,7 @@ COLUMNS = {
     "position": "places in a list, from 1 on",
     "query": "the query or slate that impressions belong to",
 }
-TABLE = "CSV, TSV, Parquet, u.data, packed or not; '-': standard input"
+TABLE = "CSV, TSV, JSON, Parquet, u.data, packed or not; '-': standard input"
 
 
 @dataclass(frozen=True)

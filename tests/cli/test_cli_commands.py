@@ -299,10 +299,15 @@ def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet"])
 def test_a_log_comes_through_a_pipe(form, folder, capsys, monkeypatch):
     frame = pd.read_csv("log.csv")
-    content = frame.to_csv(index=False).encode() if form == "csv" else frame.to_parquet()
+    content = {
+        "csv": lambda: frame.to_csv(index=False).encode(),
+        "json": lambda: frame.to_json(orient="records").encode(),
+        "jsonl": lambda: frame.to_json(orient="records", lines=True).encode(),
+        "parquet": frame.to_parquet,
+    }[form]()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert main(["evaluate", "-", *FAST, "--format", "csv"]) == 0
     piped = capsys.readouterr().out

@@ -110,6 +110,18 @@ def whole_table(frame: pd.DataFrame) -> Clothes:
     yield "shuffled polars", pl.from_pandas(shuffled)
 
 
+def in_lists(frame: pd.DataFrame) -> Clothes:
+    """Yield a log as a row for each user, whose other columns hold lists; and as mappings."""
+    lists = frame.groupby("user", sort=False).agg(list).reset_index()
+    yield "lists", lists
+    yield "arrays", lists.set_index("user").map(np.array).reset_index()
+    yield "lists of polars", pl.from_pandas(lists)
+    yield "lists of arrow", pa.Table.from_pandas(lists, preserve_index=False)
+    yield "names in the plural", lists.rename(columns=lambda name: name if name == "user" else f"{name}s")
+    yield "columns", frame.to_dict("list")
+    yield "columns of columns", frame.to_dict()
+
+
 def renamed(mapping: dict[str, Any]) -> Clothes:
     """Yield a mapping of names in other orders."""
     names = list(mapping)

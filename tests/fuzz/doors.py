@@ -14,7 +14,17 @@ import ipseval
 from ipseval.evaluation.beyond import beyond_accuracy
 from ipseval.policies import evaluate_policies
 from ipseval.ranking import rank_positives
-from tests.fuzz.clothes import Clothes, by_id, by_row, labelled_rows, matrix, renamed, table, whole_table
+from tests.fuzz.clothes import (
+    Clothes,
+    by_id,
+    by_row,
+    in_lists,
+    labelled_rows,
+    matrix,
+    renamed,
+    table,
+    whole_table,
+)
 
 
 @dataclass(frozen=True)
@@ -245,6 +255,7 @@ def _logs(rng: np.random.Generator) -> list[Door]:
             "policies", policies, {"log": shown, "lists": lists}, {"log": whole_table, "lists": whole_table}
         ),
         Door("read", read, {"log": times}, {"log": whole_table}),
+        Door("read: lists", read, {"log": times}, {"log": in_lists}),
         Door("splits", splits, {"log": times}, {"log": whole_table}),
     ]
 

@@ -19,6 +19,8 @@ UNITS = ("auto", "s", "ms", "us", "ns", "none")
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 FIRST, LAST = 315_532_800, 4_102_444_800  # 1980 and 2100, in seconds since 1970
+DECIMAL = r"[-+]?\d*,\d+"  # as 4,5 is written in much of Europe
+THOUSANDS = r"[-+]?[1-9]\d{0,2},\d{3}"  # 1,234: perhaps a number of that kind
 _CANONICAL = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 
@@ -92,7 +94,7 @@ class Numbers:
     values: AnyArray
     missing: BoolArray
     problem: Problem | None = None
-    said: str = ""
+    said: str = ""  # what the column was read as, behind its name
 
 
 def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Numbers:
@@ -102,23 +104,31 @@ def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Num
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "iub" and values.dtype != np.uint64:
         return Numbers(values.astype(np.int64), missing)
-    parsed = pd.to_numeric(
-        pd.Series(values, dtype=object if values.dtype == object else None), errors="coerce"
-    )
+    series = pd.Series(values, dtype=object if values.dtype == object else None)
+    parsed, said, doubt = pd.to_numeric(series, errors="coerce"), "", False
     if values.dtype.kind in "mMc":  # a date is no number of something
         parsed = pd.Series(np.full(values.size, np.nan))
+    text = series[parsed.isna() & ~missing].astype(str).str.strip()
+    if values.dtype == object and text.str.fullmatch(DECIMAL).any():
+        doubt = bool(text.str.fullmatch(THOUSANDS).all())
+        points = series[~missing].astype(str).str.contains(".", regex=False).any()
+        if text.str.fullmatch(DECIMAL).all() and not points and not doubt:
+            parsed = pd.to_numeric(series.astype(str).str.replace(",", "."), errors="coerce")
+            said = " with decimal commas"
     array = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
     odd = ~missing & ~(~np.isnan(array) if infinite else np.isfinite(array))
     if odd.any():
+        what = "may be thousands or fractions" if doubt else "are no finite numbers"
         problem = Problem(
-            f"{int(odd.sum()):,} of {values.size:,} entries of {name} are no finite numbers "
+            f"{int(odd.sum()):,} of {values.size:,} entries of {name} {what} "
             f"({rows_said(odd)}: {examples(values[odd][:1])})",
-            f"Correct them, or choose another column by {{{role}}}",
+            f"{'Write them without commas' if doubt else 'Correct them'}, or choose another column by "
+            f"{{{role}}}",
         )
         return Numbers(array, missing, problem)
     if not missing.any() and parsed.dtype.kind in "iu":
         array = parsed.to_numpy()
-    return Numbers(array, missing)
+    return Numbers(array, missing, None, said)
 
 
 def times(column: Any, name: str, units: Units) -> Numbers:
@@ -134,7 +144,7 @@ def times(column: Any, name: str, units: Units) -> Numbers:
         found = numbers(column, name, "timestamp")
         return found if found.problem else _in_units(found, name, units)
     missing = np.isnat(values)
-    return Numbers(values, missing, None, "dates")
+    return Numbers(values, missing, None, " in dates")
 
 
 def _dates(native: Any, column: Any) -> AnyArray | None:
@@ -170,7 +180,7 @@ def _of_written(raw: AnyArray, missing: BoolArray, name: str) -> Numbers:
             "Write them so, or turn them into dates",
         )
         return Numbers(values, missing, problem)
-    return Numbers(values, missing, None, "dates")
+    return Numbers(values, missing, None, " in dates")
 
 
 def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
@@ -186,7 +196,7 @@ def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
                 if low >= FIRST * per_second and high < LAST * per_second:
                     units = unit  # type: ignore[assignment]  # a key of NANOSECONDS
     if units == "none":
-        return Numbers(values, found.missing, None, "numbers")
+        return Numbers(values, found.missing, None, " in numbers")
     factor = NANOSECONDS[units]
     limit = (2**63 - 1) // factor
     late = ~found.missing & (np.abs(values) > limit)
@@ -202,7 +212,7 @@ def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
     scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
     dates = scaled.view("datetime64[ns]")
     dates[found.missing] = np.datetime64("NaT", "ns")
-    return Numbers(dates, found.missing, None, f"{WORDS[units]} since 1970")
+    return Numbers(dates, found.missing, None, f" in {WORDS[units]} since 1970")
 
 
 def truths(column: Any, name: str, role: str) -> Numbers:

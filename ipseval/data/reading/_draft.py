@@ -29,7 +29,7 @@ from ipseval.data.reading._columns import (
     tried,
     truths,
 )
-from ipseval.data.reading._names import USUAL, Chosen, choose, plain
+from ipseval.data.reading._names import USUAL, Chosen, choose, plain, said
 from ipseval.data.reading._source import Source
 from ipseval.errors import Problem, ProblemsError
 
@@ -67,7 +67,7 @@ class Draft:
             chosen = _chosen(source, given | {"clicked": outcome}, ignore)
         problems = list(chosen.problems)
         names = chosen.columns
-        table = source.load(list(dict.fromkeys(names.values())), [names[one] for one in IDS if one in names])
+        table = source.load(list(names.values()), [names[one] for one in IDS if one in names])
         n_rows = len(table) if names else 0
         ids: dict[str, Ids] = {}
         columns: dict[str, Numbers] = {}
@@ -76,7 +76,7 @@ class Draft:
         for role, name in names.items():
             column, words = table[name], f"column {name!r}"
             if role in IDS:
-                found = tried(problems, encoded, column, words, from_text=source.layout is not None)
+                found = tried(problems, encoded, column, words, from_text=name in source.written)
                 if found is not None:
                     ids[role] = found
                     problem = header_problem(found, words) if role != "query" else None
@@ -86,10 +86,10 @@ class Draft:
                 columns[role] = read_as
                 problems += [read_as.problem] if read_as.problem else []
         draft = cls(source.name, chosen, ids, columns, np.ones(n_rows, dtype=bool), problems)
-        when = columns["timestamp"].said if "timestamp" in columns else ""
-        words = re.sub(r"\btimestamp(?=,|$)", f"timestamp in {when}" if when else "timestamp", chosen.said)
-        words += f"; not read: {examples(chosen.left, 12)}" if chosen.left else ""
-        draft.counted.append(Count(f"rows read from {source.name}: {words}", n_rows))
+        words = said(names, {role: one.said for role, one in columns.items()})
+        left = [name for name in source.columns if name not in names.values()]
+        words += f"; not read: {examples(left, 12)}" if left else ""
+        draft.counted += [Count(f"rows read from {source.name}: {words}", n_rows), *source.counted]
         return draft
 
     def _fault(self, what: str, way_out: str) -> None:
@@ -261,26 +261,25 @@ def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str])
             for role, name in given.items()
         }
     unknown = [name for name in ignore if name not in source.columns]
-    chosen = choose([name for name in source.columns if name not in ignore], given, ROLES)
+    have = [name for name in source.columns if name not in ignore]
+    chosen = choose(have, given, ROLES, lists=source.lists)
+    problems = list(chosen.problems)
     if unknown:
-        have = examples(source.columns, 12)
-        what = f"columns to ignore are not there: {examples(unknown)}; the columns are {have}"
-        chosen = Chosen(chosen.columns, (*chosen.problems, Problem(what, "Correct {ignore}")), chosen.left)
-    has_clicks = "clicked" in chosen.columns
-    without = ("value",) if has_clicks else CLICKS
+        what = f"columns to ignore are not there: {examples(unknown)}; the columns are "
+        problems.append(Problem(what + examples(source.columns, 12), "Correct {ignore}"))
+    without = ("value",) if "clicked" in chosen.columns else CLICKS
     kept = {role: name for role, name in chosen.columns.items() if role not in without}
     asked = [role for role in without if given[role] is not None and role in chosen.columns]
-    problems = [_of_the_other_kind(role, chosen.columns) for role in asked]
-    left = tuple(one for one in source.columns if one not in kept.values())
-    return Chosen(kept, (*chosen.problems, *problems), left)
+    problems += [_of_the_other_kind(role, chosen.columns) for role in asked]
+    return Chosen(kept, tuple(problems))
 
 
 def _outcome(source: Source, chosen: Chosen, ignore: Sequence[str]) -> str | None:
     """Return a column of 0 and 1 that tells what happened by its name; without it, negatives would count."""
     if "clicked" in chosen.columns or chosen.problems:
         return None
-    for name in (*chosen.columns.values(), *chosen.left):
-        if plain(name) in USUAL["outcome"] and name not in ignore:
+    for name in dict.fromkeys((*chosen.columns.values(), *source.columns)):
+        if plain(name) in USUAL["outcome"] and name not in (*ignore, *source.lists):
             found = truths(source.load([name], [])[name], name, "clicked")
             values = found.values[~found.missing]
             if found.problem is None and values.any() and not values.all():

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import article, check_choice, check_type, examples, kind_of, refuse_masked
+from ipseval._base.checks import article, check_choice, check_type, examples, refuse_masked
 from ipseval._base.checks import counted as counts
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import Ids, as_ids, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray, assign
 from ipseval.data.reading._columns import encoded, header_problem, numbers, rows_said, tried
-from ipseval.data.reading._names import USUAL, choose, plain, said
+from ipseval.data.reading._names import choose, said
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
 from ipseval.errors import InputError, Problem, ProblemsError
 
@@ -35,7 +34,8 @@ class Lists:
     Parameters
     ----------
     source : data frame, mapping, array, or pair of arrays
-        * a frame (or path, or record array) of entries: user, item and rank or score;
+        * a frame (or path, or record array) of entries: user, item and rank or score; or of lists, best
+          first: user and items, with scores or without;
         * {user: {item: score}} as ranx has it, {user: [item, …]} best first, or {user: [(item, score), …]};
         * an array (n_users, k) of item ids, best first, or a pair (ids, scores) of such arrays, as
           `recommend` of trained models returns; negative whole numbers are empty places.
@@ -121,19 +121,24 @@ class Lists:
         return counts_frame(one.about("lists") for one in self.counted)
 
     def _of_table(self, source: Any, problems: list[Problem], counted: list[Count]) -> Entries:
-        opened = open_source(as_table(source), Reading(), "the lists")
+        for name in ("to_df", "to_dataframe"):  # LensKit's collections of lists, runs of ranx
+            if hasattr(source, name) and not hasattr(source, "columns"):
+                source = getattr(source, name)()
+        opened = open_source(source, ranks(self.user, self.item, self.rank, self.score), "the lists")
         names = self._columns(opened)
         table = opened.load(list(names.values()), [names["user"], names["item"]])
+        counted += opened.counted
         if not len(table):
             raise InputError(f"{opened.name}: there are no entries; at least one list is needed.")
         by = RANK if RANK in names else SCORE
         ids = {
-            role: _ids(table[names[role]], f"column {names[role]!r}", opened.layout is not None, problems)
+            role: _ids(table[names[role]], f"column {names[role]!r}", names[role] in opened.written, problems)
             for role in ("user", "item")
         }
         order = numbers(table[names[by]], f"column {names[by]!r}", by, infinite=by == SCORE)
         problems += [order.problem] if order.problem else []
-        counted.append(Count(f"entries read from {opened.name}: {said(names)}", len(table)))
+        words = said(names, {by: order.said})
+        counted[:0] = [Count(f"entries read from {opened.name}: {words}", len(table))]
         lacking = {role: one.missing for role, one in ids.items() if one is not None} | {by: order.missing}
         keep = np.ones(len(table), dtype=bool)
         for role, rows in lacking.items():
@@ -209,7 +214,7 @@ class Lists:
             usual = dict(zip(("user", "item", SCORE), (source.columns[at] for at in (0, 2, 4)), strict=True))
             given = {name: one or usual.get(name) for name, one in given.items()}
         by = (RANK,) if given[RANK] else (SCORE,) if given[SCORE] else (RANK, SCORE)
-        chosen = choose(source.columns, given, ("user", "item", *by))
+        chosen = choose(source.columns, given, ("user", "item", *by), lists=source.lists)
         problems = list(chosen.problems)
         if not {RANK, SCORE} & set(chosen.columns) and (len(by) == 2 or not problems):
             problems.append(
@@ -234,14 +239,13 @@ def read_lists(
     encoding: str = ENCODING,
     **options: Any,
 ) -> Lists:
-    """Return the lists in a file of text or Parquet, or in a run file of TREC.
+    """Return the lists in a file of text, JSON or Parquet, or in a run file of TREC.
 
     Parameters
     ----------
     path : path
-        Text with a header (CSV, TSV, packed or not), Parquet or a folder of it, with columns of users, items
-        and ranks or scores; or a run file (query, Q0, document, rank, score, tag), read by its scores as TREC
-        does.
+        What `Lists` takes as a frame or mapping, in a file as `read` takes them; or a run file (query, Q0,
+        document, rank, score, tag), read by its scores as TREC does.
     separator, header, encoding
         Of a text file; see `read`.
     **options
@@ -254,7 +258,14 @@ def read_lists(
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"read_lists takes a path; got {type(path).__name__}. Pass it to Lists instead.")
-    return Lists(open_source(path, Reading(None, separator, header, encoding)), **options)
+    named = [options.get(name) for name in ("user", "item", RANK, SCORE)]
+    how = replace(ranks(*named), separator=separator, header=header, encoding=encoding)
+    return Lists(open_source(path, how), **options)
+
+
+def ranks(*named: str | None) -> Reading:
+    """Return how lists are read: where entries stand in lists, their places are ranks."""
+    return Reading(named=named, lists="ranks")
 
 
 def _ids(column: Any, words: str, from_text: bool, problems: list[Problem]) -> Ids | None:
@@ -291,55 +302,6 @@ class Entries:
         """Return the chosen entries."""
         user, item, order = self.user[keep], self.item[keep], self.order[keep]
         return Entries(user, item, order, self.user_ids, self.item_ids, self.by_rank)
-
-
-def as_table(source: Any) -> Any:
-    """Return what a frame can be made of: a mapping of users becomes one, other sources stay."""
-    if isinstance(source, Mapping):
-        return source if _is_columns(source) else _of_mapping(source)
-    for name in ("to_df", "to_dataframe"):  # LensKit's collections of lists, runs of ranx
-        if hasattr(source, name) and not hasattr(source, "columns"):
-            return getattr(source, name)()
-    return source
-
-
-def _is_columns(source: Mapping[Any, Any]) -> bool:
-    names = {plain(name) for name in source}
-    return all(names & set(USUAL[role]) for role in ("user", "item")) and bool(
-        names & {*USUAL["rank"], *USUAL["score"]}
-    )
-
-
-def _of_mapping(source: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the columns of {user: {item: score}}, {user: [item, …]} or {user: [(item, score), …]}."""
-    users: list[Any] = []
-    items: list[Any] = []
-    places: list[Any] = []
-    kinds = set()
-    for user, entries in source.items():
-        if isinstance(entries, Mapping):
-            kind, pairs = "score", list(entries.items())
-        elif isinstance(entries, (str, bytes)) or not isinstance(entries, (Sequence, np.ndarray)):
-            raise InputError(
-                f"the list of {user!r:.60} is {kind_of(entries)}; expected {{item: score}}, "
-                "[item, …] or [(item, score), …]."
-            )
-        elif len(entries) and isinstance(entries[0], tuple):
-            kind, pairs = "score", [tuple(entry)[:2] for entry in entries]
-            if any(len(pair) < 2 for pair in pairs):
-                raise InputError(f"the list of {user!r:.60} has entries that are no pairs (item, score).")
-        else:
-            kind, pairs = "rank", [(item, place + 1) for place, item in enumerate(entries)]
-        if len(entries):
-            kinds.add(kind)
-        users += [user] * len(pairs)
-        items += [item for item, _ in pairs]
-        places += [place for _, place in pairs]
-    if len(kinds) > 1:
-        raise InputError("some lists have scores and others none; give all of them in one form.")
-    columns = {"user": users, "item": items}
-    found = {name: pd.Series(values, dtype=object) for name, values in columns.items()}
-    return {**found, next(iter(kinds), "rank"): pd.Series(places)}
 
 
 def is_arrays(source: Any) -> bool:

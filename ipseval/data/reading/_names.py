@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ipseval._base.checks import examples
@@ -37,9 +37,11 @@ for _line in _NAMES.split("\n")[1:-1]:
 NEEDED = ("user", "item")
 
 
-def plain(name: object) -> str:
+def plain(name: object, *, of_lists: bool = False) -> str:
     """Return the letters and digits of a name in lower case, without a type as RecBole writes it."""
-    return re.sub(r"[^0-9a-z]", "", re.sub(r":\w+$", "", str(name)).lower())
+    said = re.sub(r"[^0-9a-z]", "", re.sub(r":\w+$", "", str(name)).lower())
+    known = any(said in words for words in USUAL.values())
+    return re.sub(r"(s|list)$", "", said) if of_lists and not known else said
 
 
 @dataclass(frozen=True)
@@ -48,74 +50,56 @@ class Chosen:
 
     columns: dict[str, str]
     problems: tuple[Problem, ...]
-    left: tuple[str, ...]
-
-    @property
-    def said(self) -> str:
-        """The choice in words."""
-        return said(self.columns)
 
 
-def said(columns: Mapping[str, str]) -> str:
-    """Return in words which column is read as what."""
-    return ", ".join(role if column == role else f"{column} → {role}" for role, column in columns.items())
+def said(columns: Mapping[str, str], notes: Mapping[str, str] | None = None) -> str:
+    """Return in words which column is read as what, with what is noted of it."""
+    return ", ".join(
+        (role if column == role else f"{column} → {role}") + (notes or {}).get(role, "")
+        for role, column in columns.items()
+    )
 
 
 def choose(
-    have: Sequence[str], given: Mapping[str, str | None], roles: Iterable[str], needed: Sequence[str] = NEEDED
+    have: Sequence[str],
+    given: Mapping[str, str | None],
+    roles: Sequence[str],
+    needed: Sequence[str] = NEEDED,
+    lists: Sequence[str] = (),
 ) -> Chosen:
     """Return the columns that were given, and for the other roles those with a usual name."""
     # A role with several columns of usual names takes the most usual one, unless it is needed: then it must
     # be said which is meant. No column is read twice.
     columns: dict[str, str] = {}
     problems: list[Problem] = []
-
-    def fault(what: str, way_out: str) -> None:
-        problems.append(Problem(what, way_out))
-
+    listed = f"the columns are {examples(have, 12)}" if have else "there are no columns"
     for role in roles:
         name = given.get(role)
-        if name is None:
-            continue
-        if name in have:
+        if name is not None and name in have:
             columns[role] = name
-        else:
-            near = difflib.get_close_matches(str(name), [str(one) for one in have], n=1)
+        elif name is not None:
+            near = difflib.get_close_matches(name, have, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            fault(
-                f"column {name!r} is not there{hint}; {_all(have)}", f"Name the {role} column by {{{role}}}"
-            )
+            what = f"column {name!r} is not there{hint}; {listed}"
+            problems.append(Problem(what, f"Name the {role} column by {{{role}}}"))
+    usual = {name: plain(name, of_lists=name in lists) for name in have}
     for role in roles:
         if given.get(role) is not None:
             continue
-        taken = set(columns.values())
-        known = {usual: place for place, usual in enumerate(USUAL[role])}
-        found = sorted(
-            (name for name in have if plain(name) in known and name not in taken),
-            key=lambda name: known[plain(name)],  # used at once
-        )
-        if len(found) > 1 and role in needed:
-            fault(
-                f"columns {examples(found, 12)} could all be the {role}",
-                f"Say which by {{{role}={found[0]}}}",
-            )
-        elif found:
+        free = [name for name in have if name not in columns.values()]
+        found = [name for word in USUAL[role] for name in free if usual[name] == word]
+        if found and (len(found) == 1 or role not in needed):
             columns[role] = found[0]
+        elif found:
+            what = f"columns {examples(found, 12)} could all be the {role}"
+            problems.append(Problem(what, f"Say which by {{{role}={found[0]}}}"))
         elif role in needed:
-            fault(f"no column has a usual name of {role}s; {_all(have)}", f"Name it by {{{role}=…}}")
+            what = f"no column has a usual name of {role}s; {listed}"
+            problems.append(Problem(what, f"Name it by {{{role}=…}}"))
     for name in dict.fromkeys(columns.values()):
         shared = [role for role, column in columns.items() if column == name]
-        for role in shared[1:]:
-            del columns[role]
         if len(shared) > 1:
-            fault(
-                f"column {name!r} is named for {' and '.join(shared)}",
-                f"Give each its own column by {{{shared[-1]}}}",
-            )
-    ordered = {role: columns[role] for role in roles if role in columns}
-    left = tuple(name for name in have if name not in ordered.values())
-    return Chosen(ordered, tuple(problems), left)
-
-
-def _all(have: Sequence[str]) -> str:
-    return f"the columns are {examples(have, 12)}" if have else "there are no columns"
+            what = f"column {name!r} is named for {' and '.join(shared)}"
+            problems.append(Problem(what, f"Give each its own column by {{{shared[-1]}}}"))
+            columns = {role: column for role, column in columns.items() if role not in shared[1:]}
+    return Chosen({role: columns[role] for role in roles if role in columns}, tuple(problems))

@@ -58,10 +58,12 @@ def read(
 
     Parameters
     ----------
-    source : path, data frame, query, record array, or mapping of columns
-        A file of text (CSV, TSV, u.data, packed by gzip, bz2, xz or zip) or of Parquet, or a folder of such;
-        any data frame that narwhals reads (pandas, polars, pyarrow, DuckDB relations, …); with `connection`
-        a query of SQL. A file of relevance judgments (TREC qrels) gives pairs of at least grade 1.
+    source : path, data frame, query, record array, or mapping
+        A file of text (CSV, TSV, u.data), of JSON (.json as pandas writes it, .jsonl, .ndjson), packed by
+        gzip, bz2, xz or zip; of Parquet, or a folder of such; any data frame that narwhals reads (pandas,
+        polars, pyarrow, DuckDB relations, …); a mapping of columns, or {user: [item, …]}; with `connection` a
+        query of SQL. A column of lists, such as `items`, becomes a row for each entry. Numbers may have
+        decimal commas. A file of relevance judgments (TREC qrels) gives pairs of at least grade 1.
     user, item, timestamp, value, position, shown, clicked, propensity, query : str, optional
         Names of columns; see `ExposureLog` for those that come with clicks. Default: the usual names, such as
         user_id, sku, ts, rating. A text file without a header has columns "column 1", "column 2", …; two of
@@ -121,7 +123,7 @@ def read(
     given = dict(zip(ROLES, names, strict=True))
     for name, column in given.items():
         check_type(name, column, (str, type(None)))
-    opened = open_source(source, Reading(connection, separator, header, encoding))
+    opened = open_source(source, Reading(connection, separator, header, encoding, names))
     ignored = [ignore] if isinstance(ignore, str) else list(ignore)
     draft = Draft.of(opened, given, units, ignored, outcomes=threshold is None)
     if opened.layout is not None and opened.layout.trec == "qrels" and threshold is None:
@@ -137,7 +139,6 @@ def read(
 
 
 Of = Literal["user", "item"]
-READ = Reading()
 
 
 def read_impressions(source: Any, **options: Any) -> ExposureLog:
@@ -212,20 +213,20 @@ def _ids_of(source: Any, of: Of, column: str | None) -> AnyArray:
     is_table = isinstance(source, (str, os.PathLike, Mapping)) or hasattr(source, "columns")
     if not is_table and not getattr(getattr(source, "dtype", None), "names", None):
         return as_ids(source, f"ids of {of}s")
-    opened = open_source(source, READ)
+    opened = open_source(source, Reading(named=(column,)))
     ids, _ = _column(opened, of, column)
     return ids.ids
 
 
 def _column(opened: Source, of: Of, column: str | None) -> tuple[Ids, str]:
     """Return the ids of a source and the name of their column, or raise all that is wrong with them."""
-    chosen = choose(opened.columns, {of: column}, (of,), (of,))
+    chosen = choose(opened.columns, {of: column}, (of,), (of,), opened.lists)
     if chosen.problems:
         raise ProblemsError(opened.name, [_by_column(one, of) for one in chosen.problems])
     name = chosen.columns[of]
     problems: list[Problem] = []
     table = opened.load([name], [name])[name]
-    ids = tried(problems, encoded, table, f"column {name!r}", from_text=opened.layout is not None)
+    ids = tried(problems, encoded, table, f"column {name!r}", from_text=name in opened.written)
     if ids is not None:
         header = header_problem(ids, f"column {name!r}")
         problems += [header] if header else []
@@ -290,7 +291,8 @@ def read_attributes(
     check_choice("of", of, ("user", "item"))
     check_choice("duplicates", duplicates, ("raise", "drop"))
     check_type("column", column, (str, type(None)))
-    opened = open_source(source, Reading(connection, separator, header, encoding))
+    how = Reading(connection, separator, header, encoding, (column,), lists="stay")
+    opened = open_source(source, how)
     ids, name = _column(opened, of, column)
     others = [one for one in opened.columns if one != name]
     if not others or of in others:

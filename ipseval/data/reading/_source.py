@@ -1,36 +1,31 @@
-"""Sources: files, folders, queries, arrays and data frames as one kind of table."""
+"""Sources: files, folders, queries, arrays, mappings and data frames as one kind of table."""
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import io
-import lzma
+import json
 import os
-import re
 import warnings
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import MAX_RATIO, SMALL, reading
-from ipseval._base.checks import examples, refuse_masked
+from ipseval._base.artefacts import reading
+from ipseval._base.checks import examples, kind_of, refuse_masked
 from ipseval._base.compute import available_cores
+from ipseval._base.counts import Count, some
 from ipseval.data.reading._names import USUAL, plain
-from ipseval.errors import InputError, Problem, ProblemsError
+from ipseval.data.reading._text import NAMES, PACKED, Layout, layout_of, opened, read_text
+from ipseval.errors import InputError
 
-PARQUET = (".parquet", ".pq", ".parq")
 ENCODING = "utf-8"
+COLUMNS = {one for one in NAMES if len(one) > 1}  # no user is called so
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +36,21 @@ class Source:
     columns: tuple[str, ...]
     load: Callable[[list[str], list[str]], Any]
     layout: Layout | None = None
+    lists: tuple[str, ...] = ()  # columns that hold lists
+    written: tuple[str, ...] = ()  # columns where a number can but be written as text
+    counted: list[Count] = field(default_factory=list)  # of what was loaded last
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a source is read: a connection for queries, and what is known of a text file."""
+    """How a source is read: a connection for queries, and what is known of a file or mapping."""
 
     connection: Any = None
     separator: str | None = None
     header: bool | None = None
     encoding: str = ENCODING
+    named: tuple[str | None, ...] = ()  # columns that the caller has named
+    lists: Literal["rows", "ranks", "stay"] = "rows"  # each entry a row, also with its place; or as they are
 
 
 def open_source(source: Any, how: Reading, what: str = "the data frame") -> Source:
@@ -58,15 +58,17 @@ def open_source(source: Any, how: Reading, what: str = "the data frame") -> Sour
     if isinstance(source, Source):
         return source
     if how.connection is not None:
-        return _query(source, how.connection)
-    if isinstance(source, (str, os.PathLike)):
-        return _file(source, how)
-    refuse_masked(source, "the source")
-    if isinstance(source, np.ndarray) and source.dtype.names:
-        source = pd.DataFrame({name: _native(source[name]) for name in source.dtype.names})
+        found = _query(source, how.connection)
+    elif isinstance(source, (str, os.PathLike)):
+        found = _file(source, how)
     elif isinstance(source, Mapping):
-        source = _of_columns(source)
-    return _frame(source, what)
+        found = _mapping(source, how, what)
+    else:
+        refuse_masked(source, "the source")
+        if isinstance(source, np.ndarray) and source.dtype.names:
+            source = pd.DataFrame({name: _native(source[name]) for name in source.dtype.names})
+        found = _frame(source, what)
+    return found if how.lists == "stay" or not found.lists else _flat(found, how)
 
 
 def _native(column: Any) -> Any:
@@ -74,13 +76,48 @@ def _native(column: Any) -> Any:
     return column.astype(column.dtype.newbyteorder("="), copy=False)
 
 
-def _of_columns(columns: Mapping[Any, Any]) -> pd.DataFrame:
-    try:
-        return pd.DataFrame(dict(columns))
-    except (ValueError, TypeError) as error:
+def _mapping(given: Mapping[Any, Any], how: Reading, what: str, kind: Any = None) -> Source:
+    """Return a mapping of columns, or of users to their items."""
+    names = {plain(name) for name in given}
+    if names & COLUMNS or {*how.named} & {*given}:
+        try:
+            return _frame(pd.DataFrame(dict(given), dtype=kind), what)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"a mapping must give each column a sequence, all of one length; {error!s:.150}."
+            ) from None
+    found = {user: _listed(user, entries) for user, entries in given.items()}
+    scored = {scores is not None for items, scores in found.values() if items}
+    if len(scored) > 1:
+        raise InputError("some lists have scores and others none; give all of them in one form.")
+    columns: dict[str, list[Any]] = {"user": list(found), "item": [items for items, _ in found.values()]}
+    if True in scored:
+        name = "score" if how.lists == "ranks" else "value"
+        columns[name] = [scores or [] for _, scores in found.values()]
+    # Names in JSON are text, also where ids are numbers.
+    return replace(_frame(_of_objects(columns), what), written=("user",) if kind is object else ())
+
+
+def _listed(user: Any, entries: Any) -> tuple[list[Any], list[Any] | None]:
+    """Return the items of a user, and their scores where there are such."""
+    if isinstance(entries, Mapping):
+        return list(entries), list(entries.values())
+    if isinstance(entries, (str, bytes)) or not isinstance(entries, (Sequence, np.ndarray)):
         raise InputError(
-            f"a mapping must give each column a sequence, all of one length; {error!s:.150}."
-        ) from None
+            f"the list of {user!r:.60} is {kind_of(entries)}; expected {{item: score}}, "
+            "[item, …] or [(item, score), …]."
+        )
+    pairs = [one for one in entries if isinstance(one, (tuple, list)) and len(one) > 1]
+    if not pairs:
+        return list(entries), None
+    if len(pairs) < len(entries):
+        raise InputError(f"the list of {user!r:.60} has entries that are no pairs (item, score).")
+    return [one[0] for one in pairs], [one[1] for one in pairs]
+
+
+def _of_objects(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+    """Return a frame whose entries stay what they are, whatever stands beside them."""
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
 
 
 def _frame(source: Any, what: str) -> Source:
@@ -91,15 +128,17 @@ def _frame(source: Any, what: str) -> Source:
         table: Any = nw.from_native(source)
     except TypeError:
         raise InputError(
-            "expected a path, a data frame (pandas, polars, pyarrow, DuckDB, …), a record array, or a query "
-            f"with connection=; got {type(source).__name__}."
+            "expected a path, a data frame (pandas, polars, pyarrow, DuckDB, …), a record array, a mapping, "
+            f"or a query with connection=; got {type(source).__name__}."
         ) from None
     except nw.exceptions.NarwhalsError as error:
         raise InputError(f"{what} cannot be read: {error!s:.200}.") from None
     if isinstance(source, pd.DataFrame):
         names = {str(name): name for name in source.columns}
+        lists = tuple(name for name, own in names.items() if _holds_lists(source[own]))
     else:
         names = {name: name for name in table.collect_schema().names()}
+        lists = _lists_of(table)
 
     def load(wanted: list[str], _: list[str]) -> Any:
         if isinstance(source, pd.DataFrame):
@@ -108,7 +147,52 @@ def _frame(source: Any, what: str) -> Source:
         chosen = table.select(wanted)
         return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
 
-    return Source(what, tuple(names), load)
+    return Source(what, tuple(names), load, lists=lists)
+
+
+LISTS = (list, tuple, np.ndarray)
+
+
+def _holds_lists(column: Any) -> bool:
+    """Return whether the first entry of a column of pandas that is not missing is a list."""
+    if column.dtype != object and not isinstance(column.dtype, pd.ArrowDtype):
+        return False
+    return isinstance(
+        next((one for one in column if isinstance(one, LISTS) or not pd.isna(one)), None), LISTS
+    )
+
+
+def _lists_of(table: Any) -> tuple[str, ...]:
+    """Return the columns of a table of narwhals that hold lists."""
+    return tuple(name for name, kind in table.collect_schema().items() if kind in (nw.List, nw.Array))
+
+
+def _flat(source: Source, how: Reading) -> Source:
+    """Return a source with a row for each entry of the lists that are asked for."""
+    roles = {plain(name, of_lists=name in source.lists) for name in source.columns}
+    ranked = how.lists == "ranks" and not roles & {*USUAL["rank"], *USUAL["score"]}
+
+    def load(wanted: list[str], ids: list[str]) -> Any:
+        names = [name for name in wanted if name in source.columns]
+        table, inside = source.load(names, ids), [name for name in names if name in source.lists]
+        if not inside:
+            return table
+        frame = _of_objects({name: table[name].to_list() for name in names})
+        sizes = frame[inside].map(lambda one: len(one) if isinstance(one, LISTS) else 1)
+        uneven = np.flatnonzero(sizes.nunique(axis=1) > 1)
+        if uneven.size:
+            raise InputError(
+                f"{source.name}: the lists in columns {examples(inside)} differ in length in "
+                f"{uneven.size:,} of {len(frame):,} rows (first: row {uneven[0]}). Give each entry its own."
+            )
+        empty = sizes[inside[0]] == 0
+        source.counted[:] = some(Count("empty lists, left out", int(empty.sum()), len(frame)))
+        frame = frame[~empty].explode(inside)
+        if ranked:
+            frame["rank"] = frame.groupby(level=0).cumcount() + 1
+        return nw.from_native(frame[wanted].reset_index(drop=True), eager_only=True)
+
+    return replace(source, columns=(*source.columns, *(["rank"] if ranked else [])), load=load)
 
 
 def _file(path: str | os.PathLike[str], how: Reading) -> Source:
@@ -118,10 +202,10 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
     except (OSError, ValueError):  # a name that is too long, or holds a zero
         is_folder = is_file = False
     if is_folder:
-        if not any(one.suffix in PARQUET for one in file.rglob("*")):
+        if not any(one.suffix in FORMATS and FORMATS[one.suffix] is _parquet for one in file.rglob("*")):
             held = examples(sorted(one.name for one in file.iterdir()), 5) or "nothing"
             raise InputError(f"{file} is a folder without Parquet files; it holds {held}.")
-        return _parquet(file)
+        return _parquet(file, how)
     if not is_file:
         text = str(path)
         if " " in text.strip() and text.strip().split()[0].lower() in ("select", "with", "from", "table"):
@@ -134,8 +218,11 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
         raise InputError(f"{text:.200} does not exist.")
     with file.open("rb") as stream:
         is_parquet = stream.read(4) == b"PAR1"
-    if is_parquet or file.suffix in PARQUET:
-        return _parquet(file)
+    suffix = (file.with_suffix("") if file.suffix in PACKED else file).suffix.lower()
+    return (_parquet if is_parquet else FORMATS.get(suffix, _text))(file, how)
+
+
+def _text(file: Path, how: Reading) -> Source:
     with reading(file, "Give its encoding by encoding=, if it is text."):
         layout = layout_of(file, how.separator, how.header, how.encoding)
 
@@ -143,39 +230,112 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
         with reading(file, "Correct these lines, or give separator= or encoding=."):
             return nw.from_native(read_text(file, layout, ids, how.encoding)[wanted], eager_only=True)
 
-    return Source(file.name, layout.columns, load, layout)
+    return Source(file.name, layout.columns, load, layout, written=layout.columns)
 
 
-def _parquet(path: Path) -> Source:
-    if find_spec("pyarrow") is None:
-        return _parquet_of_polars(path)
-    from pyarrow import dataset
-
+def _parquet(path: Path, how: Reading) -> Source:
     with reading(path):
-        found = dataset.dataset(path, format="parquet", partitioning="hive")
+        if find_spec("pyarrow"):
+            from pyarrow import dataset
+
+            found = dataset.dataset(path, format="parquet", partitioning="hive")
+            schema = nw.from_native(found.schema.empty_table())
+
+            def get(wanted: list[str]) -> Any:
+                return found.to_table(columns=wanted, use_threads=available_cores() > 1)
+
+        elif find_spec("polars"):
+            import polars
+
+            lazy = polars.scan_parquet(path)
+            schema = nw.from_native(lazy)
+
+            def get(wanted: list[str]) -> Any:
+                return lazy.select(wanted).collect()
+
+        else:
+            raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.")
+        names, lists = tuple(schema.collect_schema().names()), _lists_of(schema)
 
     def load(wanted: list[str], _: list[str]) -> Any:
         with reading(path):
-            table = found.to_table(columns=wanted, use_threads=available_cores() > 1)
-        return nw.from_native(table, eager_only=True)
+            return nw.from_native(get(wanted), eager_only=True)
 
-    return Source(path.name, tuple(found.schema.names), load)
+    return Source(path.name, names, load, lists=lists)
 
 
-def _parquet_of_polars(path: Path) -> Source:
-    if find_spec("polars") is None:
-        raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.")
-    import polars
+def _json(path: Path, how: Reading, *, lines: bool = False) -> Source:
+    """Return a file of JSON: records, columns, `split` of pandas, {user: [item, …]}; or a record a line."""
+    # The parsers of pandas and pyarrow keep the last of names that repeat, and round large numbers beside
+    # missing ones; that of Python does neither.
+    with reading(path, "Correct it, or give its encoding by encoding=."):
+        with opened(path, how.encoding) as text:
+            content = text.read().removeprefix("\ufeff")
+        if not content.strip():
+            raise InputError(f"{path} is empty.")
+        try:
+            found = None if lines else json.loads(content, object_pairs_hook=_once)
+        except json.JSONDecodeError as error:
+            if error.msg != "Extra data":  # after the first object: there are several, one a line
+                raise
+            found = None
+        if found is None:
+            found = _records(path, content.split("\n"))
+        columns = None
+        if isinstance(found, dict) and {*found} >= {"columns", "data"}:
+            columns, found = found["columns"], found["data"]
+        if isinstance(found, dict):
+            return _mapping(found, how, path.name, object)
+        if not isinstance(found, list):
+            raise InputError(f"{path} holds no table, records or lists of users; got {kind_of(found)}.")
+        size = None if columns is None else len(columns)
+        others = sum(
+            not isinstance(one, dict if size is None else list) or size not in (None, len(one))
+            for one in found
+        )
+        if others:
+            raise InputError(
+                f"{path}: {others:,} of {len(found):,} entries are no records: objects, or as many values as "
+                "there are columns."
+            )
+        return _frame(pd.DataFrame(found, columns=columns, dtype=object), path.name)
 
-    with reading(path):
-        lazy = polars.scan_parquet(path)
-        names = lazy.collect_schema().names()
 
-    def load(wanted: list[str], _: list[str]) -> Any:
-        with reading(path):
-            return nw.from_native(lazy.select(wanted).collect(), eager_only=True)
+def _records(path: Path, lines: Iterable[str]) -> list[Any]:
+    """Return what stands in the lines of a file, each of which is JSON."""
+    found, bad = [], {}
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                found.append(json.loads(line, object_pairs_hook=_once))
+            except ValueError as error:
+                bad[number] = error
+    if bad:
+        number, why = next(iter(bad.items()))
+        size = len(found) + len(bad)
+        raise InputError(f"{path}: {len(bad):,} of {size:,} lines are no JSON (first: line {number}: {why}).")
+    return found
 
-    return Source(path.name, tuple(names), load)
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; of names that repeat, only the last would stay."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        raise ValueError(f"an object repeats {examples(repeated)}")
+    return found
+
+
+def _json_lines(path: Path, how: Reading) -> Source:
+    return _json(path, how, lines=True)
+
+
+# What is not named here is text.
+FORMATS: dict[str, Callable[[Path, Reading], Source]] = {
+    **dict.fromkeys((".parquet", ".pq", ".parq"), _parquet),
+    **dict.fromkeys((".jsonl", ".ndjson"), _json_lines),
+    ".json": _json,
+}
 
 
 def _query(query: Any, connection: Any) -> Source:
@@ -195,145 +355,3 @@ def _query(query: Any, connection: Any) -> Source:
             f"the query failed ({type(error).__name__}: {error!s:.200}). Pass connection= with an open "
             "connection of DuckDB, SQLAlchemy, ADBC or DB-API."
         ) from None
-
-
-OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-SEPARATORS = ("\t", "::", ",", ";", "|")
-BLANKS = r"\s+"
-N_LINES = 200  # from which separator and header are told
-NAMES = frozenset(usual for names in USUAL.values() for usual in names)
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+|nan|NaN)?\s*$")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a text file is laid out."""
-
-    separator: str
-    header: bool
-    columns: tuple[str, ...]
-    sample: tuple[tuple[str, ...], ...]
-
-    @property
-    def trec(self) -> str:
-        """What file of TREC it is, which have no header: "run", "qrels", or "" for none."""
-        if self.header or not self.sample or self.separator not in (BLANKS, "\t"):
-            return ""
-        second = {row[1] for row in self.sample}
-        if len(self.columns) == 6 and second <= {"Q0", "q0", "0"}:
-            return "run"
-        return "qrels" if len(self.columns) == 4 and second <= {"0", "Q0", "q0"} else ""
-
-
-@contextmanager
-def opened(path: Path, encoding: str) -> Iterator[IO[str]]:
-    """Open a text file, packed or not; what unpacks to far more than its size is refused."""
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            members = [one for one in archive.infolist() if not one.is_dir()]
-            if len(members) != 1:
-                raise InputError(f"{path} holds {len(members)} files; unpack it and give one.")
-            _check_size(path, members[0].file_size)
-            with archive.open(members[0]) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
-                yield text
-        return
-    if path.suffix == ".gz":
-        with path.open("rb") as tail:
-            tail.seek(max(path.stat().st_size - 4, 0))
-            _check_size(path, int.from_bytes(tail.read(), "little"))  # of the content, modulo 2³²
-    with OPENERS.get(path.suffix, open)(path, "rt", encoding=encoding, newline="") as text:
-        yield text
-
-
-def _check_size(path: Path, size: int) -> None:
-    if size > max(SMALL, MAX_RATIO * path.stat().st_size):
-        raise InputError(
-            f"{path} is damaged, or would unpack to {size:,} bytes. If these are meant, unpack it first."
-        )
-
-
-def layout_of(path: Path, separator: str | None, header: bool | None, encoding: str) -> Layout:
-    """Return how a text file is laid out, from its first lines."""
-    with opened(path, encoding) as text:
-        lines = [line.rstrip("\r\n") for line, _ in zip(text, range(N_LINES), strict=False)]
-    filled = [line.removeprefix("\ufeff") for line in lines if line.strip()]
-    if not filled:
-        raise InputError(f"{path} is empty.")
-    if "\x00" in "".join(filled):
-        raise InputError(f"{path} is no text and no Parquet file.")
-    separator = separator or _separator(filled)
-    rows = [tuple(row) for row in parsed(filled, separator)]
-    problems = []
-    if header is None:
-        header = _has_header(rows)
-    if header is None:
-        problems.append(
-            Problem(
-                f"it cannot be told whether the first line ({examples(rows[0], 6)}) names the columns",
-                "Pass {header=True} or {header=False}",
-            )
-        )
-    columns = rows[0] if header else tuple(f"column {place + 1}" for place in range(len(rows[0])))
-    repeated = sorted(name for name, count in Counter(columns).items() if count > 1)
-    if repeated:
-        problems.append(Problem(f"the header repeats {examples(repeated)}", "Give each column its own name"))
-    if problems:
-        raise ProblemsError(str(path), problems)
-    return Layout(separator, bool(header), columns, tuple(rows[1:] if header else rows))
-
-
-def parsed(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
-    """Yield the fields of lines."""
-    if separator == BLANKS:
-        return (line.split() for line in lines)
-    if len(separator) > 1:
-        return (line.split(separator) for line in lines)
-    return csv.reader(lines, delimiter=separator)
-
-
-def _separator(lines: list[str]) -> str:
-    """Return the separator that gives most lines the same number of fields, more than one."""
-    best, most = BLANKS, (0, 0)
-    for candidate in SEPARATORS:
-        size, count = Counter(len(row) for row in parsed(lines, candidate)).most_common(1)[0]
-        if size > 1 and (count, size) > most:
-            best, most = candidate, (count, size)
-    return best
-
-
-def _has_header(rows: list[tuple[str, ...]]) -> bool | None:
-    """Return whether the first row names the columns; None where that cannot be told."""
-    # It does where it holds a usual name of a column, or text above a column of numbers; it does not where it
-    # holds a number, or what occurs again below it.
-    first, others = rows[0], rows[1:]
-    if any(plain(cell) in NAMES for cell in first):
-        return True
-    if any(cell.strip() and _NUMBER.match(cell) for cell in first):
-        return False
-    below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
-    if any(all(_NUMBER.match(cell) for cell in column) for column in below):
-        return True
-    if any(cell in column for cell, column in zip(first, below, strict=False)):
-        return False
-    return None
-
-
-def read_text(path: Path, layout: Layout, ids: Iterable[str], encoding: str) -> pd.DataFrame:
-    """Return all columns of a text file; those in `ids` as text, whatever they hold."""
-    names, separator = list(layout.columns), layout.separator
-    doubled = separator == "::"  # the fast parser of pandas knows single letters only
-    if doubled:
-        names = [name for column in names for name in (column, f"\x00{column}")][:-1]
-        separator = ":"
-    with opened(path, encoding) as text:
-        frame = pd.read_csv(
-            text,
-            sep=separator,
-            header=0 if layout.header else None,
-            names=names,
-            dtype=dict.fromkeys(ids, "str"),
-            index_col=False,
-            skip_blank_lines=True,
-            low_memory=False,
-        )
-    return frame[list(layout.columns)]

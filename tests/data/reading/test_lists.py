@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -53,7 +55,38 @@ def of_ranx(folder):
     return Lists(frame.astype({"doc_id": int}))
 
 
+def in_json(folder, content, name="lists.json"):
+    (folder / name).write_text(json.dumps(content))
+    return read_lists(folder / name)
+
+
+ITEMS = {user: list(own) for user, own in MAPPING.items()}
+NESTED = pd.DataFrame({"user": list(ITEMS), "items": list(ITEMS.values())})
+
+
+def nested(folder):
+    NESTED.to_parquet(folder / "lists.parquet")
+    return read_lists(folder / "lists.parquet")
+
+
+def in_json_lines(folder):
+    NESTED.to_json(folder / "lists.jsonl", orient="records", lines=True)
+    return read_lists(folder / "lists.jsonl")
+
+
 FORMS = {
+    "a column of lists": lambda folder: Lists(NESTED),
+    "a column of lists in Parquet": nested,
+    "a column of lists of polars": lambda folder: Lists(pl.from_pandas(NESTED)),
+    "a column of arrays": lambda folder: Lists(NESTED.assign(items=NESTED["items"].map(np.array))),
+    "lists beside scores": lambda folder: Lists(
+        NESTED.assign(scores=[list(own.values()) for own in MAPPING.values()])
+    ),
+    "JSON of users": lambda folder: in_json(folder, ITEMS),
+    "JSON of pairs": lambda folder: in_json(
+        folder, {user: list(own.items()) for user, own in MAPPING.items()}
+    ),
+    "JSON lines of users": in_json_lines,
     "ranks": lambda folder: Lists(FRAME.drop(columns="score")),
     "scores": lambda folder: Lists(FRAME.drop(columns="rank")),
     "shuffled": lambda folder: Lists(FRAME.sample(frac=1, random_state=0)),

@@ -165,8 +165,16 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ["column 'user' mixes ids", "column 'item' mixes ids of types float, int, str"],
     ),
     "ids that are lists": (
-        of(log(item=[[1], [2], [3], [4]])),
+        of(log(item=[[[1]], [[2]], [[3]], [[4]]])),
         ["column 'item'.* which cannot be ids|must hold"],
+    ),
+    "lists of two lengths": (
+        of({"user": [1, 2], "items": [[1, 2], [3]], "ratings": [[5], [4]]}),
+        ["the lists in columns 'items', 'ratings' differ in length in 1 of 2 rows .first: row 0.. Give each"],
+    ),
+    "lists that lack an entry, or are missing": (
+        of({"user": [1, 2], "items": [[1, None], None]}),
+        ["2 of 3 rows have no item"],
     ),
     "ids that are complex": (
         of(log(item=np.arange(4) * 1j)),
@@ -180,6 +188,14 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "an infinite rating": (
         of(log(rating=[1, np.inf, 1, 1])),
         ["1 of 4 entries of column 'rating' are no finite"],
+    ),
+    "thousands or fractions": (
+        of(log(rating=["1,234", "4", "12,000", "3"])),
+        [r"2 of 4 entries of column 'rating' may be thousands or fractions \(first: rows 0, 2: '1,234'\).*"],
+    ),
+    "decimal commas beside points": (
+        of(log(rating=["1,5", "4.5", "1", "3"])),
+        [r"1 of 4 entries of column 'rating' are no finite numbers \(first: row 0: '1,5'\)"],
     ),
     "times that are words": (
         of(log(ts=["2026-01-01", "yesterday", "2026-01-02", "2026-01-03"])),

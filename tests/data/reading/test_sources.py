@@ -77,7 +77,18 @@ def as_record(folder: Path) -> np.ndarray:
     return naive.to_records(index=False)
 
 
+def in_json(folder: Path, name: str, **options: object) -> Path:
+    FRAME.to_json(folder / name, date_format="iso", **options)
+    return folder / name
+
+
 SOURCES = {
+    "JSON lines": lambda folder: in_json(folder, "log.jsonl", orient="records", lines=True),
+    "JSON lines, packed": lambda folder: in_json(folder, "log.ndjson.gz", orient="records", lines=True),
+    "JSON lines by another name": lambda folder: in_json(folder, "log.json", orient="records", lines=True),
+    "JSON records": lambda folder: in_json(folder, "log.json", orient="records"),
+    "JSON columns": lambda folder: in_json(folder, "log.json.zip", orient="columns"),
+    "JSON split": lambda folder: in_json(folder, "log.json", orient="split"),
     "CSV": lambda folder: written(folder, ",", "log.csv"),
     "CSV as text": lambda folder: str(written(folder, ",", "log.csv")),
     "semicolons": lambda folder: written(folder, ";", "log.csv"),
