@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -12,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._base.checks import as_float_vector, check_choice, counted
-from ipseval._base.compute import available_cores
 from ipseval._base.ids import by_label
 from ipseval._base.types import FloatArray, IntArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
@@ -25,7 +23,6 @@ NOBODY = (
     "no test positive has a propensity: none of the test items occurs in training. Use unseen='smooth', or "
     "another split."
 )
-PART = 2**16  # positives whose intermediate arrays stay in the cache
 NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None
 
 
@@ -127,43 +124,6 @@ class Sample:
             rewarded=None if self.rewarded is None else self.rewarded.without_weights(),
             _values={},
         )
-
-    def prepare(
-        self, metrics: Iterable[Metric], weightings: Iterable[bool], n_threads: int | None = None
-    ) -> None:
-        """Compute what `user_values` gives for several metrics, part by part, in threads.
-
-        The arrays of a part stay in the cache. Only for many positives, and metrics whose value of a user
-        depends on that user alone; the others are computed when they are asked for.
-        """
-        chosen = [
-            (metric, weighted)
-            for metric in metrics
-            for weighted in sorted(set(weightings))
-            if metric.by_user and (metric, weighted) not in self._values
-        ]
-        if len(self.ranked) < 2 * PART or self.ranked.sampling is not None or not chosen:
-            return
-
-        def values(part: tuple[slice, RankedPositives]) -> list[FloatArray]:
-            rows, ranked = part
-            weights = self.weights[rows] if any(weighted for _, weighted in chosen) else None
-            return [
-                metric.user_values(ranked, weights if weighted else None, ties=self.ties)
-                for metric, weighted in chosen
-            ]
-
-        n_threads = n_threads or available_cores()
-        try:
-            if n_threads == 1:
-                made = [values(part) for part in self.ranked.parts(PART)]
-            else:
-                with ThreadPoolExecutor(n_threads) as pool:
-                    made = list(pool.map(values, self.ranked.parts(PART)))
-        except InputError:
-            return  # raised again, with the numbers of the whole, when the value is asked for
-        for place, key in enumerate(chosen):
-            self._values[key] = readonly(np.concatenate([one[place] for one in made]))
 
     def contributions(self, metric: Metric) -> FloatArray | None:
         """Return c (n_pos,) whose weighted mean, or sum, over a user's positives is the metric; or None."""

@@ -63,15 +63,12 @@ class Reduction:
             for name, ranked in ranks.items()
         }
         first = next(iter(samples.values()))
-        weightings = {one.weighted for one in request.estimators}
         with ThreadPoolExecutor(1) as beside:
             weights = beside.submit(
                 AllWeights.of, first, request.estimators, request.metrics, propensity=request.propensity
             )
             if n_threads == 1:
                 weights.result()
-            for sample in samples.values():
-                sample.prepare(request.metrics, weightings, n_threads)
             sums: dict[Cell, Sums] = {
                 (metric.label, one.label): tuple(
                     independent_sums(sample, metric, one) for sample in samples.values()

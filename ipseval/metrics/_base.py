@@ -71,8 +71,6 @@ class Metric(ABC):
         they are independent given S_u.
     value_range : (float, float)
         Where plain and weighted values of a user lie.
-    by_user : bool
-        Whether a user's value depends on that user's positives alone.
     has_pairs, counts_unobserved : bool
         Whether `pair_sums` gives a ratio of pairs; whether `unobserved` is not 0.
     linear_in_rank : bool
@@ -99,7 +97,6 @@ class Metric(ABC):
     needs_n_relevant: ClassVar[bool] = False
     needs_independence: ClassVar[bool] = False
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    by_user: ClassVar[bool] = True
     has_pairs: ClassVar[bool] = False
     counts_unobserved: ClassVar[bool] = False
     linear_in_rank: ClassVar[bool] = False

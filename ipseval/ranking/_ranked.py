@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -236,19 +235,6 @@ class RankedPositives:
             self.derived["total"] = (weights, readonly(self.sum_by_user(weights)))
         total: FloatArray = self.derived["total"][1]
         return total
-
-    def parts(self, n_positives: int) -> list[tuple[slice, RankedPositives]]:
-        """Return whole users in parts of about `n_positives` positives, as views, with their rows here."""
-        check_positive_int("n_positives", n_positives)
-        cuts = self.starts[np.searchsorted(self.starts, np.arange(n_positives, len(self), n_positives)) - 1]
-        edges = np.unique(np.concatenate([[0], cuts, [len(self)]]))
-        users = np.searchsorted(self.starts, edges)
-        made = []
-        for (first, last), (a, b) in zip(pairwise(edges.tolist()), pairwise(users.tolist()), strict=True):
-            part = self._rows(slice(first, last))
-            part.__dict__["starts"] = readonly(self.starts[a:b] - first)  # known, not to be searched again
-            made.append((slice(first, last), part))
-        return made
 
     def select(self, keep: BoolArray) -> RankedPositives:
         """Return the chosen positives; their ranks stay as they are."""

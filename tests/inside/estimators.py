@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipseval.estimators import _sample
 from ipseval.estimators._average import Average, ShrunkSnips
 from ipseval.estimators._estimate import ESTIMATORS_SHOWN, FITTED, estimate
 from ipseval.estimators._ips import Ips

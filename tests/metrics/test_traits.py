@@ -39,7 +39,6 @@ FLAGS = {
 def test_a_metric_says_what_it_needs_and_what_it_is(name):
     of = METRICS[name]
     assert [bool(getattr(of, flag)) for flag in FLAGS.values()] == [one != "." for one in TRAITS[name]]
-    assert of.by_user
     assert not any((of.corrects_sampling, of.root, of.approximate))
     assert of.value_range == (0.0, math.inf if name == "dcg" else 1.0)
     assert of.default_ties == ("mean" if name in ("atop", "auc") else "expected")
@@ -59,7 +58,7 @@ def test_a_metric_that_says_nothing_of_itself_needs_nothing():
 
     plain = Plain()
     assert not any(getattr(plain, flag) for flag in FLAGS.values())
-    assert (plain.by_user, plain.corrects_sampling, plain.root) == (True, False, False)
+    assert not any((plain.corrects_sampling, plain.root))
     assert (plain.takes_cutoff, plain.default_ties, plain.value_range) == ("optional", "expected", (0.0, 1.0))
     assert (plain.approximate, plain.aliases) == ("", ())
     assert (plain.label, Plain(3).label) == ("plain", "plain@3")

@@ -42,7 +42,6 @@ class SampledMetric(Metric):
     takes_cutoff = "none"
     needs_n_relevant = True
     value_range = (float("-inf"), float("inf"))
-    by_user = False  # M̂ is estimated from the ranks of all users
     corrects_sampling = True
 
     @property
