@@ -126,13 +126,13 @@ class Propensity:
     fit : object or None
         The fit that gave γ, with its standard error.
     unclipped : Propensity or None
-        The propensity without the steps that cut weights: clipping and smoothing.
+        The propensity without the clipping that cut weights.
     n_capped : int
         Values that came out above 1 and were set to 1 by a model that calibrates the scale.
     item_ids, user_ids : arrays or None
         What the entries are for, in order; None: not known, and only the number of items can be checked.
     steps : tuple of Step
-        What was done, in order: power-law, cap, clip, smooth, held_out. `at_gamma` does it again.
+        What was done, in order: power-law, cap, clip, held_out. `at_gamma` does it again.
     error : FitError or None
         The error of the fit, which evaluations add to that of their users. None: P is taken as known.
     """
@@ -278,45 +278,12 @@ class Propensity:
         step = Step("clip", {"floor": floor})
         return self._then(step, f"clipped at {floor:g}", unclipped=self.unclipped or self)
 
-    def smooth(self, *, amount: float) -> Propensity:
-        """Return (1 − amount)·P + amount·mean(P); the original stays in `unclipped`.
-
-        The mean is over the items (or pairs) that have a propensity. Weights of rare items shrink and those
-        of popular items grow: 0 changes nothing, 1 gives equal weights.
-
-        Parameters
-        ----------
-        amount : float
-            In [0, 1].
-
-        Raises
-        ------
-        InputError
-            When `amount` is outside [0, 1].
-        PropensityError
-            For a function, whose mean over all pairs is not known.
-
-        Examples
-        --------
-        >>> Propensity(np.array([0.25, 0.75]), True, "known", 2).smooth(amount=0.5).item
-        array([0.375, 0.625])
-        """
-        share = check_fraction("amount", amount, low_open=False, high_open=False)
-        options = {"amount": share}
-        if self.rank_one is not None:
-            options["mean"] = float(np.prod([np.nanmean(one) for one in self.rank_one]))
-        elif self.function is not None:
-            raise PropensityError(
-                "smooth needs the mean propensity, which is not known for a function; use clip(floor=…)."
-            )
-        return self._then(Step("smooth", options), f"smoothed by {share:g}", unclipped=self.unclipped or self)
-
     def cut_share(self, user: IntArray, item: IntArray) -> float:
-        """Return the share of the weight of some positives that clipping and smoothing cut, in [0, 1).
+        """Return the share of the weight of some positives that clipping cut, in [0, 1).
 
-        Σ max(w − w', 0) / Σ w over the pairs that have a propensity, with w = 1/P before and w' after; 0
-        where nothing was clipped. For a metric in [0, 1] and clipping alone it bounds the bias of pooled ips
-        relative to the weight's total.
+        Σ (w − w') / Σ w over the pairs that have a propensity, with w = 1/P before and w' after; 0
+        where nothing was clipped. For a metric in [0, 1] it bounds the bias of pooled ips relative to the
+        weight's total.
 
         Parameters
         ----------
@@ -329,8 +296,7 @@ class Propensity:
     def cut_weight(self, user: IntArray, item: IntArray) -> tuple[float, float]:
         """Return the two sums of `cut_share`, which add up over parts of the positives."""
         before = 1 / (self.unclipped or self).at(user, item)
-        cut = np.maximum(before - 1 / self.at(user, item), 0)
-        return float(np.nansum(cut)), float(np.nansum(before))
+        return float(np.nansum(before - 1 / self.at(user, item))), float(np.nansum(before))
 
     def held_out(self, *, test_fraction: float, counted_on: Literal["train", "log"] = "train") -> Propensity:
         """Return the propensity of a held-out positive: observed, and sent to test by a random split.

@@ -7,17 +7,16 @@ scipy.optimize are imported when a fit is made: they take longer to import than 
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import digamma
 
-from ipseval._base.types import FloatArray, IntArray
+from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 
-SMALLEST_DISPERSION = 1e-6
+LOWEST, HIGHEST = -13.0, 20.0  # of log α
 MAX_ITERATIONS = 100
 
 
@@ -67,137 +66,36 @@ def fit_glm(
             raise InputError(f"the counts admit no fit of γ by {family} ({error!s:.80}).") from error
 
 
-class NegativeBinomialFit(NamedTuple):
-    """Intercept and slope of log μ, dispersion α of Var = μ + αμ², and whether the search ended."""
-
-    params: FloatArray
-    dispersion: float
-    converged: bool
-
-
-def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -> NegativeBinomialFit:
-    """Return the likeliest μ = exp(a + b x) and α, by turns; α = 0 where counts vary as Poisson ones."""
-    # Counts take few values: the costly functions of y are computed once for each.
-    values, place = np.unique(y, return_inverse=True)
-    mean = np.average(y, weights=frequency)
-    mu = (y + mean) / 2
-    eta = np.log(mu)
-    params = _weighted_line(x, eta + (y - mu) / mu, frequency * mu / (1 + mu))
-    alpha = 1.0
-    for _ in range(MAX_ITERATIONS):
-        params, inner = _scoring(x, y, frequency, alpha, params)
-        before, alpha = alpha, _dispersion(values, place, np.exp(params[0] + params[1] * x), frequency, alpha)
-        if abs(alpha - before) <= 1e-9 * max(alpha, 1e-3):
-            return NegativeBinomialFit(params, alpha, inner)
-    return NegativeBinomialFit(params, alpha, False)
-
-
-def _scoring(
-    x: FloatArray, y: FloatArray, frequency: FloatArray, alpha: float, params: FloatArray
-) -> tuple[FloatArray, bool]:
-    """Return intercept and slope at a fixed dispersion by Fisher scoring."""
-    for _ in range(MAX_ITERATIONS):
-        eta = np.clip(params[0] + params[1] * x, -50, 50)
-        mu = np.exp(eta)
-        new = _weighted_line(x, eta + (y - mu) / mu, frequency * mu / (1 + alpha * mu))
-        step = float(np.abs(new - params).max())
-        params = new
-        if step < 1e-10:
-            return params, True
-    return params, False
-
-
-def _weighted_line(x: FloatArray, z: FloatArray, weight: FloatArray) -> FloatArray:
-    total = weight.sum()
-    x_mean, z_mean = (weight * x).sum() / total, (weight * z).sum() / total
-    slope = (weight * (x - x_mean) * (z - z_mean)).sum() / (weight * (x - x_mean) ** 2).sum()
-    return np.array([z_mean - slope * x_mean, slope])
-
-
-def _dispersion(
-    values: FloatArray, place: IntArray, mu: FloatArray, frequency: FloatArray, start: float
-) -> float:
-    """Return the maximum-likelihood α at fixed means of y = values[place]; 0 where it is highest at 0."""
+def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -> tuple[Any, float]:
+    """Return the GLM result of μ = exp(a + b x), and α of Var = μ + αμ²; 0 where counts vary as Poisson."""
     from scipy.optimize import brentq
 
-    y = values[place]
-    if (frequency * ((y - mu) ** 2 - y)).sum() <= 0:
-        return 0.0
+    fit = fit_glm(y, x, frequency, "poisson")
+    if (frequency * ((y - fit.fittedvalues) ** 2 - y)).sum() <= 0:
+        return fit, 0.0
+    # Counts take few values: the costly functions of y are computed once for each.
+    values, place = np.unique(y, return_inverse=True)
     rows = np.bincount(place, frequency)
 
     def score(log_alpha: float) -> float:
-        alpha = np.exp(log_alpha)
-        shape = 1 / alpha
+        """Return the derivative of the likelihood by α, at the likeliest a and b."""
+        nonlocal fit
+        alpha = float(np.exp(log_alpha))
+        fit = fit_glm(y, x, frequency, "negative-binomial", dispersion=alpha, start=fit.params)
+        shape, mu = 1 / alpha, fit.fittedvalues
         jumps = (rows * (digamma(values + shape) - digamma(shape))).sum()
-        odds = alpha * mu
-        smooth = frequency * (np.log1p(odds) * shape**2 + (y - mu) * shape / (1 + odds))
+        smooth = frequency * (np.log1p(alpha * mu) * shape**2 + (y - mu) * shape / (1 + alpha * mu))
         return float(smooth.sum() - jumps * shape**2)
 
-    centre = np.log(min(max(start, 1e-5), 1e4))
-    low, high = centre - 0.5, centre + 0.5
+    low, high = -1.0, 1.0
     while score(low) < 0:
         low -= 2.0
-        if low < np.log(SMALLEST_DISPERSION):
-            return 0.0
-    while score(high) > 0:
+        if low < LOWEST:
+            return fit_glm(y, x, frequency, "poisson"), 0.0
+    while score(high) > 0 and high < HIGHEST:
         high += 2.0
-        if high > 20:
-            return float(np.exp(high))
-    return float(np.exp(brentq(score, low, high, xtol=1e-10)))
-
-
-class BoundaryFit(NamedTuple):
-    """A log-binomial fit whose largest rate is 1: it has no curvature there, and so no standard error."""
-
-    params: FloatArray
-    bse: tuple[float, float] = (float("nan"), float("nan"))
-    converged: bool = False
-    df_resid: int = 0
-
-
-def fit_log_binomial(x: FloatArray, y: FloatArray, trials: FloatArray, frequency: FloatArray) -> Any:
-    """Return the fit of y ~ Binomial(trials, exp(a + b x)); `BoundaryFit` where a rate of 1 is likeliest."""
-    # The likelihood is concave where a + b x < 0. Newton steps are halved until they stay there: the plain
-    # iteration leaves the range when rates are near 1.
-    from scipy.optimize import minimize_scalar
-
-    basis = np.array([np.ones_like(x), x])
-    misses = trials - y
-
-    def loss(params: FloatArray) -> float:
-        eta = params @ basis
-        if eta.max() >= 0:
-            return np.inf
-        return -float((frequency * (y * eta + misses * np.log(-np.expm1(eta)))).sum())
-
-    rate = float((frequency * y).sum() / (frequency * trials).sum())
-    params = np.array([np.log(min(rate, 1 - 1e-9)), 0.0])
-    value = loss(params)
-    for _ in range(MAX_ITERATIONS):
-        eta = params @ basis
-        odds = 1 / np.expm1(-eta)
-        score = basis @ (frequency * (y - misses * odds))
-        curvature = (basis * (frequency * misses * odds * (1 + odds))) @ basis.T
-        step = np.linalg.pinv(curvature, hermitian=True) @ score
-        size = 1.0
-        while size > 1e-10 and not loss(params + size * step) <= value:
-            size /= 2
-        if size <= 1e-10:
-            break
-        params, value = params + size * step, loss(params + size * step)
-        if float(score @ step) < 1e-14 * (1 + abs(value)):
-            break
-    if (params @ basis).max() < -1e-6:
-        with contextlib.suppress(np.linalg.LinAlgError, ValueError):
-            result = fit_glm(np.column_stack([y, misses]), x, frequency, "binomial", start=params)
-            if result.converged and np.allclose(result.params, params, atol=1e-5):
-                return result
-    # On the edge the rate at one end is 1, and the likelihood is concave in the slope alone.
-    for end, bounds in ((x.max(), (0.0, 50.0)), (x.min(), (-50.0, 0.0))):
-        edge = minimize_scalar(lambda b, end=end: loss(np.array([-1e-9 - b * end, b])), bounds=bounds)
-        if edge.fun < value:
-            params, value = np.array([-1e-9 - edge.x * end, edge.x]), edge.fun
-    return BoundaryFit(params)
+    alpha = float(np.exp(brentq(score, low, high, xtol=1e-10) if high < HIGHEST else high))
+    return fit_glm(y, x, frequency, "negative-binomial", dispersion=alpha, start=fit.params), alpha
 
 
 def refit_levels(

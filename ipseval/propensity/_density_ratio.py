@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 
-from ipseval._base.checks import as_generator, check_choice, check_fraction, check_positive_int, warn_user
+from ipseval._base.checks import as_generator, check_fraction, check_positive_int, warn_user
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.data._evidence import Exposure, check_exposure
@@ -171,8 +170,6 @@ class DensityRatioPropensity:
         Number of folds of users, >= 2.
     n_assignments : int
         How often users are dealt into folds, >= 1.
-    biased_users : {"all", "exposed"}
-        Whose positives stand for the log: those of all users, or of users with exposure.
     limit : float or None
         Odds are not extrapolated beyond this quantile, in (0, 1], of the odds of the log's positives; how
         many that concerns is in the fit. None: no limit.
@@ -187,13 +184,11 @@ class DensityRatioPropensity:
     features: Features | None = None
     cross_fit: int = 20
     n_assignments: int = 1
-    biased_users: Literal["all", "exposed"] = "all"
     limit: float | None = 0.99
     n_uniform: int = 20
     rng: RngLike = None
 
     def __post_init__(self) -> None:
-        check_choice("biased_users", self.biased_users, ("all", "exposed"))
         check_positive_int("cross_fit", self.cross_fit, minimum=2)
         check_positive_int("n_assignments", self.n_assignments)
         check_positive_int("n_uniform", self.n_uniform)
@@ -270,8 +265,6 @@ class DensityRatioPropensity:
         self, train: Interactions, biased: Interactions, exposure: Exposure, rng: np.random.Generator
     ) -> Sample:
         """Return the positives of the log, random positives, and uniform pairs of the users of the log."""
-        if self.biased_users == "exposed" and self.exposure is not None:
-            biased = biased.select(among(biased.user, self.exposure.user))
         random = exposure.select(exposure.positive)
         if len(biased) == 0 or len(random) == 0:
             raise InputError(

@@ -9,34 +9,28 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._base.checks import (
-    as_float_vector,
     check_choice,
     check_counts,
     check_positive_int,
     check_real,
     check_same_labels,
 )
-from ipseval._base.types import FloatArray, IntArray
+from ipseval._base.types import FloatArray
 from ipseval.data._evidence import Exposure, check_exposure
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import (
     Propensity,
-    PropensityModel,
     cap,
     check_same_ids,
     check_shrinkage,
     refuse_unseen,
 )
-from ipseval.propensity._count_models import BoundaryFit, fit_glm, fit_log_binomial, group_rows
+from ipseval.propensity._count_models import fit_glm, group_rows
 from ipseval.propensity._gamma import NOT_CONVERGED, GammaFit, pearson_dispersion, select_items, warn_of_fit
 
 # Loss of slope through counting noise of n*, from which a fit warns.
 ATTENUATION_LIMIT = 0.1
-ON_EDGE = (
-    "the likeliest rate of the most or least popular items is 1: γ has no standard error; do not use it. "
-    "family='poisson' has no such edge."
-)
 
 
 def fit_gamma_from_exposure(
@@ -48,7 +42,6 @@ def fit_gamma_from_exposure(
     held_out: npt.ArrayLike | None = None,
     family: Literal["poisson", "binomial"] = "poisson",
     min_popularity: float = 0.0,
-    drop_top: float = 0.0,
 ) -> GammaFit:
     """Return γ calibrated on a random-exposure sample, and the scale κ where the number of users is given.
 
@@ -75,21 +68,19 @@ def fit_gamma_from_exposure(
         Both with log link and sandwich errors; they agree while q is small.
     min_popularity : float
         Items with a smaller n* are left out.
-    drop_top : float
-        Share of the items with the highest n* that is left out.
 
     Raises
     ------
     InputError
         For counts that are negative or not finite, n_positive > n_exposed, no positive at all, or fewer than
-        two levels of n*.
+        two levels of n*; for a binomial fit that reaches a rate of 1.
 
     Warns
     -----
     IdentificationWarning
         γ > 1; fewer than five levels of n*; noise of small n*.
     DataWarning
-        The fit did not converge, or has its maximum at a rate of 1 (binomial): the standard error is NaN.
+        The fit did not converge.
 
     Examples
     --------
@@ -112,7 +103,7 @@ def fit_gamma_from_exposure(
             "Count positives among the random exposures only."
         )
     minimum = check_real("min_popularity", min_popularity)
-    keep, numbers = select_items(counts, drop_top=drop_top, min_popularity=minimum, extra=shown > 0)
+    keep, numbers = select_items(counts, min_popularity=minimum, extra=shown > 0)
     counts, shown, liked = counts[keep], shown[keep], liked[keep]
     if liked.sum() == 0:
         raise InputError(f"none of the exposures of the {liked.size:,} items kept is positive.")
@@ -132,7 +123,7 @@ def fit_gamma_from_exposure(
         gamma,
         numbers["n_levels"],
         more=_noise(counts, shown, slope) if held_out is None and slope > 0 else None,
-        unusable=ON_EDGE if isinstance(result, BoundaryFit) else None if converged else NOT_CONVERGED,
+        unusable=None if converged else NOT_CONVERGED,
     )
     return GammaFit(
         gamma=gamma,
@@ -150,9 +141,17 @@ def fit_gamma_from_exposure(
 def _fit_rate(popular: FloatArray, shown: FloatArray, liked: FloatArray, family: str) -> Any:
     (level, exposed, y), frequency = group_rows(popular, shown, liked)
     x = np.log(level)
-    if family == "binomial":
-        return fit_log_binomial(x, y, exposed, frequency)
-    return fit_glm(y, x, frequency, "poisson", offset=np.log(exposed))
+    if family == "poisson":
+        return fit_glm(y, x, frequency, "poisson", offset=np.log(exposed))
+    share = float((frequency * y).sum() / (frequency * exposed).sum())
+    start = np.array([np.log(min(share, 0.999)), 0.0])
+    result = fit_glm(np.column_stack([y, exposed - y]), x, frequency, "binomial", start=start)
+    if not (result.params[0] + result.params[1] * x).max() < -1e-6:
+        raise InputError(
+            "the binomial fit of γ reaches a rate of 1 for the most or least popular items. family='poisson' "
+            "has no such edge."
+        )
+    return result
 
 
 def _noise(popular: FloatArray, shown: FloatArray, slope: float) -> str | None:
@@ -253,45 +252,25 @@ class DirectPropensity:
 
 @dataclass(frozen=True, eq=False)
 class StratifiedPropensity:
-    """P_i constant within strata of n*: measured on random exposure, or a coarser form of another model.
+    """P_s = Σ_{i∈s} n*_i / (|U| |s| q_s), q_s = Σ pos_i / Σ expo_i, of all items of a stratum s of n*.
 
-    With exposure, P_s = Σ_{i∈s} n*_i / (|U| |s| q_s), q_s = Σ pos_i / Σ expo_i: no power law, on the scale of
-    probabilities. With a model, P_s = Σ n*_i / Σ (n*_i / P_i), which keeps the weight that the stratum's
-    training interactions have in total.
+    No power law, on the scale of probabilities. Items with n* = 0 have no propensity: their positives are
+    left out, and counted.
 
     Parameters
     ----------
+    exposure : Exposure
+        Random-exposure sample in the id space of the training log.
     n_strata : int
         Strata of about equally many items with n* > 0; fewer where counts are tied.
-    edges : array-like, optional
-        Ascending values of n*: a stratum ends at, and includes, each of them; in place of `n_strata`.
-    exposure : Exposure, optional
-        Random-exposure sample in the id space of the training log.
-    model : optional
-        A propensity model with `fit(train)`, such as `PowerLawPropensity`; either this or `exposure`.
-
-    Notes
-    -----
-    Items with n* = 0 have no propensity: their positives are left out, and counted.
     """
 
+    exposure: Exposure
     n_strata: int = 10
-    edges: npt.ArrayLike | None = None
-    exposure: Exposure | None = None
-    model: PropensityModel | None = None
 
     def __post_init__(self) -> None:
+        check_exposure(self.exposure)
         check_positive_int("n_strata", self.n_strata)
-        if (self.exposure is None) == (self.model is None):
-            raise InputError("StratifiedPropensity takes either exposure= or model=.")
-        if self.exposure is not None:
-            check_exposure(self.exposure)
-        elif not hasattr(self.model, "fit"):
-            raise InputError(f"model must have fit(train); got {type(self.model).__name__}.")
-        if self.edges is not None:
-            edges = as_float_vector("edges", self.edges)
-            if edges.size == 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-                raise InputError("edges must be finite and strictly ascending values of n*.")
 
     def fit(self, train: Interactions) -> Propensity:
         """Return the propensity of every item.
@@ -301,50 +280,31 @@ class StratifiedPropensity:
         PropensityError
             When a stratum has no positive exposure, or no item is seen.
         """
-        check_interactions(train, "train", "split.train")
-        counts = train.popularity.astype(np.float64)
+        counts = check_same_ids(self.exposure, train)
         seen = np.flatnonzero(counts)
         if seen.size == 0:
             raise PropensityError("all popularity counts are 0; strata need observed interactions.")
-        stratum = self._strata(counts[seen])
-        weight: FloatArray
-        if self.exposure is not None:
-            check_same_ids(self.exposure, train)
-            exposed = np.bincount(stratum, self.exposure.n_exposed[seen])
-            liked = np.bincount(stratum, self.exposure.n_positive[seen])
-            if (liked == 0).any():
-                raise PropensityError(
-                    f"{int((liked == 0).sum())} of {liked.size} strata have no positive random exposure, so "
-                    "that their propensity is not bounded. Use fewer strata, or a power law fitted to the "
-                    "exposure."
-                )
-            weight, is_probability = train.n_users * np.bincount(stratum) * liked / exposed, True
-        else:
-            assert self.model is not None
-            base = self.model.fit(train)
-            if base.item is None:
-                raise InputError("model= must give one propensity per item, not per pair.")
-            weight = np.asarray(np.bincount(stratum, counts[seen] / base.item[seen]), dtype=np.float64)
-            is_probability = base.is_probability
+        edges = np.quantile(counts[seen], np.arange(1, self.n_strata) / self.n_strata, method="lower")
+        place = np.searchsorted(np.unique(edges), counts[seen], side="left")
+        stratum = np.unique(place, return_inverse=True)[1]  # none is empty
+        exposed = np.bincount(stratum, self.exposure.n_exposed[seen])
+        liked = np.bincount(stratum, self.exposure.n_positive[seen])
+        if (liked == 0).any():
+            raise PropensityError(
+                f"{int((liked == 0).sum())} of {liked.size} strata have no positive random exposure, so "
+                "that their propensity is not bounded. Use fewer strata, or a power law fitted to the "
+                "exposure."
+            )
+        rate = train.n_users * np.bincount(stratum) * liked / exposed
         item = np.full(counts.size, np.nan)
-        item[seen] = (np.bincount(stratum, counts[seen]) / weight)[stratum]
-        item, n_capped = cap(item) if self.exposure is not None else (item, 0)
-        kind = "measured on random exposure" if self.exposure is not None else "of a model"
+        item[seen] = (np.bincount(stratum, counts[seen]) / rate)[stratum]
+        item, n_capped = cap(item)
         return Propensity(
             item,
-            is_probability,
-            f"{weight.size} strata of popularity, {kind}",
+            True,
+            f"{liked.size} strata of popularity, measured on random exposure",
             counts.size,
             popularity=counts,
             n_capped=n_capped,
             item_ids=train.item_ids,
         )
-
-    def _strata(self, counts: FloatArray) -> IntArray:
-        """Return the stratum of each item, 0, 1, …; none is empty."""
-        if self.edges is None:
-            edges = np.quantile(counts, np.arange(1, self.n_strata) / self.n_strata, method="lower")
-        else:
-            edges = np.asarray(self.edges, dtype=np.float64)
-        place = np.searchsorted(np.unique(edges), counts, side="left")
-        return np.asarray(np.unique(place, return_inverse=True)[1], dtype=np.int64)

@@ -20,7 +20,7 @@ from ipseval._base.checks import (
     warn_user,
 )
 from ipseval._base.types import BoolArray, FloatArray, RngLike, freeze
-from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
+from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
 from ipseval.propensity._recommendations import RecommendationCounts
 
@@ -197,6 +197,7 @@ class GammaFit:
 Method = Literal["negative-binomial", "poisson", "cloglog", "level-ols"]
 Source = Literal["logger", "evaluated", "unknown"]
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
+SOURCES = ("logger", "evaluated", "unknown")
 FEW_LEVELS = 5
 NOT_CONVERGED = "the fit of γ did not converge; do not use it."
 
@@ -267,7 +268,7 @@ def fit_gamma(
     (1.0, 1.0)
     """
     check_choice("method", method, METHODS)
-    check_source(source)
+    check_choice("source", source, SOURCES)
     check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
     shown = _as_counts(recommended, n_lists, counts.size)
@@ -302,20 +303,12 @@ def fit_gamma(
     )
 
 
-def check_source(source: object) -> None:
-    """Raise `UnknownNameError`, with what the words mean, unless `source` is one of them."""
-    meanings = {
-        "logger": "lists of the recommender that produced the log",
-        "evaluated": "of the one under evaluation",
-        "unknown": "whose they are is not known",
-    }
-    if not isinstance(source, str) or source not in meanings:
-        told = (f"{word} ({meaning})" for word, meaning in meanings.items())
-        raise UnknownNameError("value for source:", source, told)
-
-
 def select_items(
-    popularity: FloatArray, *, drop_top: float, min_popularity: float = 0.0, extra: BoolArray | None = None
+    popularity: FloatArray,
+    *,
+    drop_top: float = 0.0,
+    min_popularity: float = 0.0,
+    extra: BoolArray | None = None,
 ) -> tuple[BoolArray, dict[str, Any]]:
     """Return which items enter a fit, (n_items,), and `GammaFit`'s counts of them and of the others."""
     share = check_fraction("drop_top", drop_top, low_open=False)
@@ -414,10 +407,7 @@ def _fit(method: Method, popular: FloatArray, total: FloatArray, n_lists: int) -
     (level, y), frequency = group_rows(popular, total)
     x = np.log(level)
     if method == "negative-binomial":
-        first = fit_negative_binomial(x, y, frequency)
-        result = fit_glm(y, x, frequency, method, dispersion=first.dispersion, start=first.params)
-        result.converged = bool(result.converged and first.converged)
-        return result, first.dispersion
+        return fit_negative_binomial(x, y, frequency)
     if method == "cloglog":
         result = fit_glm(np.column_stack([y, n_lists - y]), x, frequency, "cloglog")
     else:

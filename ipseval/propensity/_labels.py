@@ -40,7 +40,7 @@ _BUILT_IN: dict[str, type[Any]] = {
 }
 PROPENSITIES = Registry("propensity model", "ipseval.propensities", _BUILT_IN, _model_class)
 # Options that hold data have no text.
-DATA = {"exposure", "biased", "recommendations", "features", "model", "edges", "log", "examination"}
+DATA = {"exposure", "biased", "recommendations", "features", "log", "examination"}
 DATA |= {"item", "pair", "user", "function"}
 LABEL = re.compile(r"\s*([\w-]+)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
 WORDS = {"none": None, "true": True, "false": False}

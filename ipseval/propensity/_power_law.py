@@ -17,10 +17,10 @@ from ipseval.propensity._base import Propensity, cap, check_same_ids, refuse_uns
 from ipseval.propensity._exposure import fit_gamma_from_exposure
 from ipseval.propensity._gamma import (
     NOT_IDENTIFIED,
+    SOURCES,
     GammaFit,
     Method,
     Source,
-    check_source,
     fit_gamma,
     gamma_above_one,
 )
@@ -83,7 +83,7 @@ class PowerLawPropensity:
         if (self.gamma is None) == (self.eta is None):
             raise InputError("PowerLawPropensity takes either gamma= or eta=, with eta = (gamma + 1) / 2.")
         check_choice("unseen", self.unseen, ("drop", "smooth", "raise"))
-        check_source(self.source)
+        check_choice("source", self.source, SOURCES)
         self._check_exponent()
         if isinstance(self.scale, str):
             check_choice("scale", self.scale, ("max", "calibrated"))

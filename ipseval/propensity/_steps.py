@@ -17,7 +17,7 @@ Pair = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class Step:
-    """One step: "power-law" (always first), "cap", "clip", "smooth" or "held_out", and its options."""
+    """One step: "power-law" (always first), "cap", "clip" or "held_out", and its options."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -28,32 +28,20 @@ class Step:
         )
         return f"{self.name}({inside})"
 
-    def apply(self, p: FloatArray, slope: FloatArray | float = 0.0, size: FloatArray | float = 1.0) -> Pair:
-        """Return P after the step, and d ln P/dγ; `size` counts the items of each entry, for a mean."""
-        return CHANGES[self.name](p, np.broadcast_to(slope, p.shape), size, **self.options)
+    def apply(self, p: FloatArray, slope: FloatArray | float = 0.0) -> Pair:
+        """Return P after the step, and d ln P/dγ."""
+        return CHANGES[self.name](p, np.broadcast_to(slope, p.shape), **self.options)
 
 
-def _cap(p: FloatArray, slope: FloatArray, size: FloatArray | float) -> Pair:
+def _cap(p: FloatArray, slope: FloatArray) -> Pair:
     return np.minimum(p, 1.0), np.where(p > 1, 0.0, slope)
 
 
-def _clip(p: FloatArray, slope: FloatArray, size: FloatArray | float, *, floor: float) -> Pair:
+def _clip(p: FloatArray, slope: FloatArray, *, floor: float) -> Pair:
     return np.maximum(p, floor), np.where(p < floor, 0.0, slope)
 
 
-def _smooth(
-    p: FloatArray, slope: FloatArray, size: FloatArray | float, *, amount: float, mean: float | None = None
-) -> Pair:
-    number = np.broadcast_to(size, p.shape)[~np.isnan(p)].sum()
-    centre = float(np.nansum(p * size) / number) if mean is None else mean
-    mixed = (1 - amount) * p + amount * centre
-    change = (1 - amount) * p * slope + amount * float(np.nansum(p * slope * size) / max(number, 1))
-    return mixed, change / mixed
-
-
-def _held_out(
-    p: FloatArray, slope: FloatArray, size: FloatArray | float, *, test_fraction: float, counted_on: str
-) -> Pair:
+def _held_out(p: FloatArray, slope: FloatArray, *, test_fraction: float, counted_on: str) -> Pair:
     rho = test_fraction
     in_train = p if counted_on == "train" else (1 - rho) * p
     n_above = int((in_train > (1 - rho) * (1 + 1e-12)).sum())
@@ -69,7 +57,6 @@ def _held_out(
 CHANGES: dict[str, Callable[..., Pair]] = {
     "cap": _cap,
     "clip": _clip,
-    "smooth": _smooth,
     "held_out": _held_out,
 }
 
@@ -79,7 +66,6 @@ class GammaChain:
     """A power law and the steps after it, for each distinct popularity, as functions of γ."""
 
     level: FloatArray  # (n_levels,) the distinct n* > 0, ascending
-    size: FloatArray  # (n_levels,) how many items have each
     place: IntArray  # (n_items,) level of each item; −1 for items without a propensity
     top: float | None  # P of the most popular item, held at every γ where P is a probability
     steps: tuple[Step, ...]  # what comes after the power law
@@ -88,10 +74,10 @@ class GammaChain:
     def of(cls, popularity: FloatArray, steps: tuple[Step, ...]) -> GammaChain:
         """Return the chain of the n* of all items; the first step is the power law."""
         seen = popularity > 0
-        level, found, size = np.unique(popularity[seen], return_inverse=True, return_counts=True)
+        level, found = np.unique(popularity[seen], return_inverse=True)
         place = np.full(popularity.size, -1, dtype=np.int64)
         place[seen] = found
-        return cls(level, size.astype(np.float64), place, steps[0].options.get("top"), steps[1:])
+        return cls(level, place, steps[0].options.get("top"), steps[1:])
 
     def at(self, gamma: float) -> Pair:
         """Return P of each level and d ln P/dγ, both (n_levels,)."""
@@ -101,7 +87,7 @@ class GammaChain:
         p: FloatArray = np.exp((gamma + 1) / 2 * log_level) * (1.0 if self.top is None else self.top)
         slope: FloatArray = log_level / 2
         for step in self.steps:
-            p, slope = step.apply(p, slope, self.size)
+            p, slope = step.apply(p, slope)
         return p, slope
 
 

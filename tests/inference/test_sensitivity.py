@@ -244,13 +244,12 @@ def test_sensitivity_needs_a_power_law():
 
 STEPS = {
     "clip": lambda one: one.clip(floor=0.2),
-    "smooth": lambda one: one.smooth(amount=0.5),
     "held_out": lambda one: one.held_out(test_fraction=0.2, counted_on="log"),
 }
 
 
 @pytest.mark.parametrize(
-    "names", [names for length in (1, 2, 3) for names in itertools.permutations(STEPS, length)]
+    "names", [names for length in (1, 2) for names in itertools.permutations(STEPS, length)]
 )
 def test_the_row_of_another_gamma_is_the_evaluation_at_that_gamma_whatever_the_steps(names):
     ranks, popularity = random_ranks(0)
@@ -280,7 +279,7 @@ def test_the_row_of_another_gamma_is_the_evaluation_at_that_gamma_whatever_the_s
 
 def test_derivatives_follow_the_steps():
     ranks, popularity = random_ranks(0)
-    one = power_law(popularity, 0.0, scale="max").smooth(amount=0.5).clip(floor=0.4)
+    one = power_law(popularity, 0.0, scale="max").clip(floor=0.4)
     evaluation = ipseval.evaluate_ranks(
         ranks, propensity=one, metrics=("atop",), estimators=("snips", "snips-global"), on_low_ess="ignore"
     )

@@ -49,15 +49,6 @@ def test_the_clipped_share_is_what_clipping_cut():
     assert diagnostics_of([8, 2], floor=0.5).clipped_share == pytest.approx(2 / 6)
 
 
-def test_weights_that_smoothing_raised_do_not_offset_those_that_it_cut():
-    # P = 1 and ¼, halfway to their mean .625: .8125 and .4375, so w = 4 falls to 16/7 and w = 1 rises.
-    propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max").fit(popularity=[8, 2]).smooth(amount=0.5)
-    positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
-    sample = Sample(positives, propensity.at(positives.user, positives.item), True)
-    one = of_sample(sample, propensity)
-    assert one.clipped_share == pytest.approx((4 - 16 / 7) / 6)
-
-
 def test_equal_weights_give_the_share_of_positives_on_rare_items():
     one = diagnostics_of([8, 2], floor=0.5, weighted=False)
     assert (one.rare_share, one.clipped_share, one.ess) == (pytest.approx(1 / 3), 0.0, 3.0)

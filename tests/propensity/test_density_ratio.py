@@ -160,13 +160,6 @@ def test_fit_repeats_with_its_seed_and_knows_every_pair():
     assert pickle.loads(pickle.dumps(one)).at(user, item) == pytest.approx(one.at(user, item))
 
 
-def test_only_the_positives_of_exposed_users_stand_for_the_log_when_asked():
-    split, exposure = two_samples()
-    some = exposure.select(exposure.user < 30)
-    assert ratio(split, some).fit.n_biased == len(split.test)
-    assert ratio(split, some, biased_users="exposed").fit.n_biased == (split.test.user < 30).sum()
-
-
 def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them():
     split, exposure = two_samples()
     scores = np.random.default_rng(0).random((60, 30))
@@ -270,7 +263,6 @@ BAD = {
     ),
     "one fold": (lambda: DensityRatioPropensity(cross_fit=1), r"cross_fit must be an integer >= 2"),
     "features that are no function": (lambda: DensityRatioPropensity(features="n*"), r"callable"),
-    "unknown users": (lambda: DensityRatioPropensity(biased_users="some"), r"unknown value for biased_users"),
     "limit of 0": (lambda: DensityRatioPropensity(limit=0), r"limit must be in \(0, 1\]"),
     "another universe": (
         lambda: ratio(SPLIT, Exposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)),

@@ -11,7 +11,7 @@ import pytest
 
 from ipseval.data import Exposure, Interactions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, PropensityError
-from ipseval.propensity import DirectPropensity, PowerLawPropensity, StratifiedPropensity
+from ipseval.propensity import DirectPropensity, StratifiedPropensity
 
 
 def make(n_users, popularity, exposed, liked):
@@ -86,31 +86,14 @@ def test_direct_refuses_unseen_items_where_asked_to():
 
 
 def test_strata_pool_items_worked_by_hand():
-    # Edges at 18 and 50: {8, 18}, {32, 50}, {72}. P = Σn*/(|U| · items · Σpos/Σexpo):
-    # 26/(500·2·.10) = .26, 82/(500·2·.18) = .4556, 72/(500·.24) = .6.
+    # Thirds: {8, 18}, {32}, {50, 72}. P = Σn*/(|U| · items · Σpos/Σexpo):
+    # 26/(500·2·.10) = .26, 32/(500·.16) = .4, 122/(500·2·.22) = .5545.
     log, exposure = make(500, POPULARITY, EXPOSED, LIKED)
-    found = StratifiedPropensity(edges=[18, 50], exposure=exposure).fit(log)
-    expected = [np.nan, 0.26, 0.26, 82 / 180, 82 / 180, 0.6]
+    found = StratifiedPropensity(exposure, n_strata=3).fit(log)
+    expected = [np.nan, 0.26, 0.26, 0.4, 122 / 220, 122 / 220]
     assert found.item == pytest.approx(expected, nan_ok=True)
     assert found.is_probability
     assert "3 strata" in repr(found)
-
-
-def test_strata_of_a_model_keep_the_weight_of_its_training_interactions():
-    log, _ = make(500, POPULARITY, EXPOSED, LIKED)
-    base = PowerLawPropensity(gamma=0)
-    found = StratifiedPropensity(n_strata=2, model=base).fit(log)
-    fine, counts = base.fit(log).item[1:], np.array(POPULARITY[1:])
-    assert (counts / found.item[1:]).sum() == pytest.approx((counts / fine).sum())
-    assert np.unique(found.item[1:]).size == 2
-    assert not found.is_probability
-
-
-def test_one_stratum_per_level_is_the_model_itself():
-    log, _ = make(500, POPULARITY, EXPOSED, LIKED)
-    base = PowerLawPropensity(gamma=0.3)
-    found = StratifiedPropensity(edges=POPULARITY[1:], model=base).fit(log)
-    assert found.item == pytest.approx(base.fit(log).item, nan_ok=True)
 
 
 def test_equal_counts_share_a_stratum():
@@ -123,14 +106,9 @@ LOG, EXPOSURE = make(500, POPULARITY, EXPOSED, LIKED)
 _, NOTHING_LIKED = make(500, POPULARITY, EXPOSED, [0, 0, 0, 16, 20, 24])
 _, OTHER = make(400, POPULARITY, EXPOSED, LIKED)
 BAD = {
-    "strata of nothing": (lambda: StratifiedPropensity(), r"either exposure= or model="),
     "no strata": (lambda: StratifiedPropensity(n_strata=0, exposure=EXPOSURE), r"n_strata must be"),
-    "descending edges": (
-        lambda: StratifiedPropensity(edges=[3, 1], exposure=EXPOSURE),
-        r"strictly ascending",
-    ),
     "a stratum nobody likes": (
-        lambda: StratifiedPropensity(edges=[18, 50], exposure=NOTHING_LIKED).fit(LOG),
+        lambda: StratifiedPropensity(NOTHING_LIKED, n_strata=3).fit(LOG),
         r"1 of 3 strata have no positive random exposure",
     ),
     "strata of another universe": (

@@ -84,8 +84,8 @@ def test_gamma_from_a_log_alone_names_the_way_out():
         PowerLawPropensity(gamma="fit")
 
 
-def test_the_words_of_source_are_explained():
-    with pytest.raises(UnknownNameError, match=r"logger \(lists of the recommender that produced the log\)"):
+def test_an_unknown_source_names_the_choices():
+    with pytest.raises(UnknownNameError, match="evaluated, logger, unknown"):
         PowerLawPropensity(gamma=0, source="mine")
 
 

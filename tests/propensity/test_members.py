@@ -24,6 +24,7 @@ from ipseval.propensity import (
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
 USER, ITEM = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+SHOWN = Exposure(np.array([0]), np.array([0]), np.array([True]), n_users=2, n_items=2)
 TABLE = np.array([[0.1, 0.2], [0.5, 1.0]])  # a = (.2, 1), p = (.5, 1)
 
 
@@ -46,15 +47,6 @@ def test_members_answer_alike_and_so_do_their_steps(name):
     held = one.held_out(test_fraction=0.2, counted_on="log").at(USER, ITEM)
     assert held == pytest.approx(0.2 * TABLE.ravel() / (1 - 0.8 * TABLE.ravel()))
     assert [step.name for step in one.clip(floor=0.3).steps] == ["clip"]
-
-
-def test_smoothing_mixes_with_the_mean_over_all_pairs_and_a_function_has_none():
-    made = members()
-    expected = 0.5 * TABLE.ravel() + 0.5 * 0.45  # the mean of the table
-    assert made["pair"].smooth(amount=0.5).at(USER, ITEM) == pytest.approx(expected)
-    assert made["rank one"].smooth(amount=0.5).at(USER, ITEM) == pytest.approx(expected)
-    with pytest.raises(PropensityError, match="not known for a function"):
-        made["function"].smooth(amount=0.5)
 
 
 def test_rank_one_over_a_million_users_and_items_evaluates_in_less_than_a_gigabyte():
@@ -84,11 +76,10 @@ def test_at_gamma_repeats_every_combination_of_steps():
     popularity = [0, 1, 2, 2, 5, 9, 40]
     changes = {
         "clip": lambda one: one.clip(floor=0.2),
-        "smooth": lambda one: one.smooth(amount=0.3),
         "held_out": lambda one: one.held_out(test_fraction=0.2, counted_on="log"),
     }
     for scale, unseen in itertools.product(["max", None], ["drop", "smooth"]):
-        for length in range(4):
+        for length in range(3):
             for names in itertools.permutations(changes, length):
                 if scale is None and "held_out" in names:
                     continue
@@ -110,7 +101,7 @@ def test_at_gamma_repeats_every_combination_of_steps():
 
 def test_a_chain_knows_its_derivative():
     one = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 2, 5, 9, 40])
-    one = one.smooth(amount=0.3).clip(floor=0.45).held_out(test_fraction=0.2, counted_on="log")
+    one = one.clip(floor=0.45).held_out(test_fraction=0.2, counted_on="log")
     chain = one.gamma_chain()
     high, low = (np.log(chain.at(0.5 + shift)[0]) for shift in (1e-6, -1e-6))
     assert chain.at(0.5)[1] == pytest.approx((high - low) / 2e-6, abs=1e-8)
@@ -147,9 +138,7 @@ BAD = {
     "item frame above 1": lambda: KnownPropensity(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
     "values that are no numbers": lambda: KnownPropensity(item=["a", "b"]),
     "a table to fit to": lambda: KnownPropensity(item=[0.5]).fit(pd.DataFrame()),
-    "a table to fit strata to": lambda: StratifiedPropensity(model=PowerLawPropensity(gamma=0)).fit(
-        pd.DataFrame()
-    ),
+    "a table to fit strata to": lambda: StratifiedPropensity(SHOWN).fit(pd.DataFrame()),
     "a number for a source": lambda: PowerLawPropensity(gamma=0, source=np.ones(2)),
     "a text for the smallest popularity": lambda: fit_gamma_from_exposure(
         [1, 2], [3, 3], [1, 1], min_popularity="x"
@@ -160,7 +149,6 @@ BAD = {
     "a table for an exposure": lambda: DirectPropensity(pd.DataFrame()),
     "a text for an exposure": lambda: PowerLawPropensity(gamma="fit", exposure="shown.csv"),
     "a table for the exposure of strata": lambda: StratifiedPropensity(exposure=pd.DataFrame()),
-    "a number for a model": lambda: StratifiedPropensity(model=3),
     "a user factor without items": lambda: KnownPropensity(user=[0.5]),
     "a user that counts from the end": lambda: members()["rank one"].at(np.array([-1]), np.array([0])),
     "no function": lambda: KnownPropensity(function=3),

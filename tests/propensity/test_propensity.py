@@ -1,4 +1,4 @@
-"""The propensity value: clipping, smoothing, the held-out propensity; and the policies of the power law."""
+"""The propensity value: clipping, the held-out propensity; and the policies of the power law."""
 
 from __future__ import annotations
 
@@ -38,34 +38,13 @@ def test_clipping_twice_still_compares_with_the_original():
     assert twice.cut_share(ZERO, ITEMS) == pytest.approx(7 / 17)
 
 
-def test_smoothing_moves_toward_the_mean_and_counts_only_what_is_cut():
-    # Mean of .1, .2, .6 is .3: half-way .2, .25, .45. Weights 10, 5, 5/3 become 5, 4, 20/9: 5 + 1 are cut.
-    smooth = Propensity(np.array([0.1, 0.2, 0.6]), True, "known", 3).smooth(amount=0.5)
-    assert smooth.item == pytest.approx([0.2, 0.25, 0.45])
-    assert smooth.cut_share(ZERO, ITEMS) == pytest.approx(6 / (10 + 5 + 5 / 3))
-
-
-@pytest.mark.parametrize("propensity", [KNOWN, PAIR])
-def test_smoothing_by_0_and_1_is_nothing_and_equal_weights(propensity):
-    values = propensity.item if propensity.item is not None else propensity.pair
-    for amount, expected in ((0, values), (1, np.full(values.size, values.mean()))):
-        smooth = propensity.smooth(amount=amount)
-        found = smooth.item if smooth.item is not None else smooth.pair
-        assert found == pytest.approx(expected)
-
-
-@given(
-    st.lists(st.floats(0.001, 1), min_size=1, max_size=8),
-    st.floats(0.001, 1),
-    st.floats(0, 1),
-)
-def test_cut_share_is_a_share_and_clipping_never_raises_a_weight(values, floor, amount):
+@given(st.lists(st.floats(0.001, 1), min_size=1, max_size=8), st.floats(0.001, 1))
+def test_cut_share_is_a_share_and_clipping_never_raises_a_weight(values, floor):
     raw = Propensity(np.array(values), True, "known", len(values))
     user, item = np.zeros(len(values), dtype=np.int64), np.arange(len(values))
     clipped = raw.clip(floor=floor)
     assert np.all(clipped.item >= raw.item)
     assert 0 <= clipped.cut_share(user, item) < 1
-    assert 0 <= raw.smooth(amount=amount).cut_share(user, item) < 1
 
 
 @pytest.mark.parametrize("rho", [0.2, 0.5])
@@ -95,7 +74,6 @@ BAD = {
         r"1 of 3 propensities of being in train exceed 1 − ρ = 0.2",
     ),
     "held out, no share": (lambda: KNOWN.held_out(test_fraction=0), r"test_fraction must be in \(0, 1\)"),
-    "smoothing above 1": (lambda: KNOWN.smooth(amount=1.5), r"amount must be in \[0, 1\]"),
     "fit without data": (
         lambda: PowerLawPropensity(gamma="fit"),
         r"needs either exposure=.*n\* alone fits every P",
