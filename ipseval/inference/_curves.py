@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -19,119 +18,25 @@ from ipseval.inference._linear import LinearGroup, groups
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.propensity._steps import GammaChain
-from ipseval.ranking import RankedPositives
-
-# Entries of one block: 2 MB, which stay near the processor.
-BLOCK_ENTRIES = 262_144
 
 
-@dataclass(frozen=True, eq=False)
-class Units:
-    """The independent units with positives: users, or those to whom queries belong."""
-
-    n: int
-    clustered: bool  # whether a unit may have several queries
-    place: IntArray  # (n_users,), unit of each user, or query, with positives
-
-    @classmethod
-    def of(cls, ranked: RankedPositives) -> Units:
-        """Return the units of all users with positives."""
+def standard_errors(group: LinearGroup, weights: FloatArray) -> FloatArray:
+    """Return the error over users of each estimate, (n_columns,), with weights (n_pos,) taken as known."""
+    # ψ = V̄ (N − r D)/D̄ + r (V − V̄) of users, or queries, added up over those of one user.
+    form, ranked = group.form, group.form.ranked
+    numerator, denominator = form.sums(weights, group.contributions)
+    ratio = numerator.sum(axis=0) / denominator.sum()
+    psi = (numerator - ratio * denominator[:, None]) / denominator.mean()
+    if form.volume is not None:
+        mean = form.volume.mean()
+        psi = mean * psi + ratio * (form.volume - mean)[:, None]
+    n = ranked.users.size
+    if ranked.cluster is not None:
         units, place = np.unique(ranked.unit(ranked.users), return_inverse=True)
-        return cls(units.size, ranked.cluster is not None, place)
-
-
-def squared_influences(
-    groups: Sequence[LinearGroup],
-    ratios: Sequence[FloatArray],
-    level: IntArray,
-    weights: FloatArray,
-    units: Units,
-) -> list[FloatArray]:
-    """Return Σψ² over the units, (n_gamma, n_columns) a group, from R and weights (n_levels, n_gamma)."""
-    # With x_u = Σwc/Σw over the positives of a user and m_u = Σbw, ψ = m (x − r)/m̄ in a global form, and
-    # f x − R per user; a sum of a metric adds r (V_u − V̄), and R = r V̄. Groups share `weighted` and `own`.
-    form = groups[0].form
-    sums = [_Psi.of(*one, level, weights, units) for one in zip(groups, ratios, strict=True)]
-    stacks = {id(one.contributions): one.contributions for one in groups}
-    widest = max(one.shape[1] for one in stacks.values())
-    for users, rows in users_by_count(form.ranked, weights.shape[1], widest):
-        w = weights[level[rows]]  # (n_users, n_positives, n_gamma)
-        if form.own is not None:
-            w *= form.own[rows][:, :, None]
-        total = np.matmul(np.ones((1, rows.shape[1])), w)
-        w *= np.divide(1, total, out=np.zeros_like(total), where=total != 0)  # own weights may be 0
-        for name, contributions in stacks.items():
-            x = np.matmul(contributions[rows].transpose(0, 2, 1), w)  # (n_users, n_columns, n_gamma)
-            for one in sums:
-                if id(one.group.contributions) == name:
-                    one.add(users, x, total[:, 0])
-    return [one.found() for one in sums]
-
-
-@dataclass(frozen=True, eq=False)
-class _Psi:
-    """Σψ² of a group, (n_columns, n_gamma)."""
-
-    group: LinearGroup
-    ratio: FloatArray  # r, (n_columns, n_gamma)
-    scale: FloatArray | None  # V̄/m̄ of a global form, (n_gamma,)
-    volume: float  # V̄; 1 where the metric is no sum
-    units: Units
-    squares: FloatArray
-    added: FloatArray | None  # Σψ by unit, (n_units, n_columns, n_gamma), where units have several queries
-
-    @classmethod
-    def of(
-        cls, group: LinearGroup, estimates: FloatArray, level: IntArray, weights: FloatArray, units: Units
-    ) -> _Psi:
-        form = group.form
-        volume = float(form.ranked.counts.mean()) if form.is_sum else 1.0
-        scale = None
-        if not form.per_user:
-            total = np.bincount(level, form.base, weights.shape[0]) @ weights
-            scale = volume * form.ranked.users.size / total
-        shape = (group.contributions.shape[1], weights.shape[1])
-        added = np.zeros((units.n, *shape)) if units.clustered else None
-        ratio = np.ascontiguousarray(estimates.T) / volume
-        return cls(group, ratio, scale, volume, units, np.zeros(shape), added)
-
-    def add(self, users: IntArray, x: FloatArray, total: FloatArray) -> None:
-        """Add users with equally many positives: x, (n_users, n_columns, n_gamma), and Σw."""
-        form, count = self.group.form, int(self.group.form.ranked.counts[users[0]])
-        psi = x - self.ratio
-        if self.scale is not None:
-            psi *= (total * (self.scale / count if form.users_equal else self.scale))[:, None]
-        elif form.is_sum:
-            psi *= count
-        if form.is_sum:
-            psi += self.ratio * (count - self.volume)
-        if self.added is not None:
-            np.add.at(self.added, self.units.place[users], psi)
-        else:
-            np.add(self.squares, np.einsum("ucg,ucg->cg", psi, psi), out=self.squares)
-
-    def found(self) -> FloatArray:
-        """Return Σψ², (n_gamma, n_columns)."""
-        if self.added is None:
-            return self.squares.T
-        squares: FloatArray = np.einsum("ucg,ucg->gc", self.added, self.added)
-        return squares * (self.units.n / self.units.place.size) ** 2
-
-
-def users_by_count(
-    ranked: RankedPositives, n_gamma: int, n_columns: int = 1
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield users with equally many positives, and their rows (n_users, n_positives), in blocks."""
-    # A block holds weights, γ × positives, and γ × columns of each of its users.
-    order = np.argsort(ranked.counts, kind="stable")
-    counts = ranked.counts[order]
-    edges = np.flatnonzero(np.diff(counts, prepend=0, append=0))
-    for first, last in pairwise(edges.tolist()):
-        count = int(counts[first])
-        size = max(1, BLOCK_ENTRIES // (n_gamma * max(count, n_columns)))
-        for start in range(first, last, size):
-            users = order[start : min(start + size, last)]
-            yield users, ranked.starts[users][:, None] + np.arange(count)
+        of_unit = sparse.csr_array((np.ones(n), (place, np.arange(n))), shape=(units.size, n))
+        psi = of_unit @ psi * (units.size / n)
+        n = units.size
+    return np.sqrt((psi**2).sum(axis=0) / (n * (n - 1.0))) if n > 1 else np.full(ratio.size, np.nan)
 
 
 Values = dict[Key, FloatArray]
@@ -197,10 +102,9 @@ class Curves:
         found: tuple[Values, Values, Values] = ({}, {}, {})
         # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
         with one_blas_thread():
+            parts: list[tuple[Sequence[Key], Sequence[FloatArray]]]
             parts = [(self.slower, list(self._anew(gamma, errors=errors)))]
-            for bundle in _bundles(self.linear):
-                keys = [key for group in bundle for key in group.keys]
-                parts.append((keys, self._linear(bundle, gamma, errors=errors)))
+            parts += [(group.keys, self._linear(group, gamma, errors=errors)) for group in self.linear]
         for keys, made in parts:
             for kept, one in zip(found, made, strict=False):
                 kept.update(zip(keys, one.T, strict=True))
@@ -224,33 +128,17 @@ class Curves:
         found[1, :, plain] = 0
         return found
 
-    def _linear(self, bundle: Sequence[LinearGroup], gamma: FloatArray, *, errors: bool) -> list[FloatArray]:
+    def _linear(self, group: LinearGroup, gamma: FloatArray, *, errors: bool) -> list[FloatArray]:
         """Return R, dR/dγ and, if asked for, standard errors, (n_gamma, n_columns) each."""
-        weighted = bundle[0].form.weighted
-        weights, log_slopes = self._weights(gamma if weighted else gamma[:1], weighted)
-        known = [self._one(one, weights, log_slopes) for one in bundle]
-        found = [np.hstack(one) for one in zip(*known, strict=True)]
+        if group.form.weighted:
+            chain = [self.chain.at(float(one)) for one in gamma]
+            weights, slopes = 1 / np.array([p for p, _ in chain]), np.array([slope for _, slope in chain])
+        else:
+            weights, slopes = np.ones((1, self.chain.level.size)), np.zeros((1, self.chain.level.size))
+        found = list((self._per_user if group.form.per_user else self._global)(group, weights, slopes))
         if errors:
-            units = Units.of(next(iter(self.samples.values())).ranked)
-            ratios, by_level = [ratio for ratio, _ in known], np.ascontiguousarray(weights.T)
-            squares = np.hstack(squared_influences(bundle, ratios, self.level, by_level, units))
-            scale = 1 / (units.n * (units.n - 1.0)) if units.n > 1 else np.nan
-            found.append(np.sqrt(scale * squares))
-        return found if weighted else [np.repeat(one, gamma.size, axis=0) for one in found]
-
-    def _weights(self, gamma: FloatArray, weighted: bool) -> tuple[FloatArray, FloatArray]:
-        """Return 1/P of each level and d ln P/dγ, (n_gamma, n_levels)."""
-        if not weighted:
-            ones = np.ones((gamma.size, self.chain.level.size))
-            return ones, 0 * ones
-        found = [self.chain.at(float(one)) for one in gamma]
-        return 1 / np.array([p for p, _ in found]), np.array([slope for _, slope in found])
-
-    def _one(
-        self, group: LinearGroup, weights: FloatArray, log_slopes: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return R and dR/dγ, (n_gamma, n_columns)."""
-        return (self._per_user if group.form.per_user else self._global)(group, weights, log_slopes)
+            found.append(np.array([standard_errors(group, one[self.level]) for one in weights]))
+        return found if group.form.weighted else [np.repeat(one, gamma.size, axis=0) for one in found]
 
     def _global(
         self, group: LinearGroup, weights: FloatArray, log_slopes: FloatArray
@@ -277,34 +165,15 @@ class Curves:
     def _per_user(
         self, group: LinearGroup, weights: FloatArray, log_slopes: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return R and dR/dγ, (n_gamma, n_columns), from blocks of users."""
-        form, (n_gamma, n_columns) = group.form, (weights.shape[0], group.contributions.shape[1])
-        by_level, slope_by_level = (np.ascontiguousarray(one.T) for one in (weights, log_slopes))
-        ratio = np.zeros((n_gamma, n_columns))
+        """Return R and dR/dγ, (n_gamma, n_columns), γ by γ."""
+        form, ranked = group.form, group.form.ranked
+        ratio = np.empty((weights.shape[0], group.contributions.shape[1]))
         slope = np.zeros_like(ratio)
-        for _, rows in users_by_count(form.ranked, n_gamma):
-            factor = rows.shape[1] if form.is_sum else 1
-            level = self.level[rows]
-            v = by_level[level]  # (n_users, n_positives, n_gamma)
-            v *= factor / np.matmul(np.ones((1, rows.shape[1])), v)
-            c = group.contributions[rows].reshape(-1, n_columns)
-            ratio += v.reshape(-1, n_gamma).T @ c
+        for place, (weight, log_slope) in enumerate(zip(weights, log_slopes, strict=True)):
+            v = form.coefficients(weight[self.level])
+            ratio[place] = v @ group.contributions
             if form.weighted:
-                log_slope = slope_by_level[level]
-                mean_slope = np.einsum("upg,upg->ug", v, log_slope) / factor
-                log_slope -= mean_slope[:, None]
-                log_slope *= v
-                slope -= log_slope.reshape(-1, n_gamma).T @ c
-        n = form.ranked.users.size
-        return ratio / n, slope / n
-
-
-def _bundles(groups: Sequence[LinearGroup]) -> list[list[LinearGroup]]:
-    """Return the groups by their weights; one by one where squares are kept by unit, which takes memory."""
-    found: dict[object, list[LinearGroup]] = {}
-    for one in groups:
-        form = one.form
-        own = None if form.own is None else form.own.tobytes()
-        name = one if form.ranked.cluster is not None else (form.weighted, own)
-        found.setdefault(name, []).append(one)
-    return list(found.values())
+                change = log_slope[self.level]
+                change -= (ranked.sum_by_user(v * change) / ranked.sum_by_user(v))[ranked.segment]
+                slope[place] = -(v * change) @ group.contributions
+        return ratio, slope

@@ -114,16 +114,6 @@ def test_equal_users_have_no_error_at_any_gamma():
     np.testing.assert_allclose(frame["std_error"], 0, atol=1e-14)
 
 
-def test_small_blocks_give_the_same_numbers(monkeypatch):
-    evaluation = evaluated(metrics=("recall@10", "dcg@10", "ndcg@10"))
-    whole = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
-    monkeypatch.setattr("ipseval.inference._curves.BLOCK_ENTRIES", 90)
-    blocked = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
-    np.testing.assert_allclose(blocked["estimate"], whole["estimate"], rtol=1e-12)
-    np.testing.assert_allclose(blocked["std_error"], whole["std_error"], rtol=1e-10)
-    np.testing.assert_allclose(blocked["derivative"], whole["derivative"], rtol=1e-10, atol=1e-14)
-
-
 def test_the_derivative_equals_the_numerical_one():
     linear = tuple(name for name in METRICS if name not in ("precision@10", "ndcg@10", "ap", "rr"))
     evaluation = evaluated(metrics=linear, estimators=ESTIMATORS[:-1])

@@ -12,7 +12,7 @@ from ipseval.inference._comparisons import (
     pair_tests,
     users_needed,
 )
-from ipseval.inference._curves import Units, squared_influences
+from ipseval.inference._curves import standard_errors
 from ipseval.inference._interval_methods import bootstrap_refit
 from ipseval.inference._intervals import (
     bca_interval,
