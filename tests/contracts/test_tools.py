@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from tests.mutation.rooms import ROOMS, SPEED, Room
 from tests.mutation.run import SURVIVORS, Score, reasons
 from tests.mutation.sample import Mutant, applies, meaning, places, sample
-from tests.mutation.trace import Trace, with_importers
+from tests.mutation.trace import Trace
 from tests.typed.__main__ import PAGES, expected, program
 
 CODE = """
@@ -76,11 +76,11 @@ def test_values_of_constants_of_speed_are_left_out_of_a_sample_and_counted(tmp_p
     )
 
 
-def test_the_score_is_the_share_found_with_wilsons_interval():
+def test_the_score_is_the_share_found_of_those_without_a_reason():
     mutant = Mutant("a.py", 1, "x", "y", "")
     score = Score(found=81, survived=[mutant] * 19, excused=[mutant] * 7)
     assert score.share == 0.81
-    assert score.interval() == pytest.approx((0.7222, 0.8749), abs=5e-5)  # statsmodels, method="wilson"
+    assert "95 % interval 72% to 87%" in str(score)
 
 
 def test_tests_of_a_line_are_those_of_the_room_first_and_fast_ones_first():
@@ -90,43 +90,6 @@ def test_tests_of_a_line_are_those_of_the_room_first_and_fast_ones_first():
     assert trace.of("a.py", 3, room) == ["a.py::a.f", "room.py::a", "room.py::b", "far.py::c"]
     assert trace.of("a.py", 4, room) == trace.of("a.py", 3, room)  # no test is known to run it
     assert trace.of("a.py", 5, room) == ["a.py::a.f", "far.py::c"]
-    assert Trace.read(trace.text()) == trace
-
-
-def test_a_trace_is_renewed_for_tests_that_changed_or_run_a_line_of_code_that_did():
-    code, other = "ipseval/a.py", "ipseval/b.py"
-    seconds = dict.fromkeys(("tests/test_x.py::one", "tests/test_x.py::two", "tests/test_y.py::three"), 1.0)
-    one, two, three = ({name} for name in seconds)
-    old = Trace({code: {1: one | three, 2: two}, other: {5: three}}, seconds)
-    same = {code: "1", other: "1", "tests/test_x.py": "1", "tests/test_y.py": "1", "tests/worlds.py": "1"}
-    old.digests.update(same)
-    assert old.changed(same) == set()
-    assert old.changed(same | {"tests/test_x.py": "2"}) == {"tests/test_x.py"}
-    assert old.changed(same | {other: "2"}) == {other, "tests/test_y.py"}
-    assert old.changed(same | {code: "2"}) == {code, "tests/test_x.py", "tests/test_y.py"}
-    assert old.changed(same | {"tests/worlds.py": "2"}) == {"tests/worlds.py"}
-    assert old.changed(same | {"tests/conftest.py": "2"}) is None
-    assert Trace({}, {}).changed(same) is None
-    new = Trace({code: {1: two, 7: two}}, {"tests/test_x.py::two": 2.0}, same)
-    found = old.renewed({"tests/test_x.py"}, new)
-    assert found.tests == {code: {1: two | three, 2: set(), 7: two}, other: {5: three}}
-    assert found.seconds == {"tests/test_x.py::two": 2.0, "tests/test_y.py::three": 1.0}
-    assert Trace.read(found.text()) == found
-
-
-def test_tests_that_import_what_changed_changed_themselves(tmp_path):
-    texts = {
-        "worlds": "",
-        "more": "from tests import worlds",
-        "test_a": "import tests.more",
-        "test_b": "import os",
-    }
-    (tmp_path / "tests").mkdir()
-    for name, text in texts.items():
-        (tmp_path / "tests" / f"{name}.py").write_text(text)
-    paths = {f"tests/{name}.py" for name in texts}
-    assert with_importers(tmp_path, {"tests/worlds.py"}) == paths - {"tests/test_b.py"}
-    assert with_importers(tmp_path, {"tests/test_a.py"}) == {"tests/test_a.py"}
 
 
 @pytest.mark.parametrize("name", ROOMS)

@@ -3,7 +3,6 @@
     python -m tests.mutation.run                      all rooms: what `make mutation` runs
     python -m tests.mutation.run metrics --n 20       one room, fewer mutants
     python -m tests.mutation.run --floor 0.9          exit code 1 where a room's score is lower
-    python -m tests.mutation.run --trace trace.json   keep which test runs which line for the next run
     python -m tests.mutation.run ranking --near       by the tests of the room alone: sooner, and fewer found
 
 A mutant is one change of one expression (an operator, a comparison, a number, a truth value, a loop) by
@@ -23,6 +22,7 @@ import contextlib
 import importlib.util
 import math
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -31,13 +31,15 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from statsmodels.stats.proportion import proportion_confint
+
 from tests.mutation.rooms import ROOMS, Room
 from tests.mutation.sample import Mutant, sample
-from tests.mutation.trace import ALWAYS, FAR, Trace, digests, with_importers
+from tests.mutation.trace import ALWAYS, FAR, Trace
 
 ROOT = Path(__file__).resolve().parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
@@ -77,19 +79,14 @@ class Score:
         return self.found / n if n else float("nan")
 
     def __str__(self) -> str:
-        bounds = " to ".join(f"{one:.0%}" for one in self.interval())
+        interval = proportion_confint(self.found, self.n, method="wilson") if self.n else ()
+        bounds = " to ".join(f"{one:.0%}" for one in interval)
         return (
             f"  {self.share:.0%} found ({self.found} of {self.n}; 95 % interval {bounds}; "
             f"{self.too_long} by a limit of time); "
             f"raw {self.raw:.0%} with the {len(self.excused)} that have a reason; {self.n_places} places, "
             f"and {self.n_left_out} of SPEED left out"
         )
-
-    def interval(self, z: float = 1.959963984540054) -> tuple[float, float]:
-        """Return Wilson's 95 % interval of the share among all places."""
-        n, p = self.n, self.share
-        middle, half = p + z * z / (2 * n), z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
-        return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
 class Plugin:
@@ -108,7 +105,7 @@ class Plugin:
         self.measured.switch_context("")
 
 
-def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None, compiles: bool = False) -> int:
+def child(copy: Path, arguments: Sequence[str], trace: Path | None = None) -> int:
     """Run pytest in the copy, in this process; with `trace`, write there which test runs which line."""
     import pytest
 
@@ -120,7 +117,7 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None, co
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     # Compiled once, and never of a mutant: files change more than once a second.
-    sys.dont_write_bytecode = not compiles
+    sys.dont_write_bytecode = trace is None
     if trace is None:
         return int(pytest.main([*PYTEST, *MARKS, *ONE_ENGINE, *arguments]))
     import coverage
@@ -139,19 +136,11 @@ def child(copy: Path, arguments: Sequence[str], *, trace: Path | None = None, co
         for path in data.measured_files()
     }
     if code in (0, NO_TESTS):
-        found = Trace(lines, plugin.seconds, digests(copy))
-        trace.write_text(found.text(), encoding="utf-8")
+        trace.write_bytes(pickle.dumps((lines, dict(plugin.seconds))))
     return code
 
 
-def forked(
-    copy: Path,
-    arguments: Sequence[str],
-    limit: float,
-    *,
-    trace: Path | None = None,
-    compiles: bool = False,
-) -> int | None:
+def forked(copy: Path, arguments: Sequence[str], limit: float, trace: Path | None = None) -> int | None:
     """Return the exit code of pytest in a fork, or None where it was stopped at the limit of seconds.
 
     They are seconds of the processor, which do not depend on what else runs, and five times as many to wait.
@@ -164,7 +153,7 @@ def forked(
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), resource.RLIM_INFINITY))
-            code = child(copy, arguments, trace=trace, compiles=compiles)
+            code = child(copy, arguments, trace)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -183,30 +172,6 @@ def forked(
     return None
 
 
-def current(copy: Path, path: Path, tests: Sequence[str]) -> Trace:
-    """Return the trace of a file, with those of `tests` that changed traced anew; all, where code did."""
-    kept = Trace.read(path.read_text(encoding="utf-8")) if path.exists() else Trace({}, {})
-    files = kept.changed(digests(copy)) if kept.scope == list(tests) else None
-    if files is not None:
-        compile_once(copy)
-    if files == set():
-        return kept
-    if files is None:
-        found = traced(copy, tests)
-    else:
-        files = with_importers(copy, files)
-        there = sorted(
-            one
-            for one in files
-            if (copy / one).exists() and not Path(one).match("__*__.py") and one.startswith(tuple(tests))
-        )
-        print(f"traced anew: {', '.join(there)}", flush=True)
-        found = kept.renewed(files, traced(copy, there) if there else Trace({}, {}, digests(copy)))
-    found = replace(found, scope=list(tests))
-    path.write_text(found.text(), encoding="utf-8")
-    return found
-
-
 def scope(rooms: Sequence[str], *, near: bool) -> tuple[str, ...]:
     """Return the tests and doctests that judge the mutants of rooms: all, or those that are near."""
     if not near:
@@ -216,24 +181,14 @@ def scope(rooms: Sequence[str], *, near: bool) -> tuple[str, ...]:
     return (*tests, *folders, *(one.partition("::")[0] for one in ALWAYS))
 
 
-def compile_once(copy: Path) -> None:
-    """Collect the tests, which compiles them and the code: no run on a mutant writes what it compiles."""
-    forked(copy, ("--collect-only", *everything(("tests", "ipseval"))), 3600, compiles=True)
-
-
-def everything(tests: Sequence[str]) -> tuple[str, ...]:
-    """Return arguments for tests and doctests, without those that are far."""
-    return ("--doctest-modules", *tests, *(f"--ignore={one}" for one in FAR))
-
-
 def traced(copy: Path, tests: Sequence[str]) -> Trace:
     """Run fast tests without a change, and return what they run."""
-    path = copy.parent / "new.json"
-    code = forked(copy, everything(tests), 3600, trace=path, compiles=True)
+    path = copy.parent / "trace.pickle"
+    code = forked(copy, ("--doctest-modules", *tests, *(f"--ignore={one}" for one in FAR)), 3600, path)
     if code not in (0, NO_TESTS):
         output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
         sys.exit(f"the tests do not pass without a change: exit code {code}\n{output[-3000:]}")
-    return Trace.read(path.read_text(encoding="utf-8"))
+    return Trace(*pickle.loads(path.read_bytes()))
 
 
 def is_found(
@@ -303,9 +258,6 @@ def main() -> None:
     parser.add_argument("rooms", nargs="*", metavar="room", help=", ".join(ROOMS))
     parser.add_argument("--n", type=int, default=100, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=26)
-    parser.add_argument(
-        "--trace", type=Path, help="file that keeps which test runs which line; changed tests run anew"
-    )
     parser.add_argument("--near", action="store_true", help="judge by the tests of the room alone")
     parser.add_argument("--floor", type=float, default=0.9)
     options = parser.parse_args()
@@ -324,8 +276,7 @@ def main() -> None:
         shutil.copytree(ROOT, copy, ignore=ignored)
         os.environ["PYTHONPATH"] = str(copy)
         rooms = options.rooms or list(ROOMS)
-        path = (options.trace or Path(folder) / "trace.json").resolve()
-        trace = current(copy, path, scope(rooms, near=options.near))
+        trace = traced(copy, scope(rooms, near=options.near))
         for name in rooms:
             print(name, flush=True)
             begun = time.monotonic()
