@@ -13,11 +13,10 @@ import pytest
 
 import ipseval
 from ipseval.evaluation import FRAME_COLUMNS
-from tests.contracts.test_estimators import TABLES, small_study
+from tests.contracts.test_copies import TABLES
 from tests.worlds import random_world
 
 ROOT = Path(__file__).resolve().parents[2]
-PROPENSITY = ipseval.PowerLawPropensity(gamma=0.5, scale="max")
 METRICS = ("recall@5", "atop")
 
 # Each user counts by its mean weight, made of weights of its own: `snips-global` is what it must equal.
@@ -60,72 +59,22 @@ def own_estimator(tmp_path):
     return own
 
 
-def assert_equal_but_for_the_label(found: pd.DataFrame, expected: pd.DataFrame) -> None:
-    expected = expected.replace({"estimator": {"snips-global": "own"}})
-    pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True), rtol=1e-11)
-
-
 @pytest.mark.parametrize("table", TABLES)
 def test_an_estimator_with_weights_of_its_own_takes_fifteen_lines(own, table):
     world = random_world(4)
-    found = [
+    mine, known = (
         ipseval.evaluate(
             {"a": world.scores, "b": np.roll(world.scores, 1, axis=1)},
             world.split,
-            propensity=PROPENSITY,
+            propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
             metrics=METRICS,
             estimators=[one],
             on_low_ess="ignore",
         )
         for one in (own, "snips-global")
-    ]
-    mine, known = (TABLES[table](one) for one in found)
-    assert_equal_but_for_the_label(mine, known)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_its_truth_is_the_average_it_names(own):
-    study, rng = small_study(), np.random.default_rng(1)
-    scores = {name: rng.normal(size=(40, 25)) for name in "ab"}
-    found = [
-        ipseval.validate(
-            {name: (lambda train, x=x: x) for name, x in scores.items()},
-            study,
-            propensities={"popularity": ipseval.PowerLawPropensity(gamma=0.0)},
-            metrics=METRICS,
-            estimators=[one],
-            n_resamples=20,
-            rng=0,
-        ).frame
-        for one in (own, "snips-global", "snips-pooled")
-    ]
-    assert_equal_but_for_the_label(found[0], found[1])
-    pooled = found[2].query("estimator == 'snips-pooled'")["reference"]
-    assert set(found[0].query("estimator == 'own'")["reference"]).isdisjoint(pooled)
-
-
-def test_it_runs_on_partitions(own):
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install 'ipseval[dask]'")
-    world, rng = random_world(4), np.random.default_rng(0)
-    frames = [
-        pd.DataFrame({"user": log.user_ids[log.user], "item": log.item_ids[log.item]})
-        for log in (world.split.train, world.split.test)
-    ]
-    users, items = world.split.user_ids, world.split.item_ids
-    model = rng.normal(size=(users.size, 3)), rng.normal(size=(items.size, 3))
-    mine, known = (
-        ipseval.clusters.evaluate_dask(
-            {"m": model},
-            *(dd.from_pandas(frame, npartitions=2) for frame in frames),
-            users=users,
-            items=items,
-            propensity=PROPENSITY,
-            metrics=METRICS,
-            estimators=[one],
-        ).frame
-        for one in (own, "snips-global")
     )
-    assert_equal_but_for_the_label(mine, known)
+    expected = TABLES[table](known).replace({"estimator": {"snips-global": "own"}})
+    pd.testing.assert_frame_equal(TABLES[table](mine), expected, rtol=1e-11)
 
 
 def test_own_weights_move_estimates_and_bounds_alike(tmp_path):

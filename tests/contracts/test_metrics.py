@@ -237,15 +237,3 @@ def test_a_metric_of_ones_own_is_one_file_and_one_line(tmp_path: Path, monkeypat
         "exactly unbiased given the propensities and the numbers of relevant items"
         in result.frame["claim"].iloc[2]
     )
-
-
-def test_a_renamed_metric_gives_the_same_values():
-    scores, weights = np.array([3.0, 1.0, 2.0, 0.0]), np.array([1.0, 4.0])
-    for label in PLAIN:
-        one = ipseval.metric(label)
-        other = type(one)(
-            **{**{key: getattr(one, key) for key in one.parameters}, "cutoff": one.cutoff}, label="x"
-        )
-        assert repr(other) == "x"
-        got = other.user_values(ranked(scores, 2), weights)
-        assert got == pytest.approx(one.user_values(ranked(scores, 2), weights), abs=0)

@@ -46,7 +46,7 @@ ROOMS = {
         "ipseval/estimators/*.py",
         (
             *SHARED,
-            "tests/contracts/test_estimators.py",
+            *("tests/contracts/test_estimators.py", "tests/contracts/test_copies.py"),
             *("tests/metrics/test_parts.py", "tests/metrics/test_numerics.py"),
             "tests/policies/test_doubly_robust.py",
             *("tests/inference/test_own_weights.py", "tests/evaluation/test_ratings.py"),
@@ -61,13 +61,13 @@ ROOMS = {
             *SHARED,
             *(f"tests/metrics/test_{name}.py" for name in ("known_answers", "labels", "parts", "numerics")),
             *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "traits")),
-            *("tests/contracts/test_metrics.py", "tests/contracts/test_renamed_metrics.py"),
+            *("tests/contracts/test_metrics.py", "tests/contracts/test_copies.py"),
         ),
         ("ipseval/metrics/_additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),
     ),
     "inference": Room(
         "ipseval/inference/*.py",
-        (*SHARED, "tests/inference", "tests/estimators/test_trust.py", "tests/contracts/test_estimators.py"),
+        (*SHARED, "tests/inference", "tests/estimators/test_trust.py", "tests/contracts/test_copies.py"),
         ("ipseval/inference/_intervals.py", "1 - confidence_level", "2 - confidence_level"),
     ),
     "ranking": Room(

@@ -1,0 +1,227 @@
+"""The contract of members: copies under labels of their own, as a user passes them, give the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.data import Interactions
+from ipseval.errors import InputError
+from ipseval.estimators import ESTIMATORS, Estimator
+from ipseval.metrics import METRICS
+from ipseval.policies import evaluate_rewards
+from ipseval.validation.datasets import RandomExposureStudy
+from tests.inside.estimators import resolve_estimator
+from tests.worlds import random_world
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+MINE = "mine-"
+
+
+class Copy(Estimator):
+    """Another class with another label that does what one of the registry does, asked and told."""
+
+    def __init__(self, one: Estimator) -> None:
+        self.label, self._one = MINE + one.label, one
+        self.weighted, self.weighting, self.target = one.weighted, one.weighting, one.target
+        self.separable = one.separable
+
+    @property
+    def counts_all_users(self):
+        return self._one.counts_all_users
+
+    @property
+    def needs_rewards(self):
+        return self._one.needs_rewards
+
+    def sums(self, sample, metric):
+        return self._one.sums(sample, metric)
+
+    def positive_weights(self, sample):
+        return self._one.positive_weights(sample)
+
+    def claim(self, metric, **known):
+        return self._one.claim(metric, **known)
+
+    def check(self, metric, **known):
+        self._one.check(metric, **known)
+
+    def linear_form(self, metric, ranked, **known):
+        return self._one.linear_form(metric, ranked, **known)
+
+    def notes(self, **known):
+        return self._one.notes(**known)
+
+    def log_products(self, sample, metric):
+        return self._one.log_products(sample, metric)
+
+    def caution(self, counts):
+        return self._one.caution(counts)
+
+
+MEMBERS = [resolve_estimator(label) for label in (*ESTIMATORS, "snips-shrunk(0.5)")]
+PLAIN = [one for one in MEMBERS if not one.needs_rewards]
+EVERY_METRIC = [
+    ipseval.metric(name if made.takes_cutoff == "none" else f"{name}@5") for name, made in METRICS.items()
+]
+MEANS, ALL = ("recall@5", "atop"), ("recall@5", "atop", "dcg", "auc", "ap", "ndcg@5", "rr")
+SOME = ("aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
+# Which metrics by which estimators: in each family one of the two is copied.
+FAMILIES = {
+    "metrics": (EVERY_METRIC, SOME),
+    "estimators": (ALL, PLAIN),
+    "estimators with rewards": (MEANS, [one for one in MEMBERS if one.needs_rewards]),
+}
+OPTIONS = {"propensity": ipseval.PowerLawPropensity(gamma=0.5, scale="max")}
+TABLES = {
+    "evaluate": lambda one: one.frame,
+    "compare": lambda one: one.compare(),
+    "bounds": lambda one: one.bounds([1.0, 2.0]),
+    "tipping factors": lambda one: one.tipping_factors(),
+    "sensitivity": lambda one: one.sensitivity(np.linspace(-1, 1, 5)).frame,
+    "tipping points": lambda one: one.tipping_points(np.linspace(-1, 1, 9)),
+    "diagnostics": lambda one: one.diagnostics.reset_index(drop=True),
+}
+
+
+def copied(members):
+    """Return members with copies in the place of objects."""
+
+    def copy(one):
+        return Copy(one) if isinstance(one, Estimator) else replace(one, label=MINE + one.label)
+
+    return [one if isinstance(one, str) else copy(one) for one in members]
+
+
+@cache
+def evaluated(family, own):
+    world = random_world(4)
+    models = {"a": world.scores, "b": np.roll(world.scores, 1, axis=1)}
+    metrics, estimators = (copied(part) if own else part for part in FAMILIES[family])
+    options = {**OPTIONS, "metrics": metrics, "estimators": estimators}
+    if "rewards" in family:
+        return evaluate_rewards(models, world.split, world.rewards(), **options)
+    return ipseval.evaluate(models, world.split, n_relevant=20, **options)
+
+
+def assert_same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """Assert that two tables are equal once the labels of copies are read as those of the originals."""
+    assert len(expected)
+    found = found.map(lambda one: one.replace(MINE, "") if isinstance(one, str) else one)
+    pd.testing.assert_frame_equal(
+        found.rename(columns=lambda one: one.replace(MINE, "")).reset_index(drop=True),
+        expected.reset_index(drop=True),
+        check_exact=True,
+    )
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_copies_have_the_rows_of_the_originals(family, table):
+    mine, original = (evaluated(family, own) for own in (True, False))
+    labels = mine.frame["metric" if family == "metrics" else "estimator"]
+    assert labels.str.startswith(MINE).all()
+    assert_same(TABLES[table](mine), TABLES[table](original))
+
+
+def small_study():
+    rng = np.random.default_rng(5)
+    n_users, n_items = 40, 25
+    seen = rng.random((n_users, n_items)) < np.linspace(0.6, 0.2, n_items)
+    shown = rng.random((n_users, n_items)) < 0.4
+    log = [
+        Interactions(
+            *np.nonzero(one), np.arange(n_users), np.arange(n_items), value=rng.integers(1, 6, one.sum())
+        )
+        for one in (seen, shown)
+    ]
+    return RandomExposureStudy("small", *log, threshold=3)
+
+
+# What validation compares with the average: means, by weighted estimators of positives that need no s_u.
+VALIDATED = {
+    "metrics": ([one for one in EVERY_METRIC if one.kind == "mean"], ["snips-global", "snips-pooled"]),
+    "estimators": (MEANS, [one for one in PLAIN if one.weighted and one.label != "ips"]),
+}
+
+
+@pytest.mark.parametrize("family", VALIDATED)
+def test_copies_are_validated_as_the_originals(family):
+    study, rng = small_study(), np.random.default_rng(1)
+    scores = {name: rng.normal(size=(40, 25)) for name in ("a", "b")}
+
+    def validated(metrics, estimators):
+        return ipseval.validate(
+            {name: (lambda train, x=x: x) for name, x in scores.items()},
+            study,
+            propensities={"popularity": ipseval.PowerLawPropensity(gamma=0.0)},
+            metrics=metrics,
+            estimators=estimators,
+            n_resamples=20,
+            rng=0,
+        ).frame
+
+    parts = VALIDATED[family]
+    assert_same(validated(*map(copied, parts)), validated(*parts))
+
+
+def on_dask(metrics, estimators):
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install 'ipseval[dask]'")
+    world, rng = random_world(4), np.random.default_rng(0)
+    frames = [
+        pd.DataFrame({"user": log.user_ids[log.user], "item": log.item_ids[log.item]})
+        for log in (world.split.train, world.split.test)
+    ]
+    users, items = world.split.user_ids, world.split.item_ids
+    return ipseval.clusters.evaluate_dask(
+        {"m": (rng.normal(size=(users.size, 3)), rng.normal(size=(items.size, 3)))},
+        *(dd.from_pandas(frame, npartitions=2) for frame in frames),
+        users=users,
+        items=items,
+        metrics=metrics,
+        estimators=estimators,
+        n_relevant=20,
+        **OPTIONS,
+    ).frame
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (EVERY_METRIC, ["aoa", "snips-global", "snips-pooled"]),
+        (("recall@5", "dcg"), [one for one in MEMBERS if one.separable]),
+    ],
+    ids=["metrics", "estimators"],
+)
+def test_dask_takes_copies_as_it_takes_the_originals(parts):
+    assert_same(on_dask(*map(copied, parts)), on_dask(*parts))
+
+
+@pytest.mark.parametrize("one", [one for one in MEMBERS if not one.separable], ids=str)
+def test_dask_refuses_a_copy_of_what_reads_all_users_at_once(one):
+    with pytest.raises(InputError, match=f"{MINE}.* read all users at once"):
+        on_dask(["recall@5"], [Copy(one)])
+
+
+def test_sampled_metrics_are_corrected_for_a_copy_as_for_the_original():
+    ranks = np.array([1, 1, 2, 4, 9, 3, 1, 6])
+    n_corrected = 0
+    for one in EVERY_METRIC:
+        (mine,) = copied([one])
+        try:
+            expected = ipseval.expected_sampled(ranks, 100, 20, one)
+        except InputError:  # it has no value of a single target
+            continue
+        n_corrected += 1
+        assert np.array_equal(ipseval.expected_sampled(ranks, 100, 20, mine), expected)
+        found, original = (
+            ipseval.correct_sampled(ranks, 100, 20, metric=each, method="bv") for each in (mine, one)
+        )
+        assert (found.estimate, found.standard_error) == (original.estimate, original.standard_error)
+    assert n_corrected > 8
