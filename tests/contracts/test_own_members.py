@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,13 +12,12 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.cli import main
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import ESTIMATORS, Estimator, UserSums
 from ipseval.metrics import METRICS, Definition, Metric
 from ipseval.propensity import PROPENSITIES
 from ipseval.ranking.adapters import ADAPTERS
-
-ROOT = Path(__file__).resolve().parents[2]
 
 F1 = """
 from ipseval.metrics import Definition, Metric, metric
@@ -160,22 +157,20 @@ def test_a_metric_an_estimator_a_propensity_and_an_adapter_of_another_package_ar
     pd.testing.assert_frame_equal(ipseval.Evaluation.load(ourlab / "found.npz").frame, found.frame)
 
 
-def test_the_command_line_finds_them_too(ourlab):
-    TRAIN.to_csv(ourlab / "train.csv", index=False)
-    TEST.to_csv(ourlab / "test.csv", index=False)
+def test_the_command_line_finds_them_too(ourlab, monkeypatch, capsys):
+    monkeypatch.chdir(ourlab)
+    assert main(["metrics"]) == 0
+    assert re.search(r"^f1 +of ourlab 1\.0$", capsys.readouterr().out, flags=re.MULTILINE)
+    TRAIN.to_csv("train.csv", index=False)
+    TEST.to_csv("test.csv", index=False)
     lists = pd.DataFrame({"user": list("uuvv"), "item": list("acab"), "rank": [1, 2] * 2})
-    lists.to_csv(ourlab / "lists.csv", index=False)
+    lists.to_csv("lists.csv", index=False)
     command = "evaluate --train train.csv --test test.csv --model m=lists.csv --metrics f1@2 --format csv"
     command += f" --propensity smoothed:alpha=1 --estimators {','.join(ASKED)} --on-low-ess ignore --quiet"
-    path = os.pathsep.join([str(ourlab), str(ROOT)])
-    options = {"cwd": ourlab, "env": {**os.environ, "PYTHONPATH": path}, "capture_output": True, "text": True}
-    done = subprocess.run([sys.executable, "-m", "ipseval", *command.split()], **options, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split(",") for line in done.stdout.splitlines()]
+    assert main(command.split()) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
     place = rows[0].index("estimate")
     assert {row[2]: float(row[place]) for row in rows[1:]} == pytest.approx(EXPECTED)
-    listed = subprocess.run([sys.executable, "-m", "ipseval", "metrics"], **options, check=True).stdout
-    assert re.search(r"^f1 +of ourlab 1\.0$", listed, flags=re.MULTILINE)
 
 
 def test_a_package_is_loaded_only_when_its_name_is_asked_for(ourlab):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from pathlib import Path
 from types import FrameType
@@ -12,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from tests.sources import PACKAGE, modules
+from tests.sources import PACKAGE
+from tests.test_architecture import below_package, own_imports
 
 SPINE = {
     *("_base", "data", "propensity", "ranking", "metrics", "estimators", "inference", "evaluation", "report")
@@ -48,30 +48,15 @@ def test_evaluating_and_printing_enters_nine_wings_at_most():
     assert len(entered) <= 9
 
 
-def imported(path: Path) -> set[Path]:
-    """Return the files of the library that a file imports, wherever it does."""
-    found = set()
-    for node in ast.walk(modules()[path]):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or "", *(f"{node.module}.{one.name}" for one in node.names)]
-        for name in names:
-            top, *rest = name.split(".")
-            place = PACKAGE.joinpath(*rest)
-            if top == "ipseval":
-                found |= {place.with_suffix(".py"), place / "__init__.py"} & set(modules())
-    return found
-
-
 def test_evaluate_imports_nothing_of_the_doors_beside_it():
-    seen, left = set(), [PACKAGE / "evaluation" / "_evaluate.py"]
+    of: dict[str, set[str]] = {}
+    for one in own_imports():
+        of.setdefault(one.source, set()).add(below_package(one))
+    seen, left = {""}, ["evaluation._evaluate"]
     while left:
-        path = left.pop()
-        if path not in seen and path != PACKAGE / "__init__.py":
-            seen.add(path)
-            left += imported(path)
-    names = {".".join(one.relative_to(PACKAGE).with_suffix("").parts) for one in seen}
-    assert "inference._comparisons" in names
-    assert [name for name in sorted(names) if name.startswith(BESIDE)] == []
+        name = left.pop()
+        if name not in seen:
+            seen.add(name)
+            left += of.get(name, ())
+    assert "inference._comparisons" in seen
+    assert [name for name in sorted(seen) if name.startswith(BESIDE)] == []

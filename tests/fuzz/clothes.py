@@ -19,8 +19,7 @@ Clothes = Iterator[tuple[str, Any]]
 def orders(length: int) -> Iterator[tuple[str, np.ndarray]]:
     yield "reversed", np.arange(length)[::-1]
     yield "rotated", np.roll(np.arange(length), 1)
-    for seed in range(3):
-        yield f"shuffled {seed}", np.random.default_rng(seed).permutation(length)
+    yield "shuffled", np.random.default_rng(0).permutation(length)
 
 
 def dtypes(one: Any) -> Clothes:

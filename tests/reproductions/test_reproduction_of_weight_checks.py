@@ -99,7 +99,7 @@ def fixture_item_only():
 
 @pytest.fixture(scope="module", name="user_item")
 def fixture_user_item():
-    return [in_a_world(seed, 2.0, ratio=True) for seed in range(3)]
+    return [in_a_world(seed, 2.0, ratio=True) for seed in range(2)]
 
 
 def test_item_only_exposure_flags_wrong_item_weights_and_nothing_else(item_only):
