@@ -9,7 +9,7 @@ import re
 from unittest import mock
 
 from documentation.stage import ROOT
-from ipseval.cli import build_parser
+from ipseval.cli._main import build_parser
 
 PAGE = ROOT / "docs" / "command-line.md"
 HELP = ROOT / "tests" / "golden" / "help"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ipseval.cli._main import build_parser, main
+from ipseval.cli._main import main
 
-__all__ = ["build_parser", "main"]
+__all__ = ["main"]

@@ -1,4 +1,4 @@
-"""`ipseval doctor`: what is installed and whether it computes; `ipseval metrics`: what there is."""
+"""`ipseval doctor`: what is installed and whether it computes; and which metrics there are."""
 
 from __future__ import annotations
 
@@ -95,24 +95,21 @@ DOCTOR = Command(
     summary="what is installed, what is missing, and whether it computes",
     description="Print versions, extras with how to get them, the cache, and the result of a self-test.",
     examples=("ipseval doctor",),
-    add=lambda parser: None,
+    options=(),
     run=_run_doctor,
 )
 
 
-def _add_metrics(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("labels", nargs="*", metavar="LABEL", help="such as recall@10; default: list all")
-
-
-def _run_metrics(options: argparse.Namespace) -> int:
+def list_metrics(labels: list[str]) -> None:
+    """Print the definitions of metrics; without labels, what there is."""
     from ipseval._base.registry import package_of
     from ipseval.estimators import card
     from ipseval.metrics import METRICS
     from ipseval.metrics._ratings import RATING_METRICS
 
-    if options.labels:
-        say("\n\n".join(card(label) for label in options.labels))
-        return 0
+    if labels:
+        say("\n\n".join(card(label) for label in labels))
+        return
     for name, family in METRICS.items():
         cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.takes_cutoff]
         parameters = ", ".join(family.parameters)
@@ -120,15 +117,4 @@ def _run_metrics(options: argparse.Namespace) -> int:
     for name, points in METRICS.offered().items():
         say(f"{name:<14}of {package_of(points[0])}")
     say(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
-    say("\nipseval metrics LABEL prints the definition of a metric and what is claimed of each estimator.")
-    return 0
-
-
-METRICS = Command(
-    name="metrics",
-    summary="list the metrics, or print the definitions of some",
-    description="List the metrics. With labels: print definitions, and what is claimed of each estimator.",
-    examples=("ipseval metrics", "ipseval metrics ap@10 auc"),
-    add=_add_metrics,
-    run=_run_metrics,
-)
+    say("\n--list-metrics LABELS prints the definition of a metric and what is claimed of each estimator.")

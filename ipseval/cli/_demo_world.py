@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import write_text
 from ipseval._base.checks import check_positive_int
-from ipseval._base.compute import ComputeOptions, one_blas_thread, quiet_tqdm
-from ipseval.errors import DataWarning, InputError
+from ipseval._base.compute import ComputeOptions, one_blas_thread
+from ipseval.errors import DataWarning
 from ipseval.estimators._labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.ranking import baselines
@@ -53,6 +49,11 @@ class Demo(Reported):
         """The rows of `evaluation.frame` with the truth beside them, as the picture shows them."""
         user = self.table[self.table["average"] == "user"][["model", "metric", "truth"]]
         return self.evaluation.frame.merge(user, on=["model", "metric"])
+
+    @property
+    def picture(self) -> str:
+        """Estimates against the truth, as SVG."""
+        return svg_file(scatter(self.drawn, estimators=DRAWN))
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the demonstration as a report: the verdict first, then what was done, then the numbers."""
@@ -104,23 +105,16 @@ class Demo(Reported):
         )
 
 
-def run_demo(
-    *, rng: int = 0, n_users: int = 3000, n_items: int = 1000, progress: bool | None = False
-) -> Demo:
+def run_demo(*, rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> Demo:
     """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
     check_positive_int("rng", rng, minimum=0)
     # Products of this size are faster by one thread, and idle threads cost processor time.
-    with one_blas_thread(), _steps(len(baselines.BASELINES) + 3, progress) as step:
-        step("making a world")
+    with one_blas_thread():
         world = World(
             n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng
         )
         split = world.split(rng=rng + 1)
-        models = {}
-        for name, fit in baselines.BASELINES.items():
-            step(f"training {name}")
-            models[name] = fit(split.train)
-        step("ranking and evaluating")
+        models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
         with warnings.catch_warnings():
             # The few positives per user are the point of the demonstration, and its text says so.
             warnings.simplefilter("ignore", DataWarning)
@@ -133,56 +127,9 @@ def run_demo(
                 n_relevant=world.n_relevant - split.train.activity,
                 compute=ComputeOptions(progress=False),
             )
-        step("computing the truth")
         truth = world.truth(models, METRICS, split)
     log = pd.concat([split.train.to_frame(), split.test.to_frame()]).sort_values(["user", "item"])
     return Demo(evaluation, _beside_truth(evaluation, truth), log.reset_index(drop=True))
-
-
-@contextmanager
-def _steps(total: int, progress: bool | None) -> Iterator[Callable[[str], None]]:
-    """Yield what names the step that begins, on a bar of so many steps."""
-    disable = None if progress is None else not progress
-    form = "{percentage:3.0f}% {bar:20} {desc}"
-    with quiet_tqdm()(total=total, bar_format=form, ncols=72, leave=False, disable=disable) as bar:
-        begun = False
-
-        def step(words: str) -> None:
-            nonlocal begun
-            bar.update(int(begun))
-            bar.set_description_str(words)
-            begun = True
-
-        yield step
-
-
-def plot_demo(demo: Demo, path: str | Path) -> None:
-    """Write a picture of estimates against the truth: .svg by itself, other formats with matplotlib."""
-    path = Path(path)
-    if path.suffix.lower() == ".svg":
-        write_text(path, svg_file(scatter(demo.drawn, estimators=DRAWN)))
-        return
-    try:
-        from matplotlib.figure import Figure
-
-        from ipseval.report.plots import plot_bias
-    except ImportError:
-        raise InputError(
-            f"the picture cannot be written to {path}: it needs matplotlib, pip install 'ipseval[plot]'. A "
-            "file ending in .svg needs nothing."
-        ) from None
-    figure = Figure(figsize=(11.5, 3.6), layout="constrained")
-    axes = figure.subplots(1, len(METRICS))
-    for axis, metric in zip(axes, METRICS, strict=True):
-        plot_bias(demo.drawn, metric=metric, estimators=list(DRAWN), ax=axis)
-    for axis in axes[:-1]:
-        axis.get_legend().remove()
-    for axis in axes[1:]:
-        axis.set_ylabel("")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:  # no such folder, no such format
-        raise InputError(f"the picture cannot be written to {path}: {error}.") from None
 
 
 def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ipseval.cli import _options
-from ipseval.cli._files import vectors_of
+from ipseval.cli._about import list_metrics
+from ipseval.cli._files import column_of, vectors_of
 from ipseval.cli._inputs import (
-    column_of,
     compute_options,
     evidence_of,
     groups_of,
@@ -23,27 +23,28 @@ from ipseval.cli._output import TABLES, check_out, deliver, say, write_table
 from ipseval.errors import InputError
 
 
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    _options.add_log(parser, parts=True)
-    _options.add_split(parser)
-    _options.add_models(parser)
-    _options.add_propensity(parser)
+def _add_metrics(parser: argparse.ArgumentParser) -> None:
     _options.add_metrics(parser, "ndcg@10,recall@10")
-    _options.add_estimation(parser)
-    _options.add_compute(parser)
-    _options.add_output(parser)
-    _options.add_explain(parser)
-    _options.add_config(parser)
+    parser.add_argument(
+        "--list-metrics",
+        nargs="?",
+        const="",
+        metavar="LABELS",
+        help="print the metrics, or the definitions of some, and end",
+    )
 
 
 def _run_evaluate(options: argparse.Namespace) -> int:
     from ipseval.evaluation import evaluate
     from ipseval.evaluation.beyond import beyond_accuracy
 
+    if options.list_metrics is not None:
+        list_metrics(labels(options.list_metrics) or [])
+        return 0
     check_out(options)
     split, impressions = split_of(options)
     beyond, groups = labels(options.beyond), groups_of(options)
-    vectors = vectors_of(options, split, beyond)
+    vectors = vectors_of(options, split)
     models, candidates = models_of(options, split), _candidates(options)
     if beyond:
         models, candidates = _with_lists(models, split, beyond, candidates, options), "all"
@@ -121,22 +122,24 @@ EVALUATE = Command(
         "ipseval evaluate log.parquet --split temporal --model mine=lists.parquet --model popularity "
         "--out page.html",
         "ipseval evaluate --train train.csv --test test.csv --model als=scores.npy --metrics recall@20,auc",
+        "ipseval evaluate --list-metrics ap@10,auc",
     ),
-    add=_add_evaluate,
+    options=(
+        *(_options.add_log_or_parts, _options.add_split, _options.add_models, _options.add_propensity),
+        *(_add_metrics, _options.add_estimation, _options.add_compute, _options.add_output),
+        _options.add_explain,
+    ),
     run=_run_evaluate,
 )
 
 
-def _add_split(parser: argparse.ArgumentParser) -> None:
-    _options.add_log(parser)
-    _options.add_split(parser)
+def _add_folder(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--out", metavar="FOLDER", required=True, help="for train, test and validation files")
     group.add_argument(
         "--format", choices=[suffix[1:] for suffix in TABLES], default="csv", help="default: csv"
     )
     group.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    _options.add_config(parser)
 
 
 def _run_split(options: argparse.Namespace) -> int:
@@ -169,6 +172,6 @@ SPLIT = Command(
         "ipseval split clicks.csv --out parts",
         "ipseval split log.parquet --split global-time --test-start 2026-05-01 --out parts --format parquet",
     ),
-    add=_add_split,
+    options=(_options.add_log, _options.add_split, _add_folder),
     run=_run_split,
 )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import Any
+
+import pandas as pd
 
 from ipseval.cli import _options
 from ipseval.cli._inputs import (
@@ -18,44 +21,45 @@ from ipseval.cli._inputs import (
     universe_of,
 )
 from ipseval.cli._options import Command
-from ipseval.cli._output import TABLES, check_out, deliver, say, write_table
+from ipseval.cli._output import check_out, deliver
 from ipseval.errors import InputError
+from ipseval.report import Tables
+from ipseval.report._reported import Result
+from ipseval.report._tables import Table
 
 
-def _add_fit(parser: argparse.ArgumentParser) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted(Result):
+    """A frame under some words; `listed`: whether a report shows the frame, too."""
+
+    words: tuple[str, ...]
+    frame: pd.DataFrame
+    listed: bool = True
+
+    def tables(self, *, digits: int = 3, page: bool = False) -> Tables:
+        """Return the report."""
+        del page
+        return Tables(self.words, (Table.of(self.frame, formats=f".{digits}g"),) if self.listed else ())
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         choices=("propensity", "examination", "correction"),
         help="of every item; of every position of impressions; or the strength of the correction, as unknown",
     )
-    _options.add_log(parser)
-    _options.add_propensity(parser)
-    add_interactions(parser)
-    _options.add_split(parser)
-    _options.add_models(parser)
-    _options.add_metrics(parser, "recall@10,mean_dcg@10")
-    _options.add_compute(parser)
-    _options.add_output(parser)
-    _options.add_config(parser)
-
-
-def add_interactions(parser: argparse.ArgumentParser) -> None:
-    """Add what a correction may read beside the positives."""
-    words = "of a correction: every pair of the log, liked or not, such as all ratings"
-    parser.add_argument("--interactions", metavar="FILE", help=words)
 
 
 def _run_fit(options: argparse.Namespace) -> int:
-    run = {"propensity": _propensity, "examination": _examination, "correction": _correction}
-    return run[options.what](options)
+    check_out(options)
+    made = {"propensity": _propensity, "examination": _examination, "correction": correction_of}
+    deliver(made[options.what](options), options)
+    return 0
 
 
-def _propensity(options: argparse.Namespace) -> int:
-    import pandas as pd
-
+def _propensity(options: argparse.Namespace) -> Fitted:
     from ipseval.data._exposure_log import ExposureLog
 
-    _check_tables(options)
     read = read_log(options.log, options, **universe_of(options))
     exposures = read if isinstance(read, ExposureLog) else None
     log = read.positives if isinstance(read, ExposureLog) else read
@@ -69,42 +73,19 @@ def _propensity(options: argparse.Namespace) -> int:
         )
     columns = {"item": log.item_ids, "n_interactions": log.popularity, "propensity": fitted.item}
     table = pd.DataFrame(columns)
-    fit = [str(fitted.fit)] if fitted.fit is not None else []
-    return _deliver_table(table, [str(fitted), *fit, *_spread(table)], options)
+    fit = [] if fitted.fit is None else [str(fitted.fit)]
+    return Fitted((str(fitted), *fit, *_spread(table)), table, listed=False)
 
 
-def _examination(options: argparse.Namespace) -> int:
+def _examination(options: argparse.Namespace) -> Fitted:
     from ipseval.data._exposure_log import ExposureLog
-    from ipseval.report import Tables
-    from ipseval.report._tables import Table
-    from ipseval.report._text import to_text
 
-    _check_tables(options)
     log = read_log(options.log, options, **universe_of(options))
     if not isinstance(log, ExposureLog):
         raise InputError("fit examination needs impressions: name the column of clicks by --clicked.")
-    if options.examination is None:
-        options.examination = "harvesting"
-    frame = examination_of(options, log).frame
+    options.examination = options.examination or "harvesting"
     said = "theta: the chance to look at a position, relative to the first; clicks are all that is known."
-    return _deliver_table(frame, [to_text(Tables((said,), (Table.of(frame, formats=".3g"),)))], options)
-
-
-def _check_tables(options: argparse.Namespace) -> None:
-    from ipseval._base.artefacts import writable
-
-    for path in options.out:
-        if not path.lower().endswith(TABLES):
-            raise InputError(f"--out of a fit must end in {', '.join(TABLES)}; got {path!r}.")
-        writable(path)
-
-
-def _deliver_table(table: Any, lines: list[str], options: argparse.Namespace) -> int:
-    for path in options.out:
-        write_table(table, path)
-    if not (options.quiet and options.out):
-        say("\n".join((*lines, *options.out)))
-    return 0
+    return Fitted((said,), examination_of(options, log).frame)
 
 
 def _spread(table: Any) -> list[str]:
@@ -133,12 +114,6 @@ def correction_of(options: argparse.Namespace) -> Any:
     )
 
 
-def _correction(options: argparse.Namespace) -> int:
-    check_out(options)
-    deliver(correction_of(options), options)
-    return 0
-
-
 FIT = Command(
     name="fit",
     summary="fit propensities, examination or the strength of the correction to a log",
@@ -155,13 +130,16 @@ FIT = Command(
         "ipseval fit examination impressions.parquet",
         "ipseval fit correction clicks.csv --model popularity --model ease",
     ),
-    add=_add_fit,
+    options=(
+        *(_add_what, _options.add_log, _options.add_propensity, _options.add_interactions),
+        *(_options.add_split, _options.add_models, _options.add_metrics, _options.add_compute),
+        _options.add_output,
+    ),
     run=_run_fit,
 )
 
 
-def _add_plan(parser: argparse.ArgumentParser) -> None:
-    _options.add_log(parser)
+def _add_sizes(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--positive-share",
@@ -173,24 +151,12 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--n-users", default="25,50,100,200,500,1000", help="default: %(default)s", **counts)  # type: ignore[arg-type]  # a type and a help text
     add("--n-items", default="10,20,50", help="shown to each; default: %(default)s", **counts)  # type: ignore[arg-type]  # as above
     add("--power", type=float, default=0.8, metavar="X", help="chance to detect a difference; default: 0.8")
-    _options.add_exposure(parser)
-    add_interactions(parser)
-    _options.add_split(parser)
-    _options.add_models(parser)
-    _options.add_metrics(parser, "recall@10,mean_dcg@10")
-    _options.add_compute(parser)
-    group = parser.add_argument_group("output")
-    group.add_argument("--out", metavar="FILE", help="write the table: .csv, .tsv or .parquet")
-    group.add_argument("--quiet", action="store_true", help="no warnings, and with --out nothing printed")
-    _options.add_config(parser)
 
 
 def _run_plan(options: argparse.Namespace) -> int:
     from ipseval.correction import plan_exposure
-    from ipseval.report import Tables
-    from ipseval.report._tables import Table
-    from ipseval.report._text import to_text
 
+    check_out(options)
     plan = plan_exposure(
         correction_of(options),
         n_users=options.n_users,
@@ -198,16 +164,13 @@ def _run_plan(options: argparse.Namespace) -> int:
         positive_share=options.positive_share,
         power=options.power,
     )
-    if options.out:
-        write_table(plan, options.out)
-    if not (options.quiet and options.out):
-        reading = (
-            "What random exposure of so many users and items each would tell.",
-            "half_width: of the interval of a level, from the log and the exposure together. "
-            "half_width_random: from the exposure alone.",
-            f"smallest_difference: between two recommenders, found with a chance of {options.power:.0%}.",
-        )
-        say(to_text(Tables(reading, (Table.of(plan, formats=".3g", n_keys=3),))))
+    reading = (
+        "What random exposure of so many users and items each would tell.",
+        "half_width: of the interval of a level, from the log and the exposure together. "
+        "half_width_random: from the exposure alone.",
+        f"smallest_difference: between two recommenders, found with a chance of {options.power:.0%}.",
+    )
+    deliver(Fitted(reading, plan), options)
     return 0
 
 
@@ -219,6 +182,10 @@ PLAN = Command(
         "small a difference would be found: what an experiment is worth before it is run."
     ),
     examples=("ipseval plan clicks.csv --positive-share 0.05 --n-users 100,500",),
-    add=_add_plan,
+    options=(
+        *(_options.add_log, _add_sizes, _options.add_exposure, _options.add_interactions),
+        *(_options.add_split, _options.add_models, _options.add_metrics, _options.add_compute),
+        _options.add_output,
+    ),
     run=_run_plan,
 )

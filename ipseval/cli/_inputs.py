@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipseval.cli._files import spec_of, table_of
+from ipseval.cli._files import column_of, spec_of, table_of
 from ipseval.cli._options import COLUMNS
 from ipseval.errors import InputError, ProblemsError
 
@@ -274,14 +274,6 @@ def universe_of(options: argparse.Namespace) -> dict[str, Any]:
         f"{role}s": None if entry is None else column_of(entry, role, options)
         for role, entry in entries.items()
     }
-
-
-def column_of(entry: str, role: str, options: argparse.Namespace) -> Any:
-    """Return one column of a file as an array."""
-    table = table_of(entry, {role: getattr(options, role)})
-    if role not in table.columns:
-        raise InputError(f"{entry} has no column {role!r}; it has {', '.join(map(str, table.columns))}.")
-    return table[role].to_numpy()
 
 
 def groups_of(options: argparse.Namespace) -> list[Any]:

@@ -32,7 +32,7 @@ class Command:
     summary: str
     description: str
     examples: tuple[str, ...]
-    add: Callable[[argparse.ArgumentParser], None]
+    options: Sequence[Callable[[argparse.ArgumentParser], None]]
     run: Callable[[argparse.Namespace], int]
 
 
@@ -72,15 +72,18 @@ def whole_numbers(text: str) -> list[int]:
     return [positive(part.strip()) for part in text.split(",")]
 
 
-def add_log(parser: argparse.ArgumentParser, *, parts: bool = False) -> None:
-    """Add the log, how it is read, and where `parts` is true the files of a split made elsewhere."""
-    optional = "?" if parts else None
+def add_log_or_parts(parser: argparse.ArgumentParser) -> None:
+    """Add the log, or the files of a split made elsewhere."""
+    add_log(parser, optional="?")
+    group = parser.add_argument_group("a split made elsewhere, in place of LOG")
+    group.add_argument("--train", metavar="FILE", help="the training part")
+    group.add_argument("--test", metavar="FILE", help="the held-out positives")
+    group.add_argument("--overlap", choices=("raise", "drop"), default="raise", help="pairs in both")
+
+
+def add_log(parser: argparse.ArgumentParser, *, optional: Any = None) -> None:
+    """Add the log, and how it is read."""
     parser.add_argument("log", metavar="LOG", nargs=optional, help=f"clicks, purchases, ratings: {TABLE}")
-    if parts:
-        group = parser.add_argument_group("a split made elsewhere, in place of LOG")
-        group.add_argument("--train", metavar="FILE", help="the training part")
-        group.add_argument("--test", metavar="FILE", help="the held-out positives")
-        group.add_argument("--overlap", choices=("raise", "drop"), default="raise", help="pairs in both")
     group = parser.add_argument_group(
         "what the log holds",
         "Columns with usual names are found. A file can name its own: log.csv:user=uid,item=sku.",
@@ -202,6 +205,12 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add_exposure(group)
 
 
+def add_interactions(parser: argparse.ArgumentParser) -> None:
+    """Add what a correction may read beside the positives."""
+    words = "of a correction: every pair of the log, liked or not, such as all ratings"
+    parser.add_argument("--interactions", metavar="FILE", help=words)
+
+
 def add_exposure(parser: Any) -> None:
     """Add a file of random exposure."""
     parser.add_argument(
@@ -212,7 +221,7 @@ def add_exposure(parser: Any) -> None:
     )
 
 
-def add_metrics(parser: argparse.ArgumentParser, default: str) -> None:
+def add_metrics(parser: argparse.ArgumentParser, default: str = "recall@10,mean_dcg@10") -> None:
     """Add what is computed of each recommender."""
     group = parser.add_argument_group("what is computed")
     add = group.add_argument
@@ -270,17 +279,17 @@ def add_compute(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=ENGINES, help="default: numba where it is worth loading it")
 
 
-def add_output(parser: argparse.ArgumentParser, *, formats: Sequence[str] = FORMATS) -> None:
+def add_output(parser: argparse.ArgumentParser) -> None:
     """Add where the result goes and in which form."""
     group = parser.add_argument_group("output")
     add = group.add_argument
-    add("--format", choices=formats, default="text", help="of what is printed; default: text")
+    add("--format", choices=FORMATS, default="text", help="of what is printed; default: text")
     add(
         "--out",
         action="append",
         default=[],
         metavar="FILE",
-        help="also write it: .html, .md, .tex, .csv, .txt, .json, .npz (all, for show and compare); may be "
+        help="also write it: .html, .md, .tex, .csv, .txt, .json, .npz (all, for report and compare); may be "
         "repeated; '-': standard output",
     )
     add("--quiet", action="store_true", help="no bar, no warnings, and with --out nothing printed")
@@ -289,12 +298,3 @@ def add_output(parser: argparse.ArgumentParser, *, formats: Sequence[str] = FORM
 def add_explain(parser: argparse.ArgumentParser) -> None:
     """Add whether everything is printed that an evaluation says."""
     parser.add_argument("--explain", action="store_true", help="print all orders, claims and definitions")
-
-
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add a file with options."""
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help="TOML with options as keys: metrics = ['auc']; [model] with name = file. Options given here win",
-    )

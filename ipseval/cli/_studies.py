@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 
 from ipseval.cli import _options
 from ipseval.cli._options import Command, add_seed
 from ipseval.cli._output import check_out, deliver, say
+from ipseval.errors import InputError
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    add_seed(parser)
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--picture",
+        default="ipseval-demo.svg",
         metavar="FILE",
-        help="where to draw it; default: ipseval-demo.png, or .svg without matplotlib; '' for none",
+        help="where to draw it; default: ipseval-demo.svg; '' for none",
     )
-    parser.add_argument("--html", metavar="FILE", help="write all of it as one page")
-    parser.add_argument("--log", metavar="FILE", help="write the biased log, to go on with: .csv or .parquet")
-    parser.add_argument("--quiet", action="store_true", help="no bar")
+    add("--html", metavar="FILE", help="write all of it as one page")
+    add("--log", metavar="FILE", help="write the biased log, to go on with: .csv or .parquet")
+    add("--quiet", action="store_true", help="say nothing before it is done")
 
 
 def _run_demo(options: argparse.Namespace) -> int:
@@ -28,19 +29,19 @@ def _run_demo(options: argparse.Namespace) -> int:
         # Before anything is imported that takes time.
         words = "Five recommenders learn in a simulated world; this takes some seconds."
         print(words, file=sys.stderr, flush=True)
-    from ipseval._base.artefacts import writable
-    from ipseval.cli._demo_world import plot_demo, run_demo
+    from ipseval._base.artefacts import writable, write_text
+    from ipseval.cli._demo_world import run_demo
     from ipseval.cli._output import write_table
 
-    default = "ipseval-demo.png" if find_spec("matplotlib") else "ipseval-demo.svg"
-    picture = default if options.picture is None else options.picture
-    for path in filter(None, (picture, options.html, options.log)):
+    if options.picture and not options.picture.endswith(".svg"):
+        raise InputError(f"--picture must end in .svg, which any browser shows; got {options.picture!r}.")
+    for path in filter(None, (options.picture, options.html, options.log)):
         writable(path)
-    demo = run_demo(rng=options.seed, progress=False if options.quiet else None)
+    demo = run_demo(rng=options.seed)
     done = []
-    if picture:
-        plot_demo(demo, picture)
-        done.append(f"Picture: {picture}")
+    if options.picture:
+        write_text(options.picture, demo.picture)
+        done.append(f"Picture: {options.picture}")
     if options.html:
         demo.to_html(options.html)
         done.append(f"Page:    {options.html}")
@@ -61,7 +62,7 @@ DEMO = Command(
         "what the plain and the weighted averages say beside the truth, and draw it."
     ),
     examples=("ipseval demo", "ipseval demo --html demo.html --log clicks.csv"),
-    add=_add_demo,
+    options=(add_seed, _add_demo),
     run=_run_demo,
 )
 
@@ -71,8 +72,6 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
     add("study", help="data set with random exposure: coat, yahoo-r3, kuairand or kuairec")
     add("--data", required=True, metavar="FOLDER", help="folder or archive of the data set")
     add("--splits", type=_options.positive, default=10, metavar="N", help="repeated splits; default: 10")
-    _options.add_seed(parser)
-    _options.add_output(parser)
 
 
 def _run_validate(options: argparse.Namespace) -> int:
@@ -97,14 +96,13 @@ VALIDATE = Command(
         "says, on a public data set that has both."
     ),
     examples=("ipseval validate coat --data data/coat --splits 2 --out coat.html",),
-    add=_add_validate,
+    options=(_add_validate, add_seed, _options.add_output),
     run=_run_validate,
 )
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", metavar="FILE", help="TOML file; the page on protocols shows one")
-    _options.add_output(parser)
     parser.set_defaults(format="md")
 
 
@@ -121,6 +119,6 @@ STUDY = Command(
     summary="does the order of recommenders survive another protocol",
     description="Evaluate the same recommenders under many protocols, and print how far the orders agree.",
     examples=("ipseval study study.toml --out study.html",),
-    add=_add_study,
+    options=(_options.add_output, _add_study),
     run=_run_study,
 )

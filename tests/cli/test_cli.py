@@ -150,9 +150,9 @@ def test_other_commands_also_name_what_is_wrong(arguments, expected, capsys):
 
 
 def test_metrics_lists_names_and_prints_cards(capsys):
-    assert main(["metrics"]) == 0
+    assert main(["evaluate", "--list-metrics"]) == 0
     assert "recall@k" in capsys.readouterr().out
-    assert main(["metrics", "ap@10", "auc", "mae"]) == 0
+    assert main(["evaluate", "--list-metrics", "ap@10,auc,mae"]) == 0
     assert (
         "exactly unbiased given the propensities, the numbers of relevant items and independent"
         in capsys.readouterr().out

@@ -168,7 +168,7 @@ def test_names_cannot_steer_the_terminal_or_a_spreadsheet(files, capsys):
     printed = capsys.readouterr().out + out.read_text()
     assert not set(printed) & set("\x1b\x07\r\u202e")
     assert "\\x1b]0;owned\\x07a\\rb\\u202e" in printed
-    assert evaluate(files, "--model", f"@cmd={files / 'als.npy'}", "--out", str(out)) == 0
+    assert evaluate(files, f"--model=@cmd={files / 'als.npy'}", "--out", str(out)) == 0
     assert "\n'@cmd," in out.read_text()
 
 
@@ -180,7 +180,7 @@ def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
 
 def test_a_reader_that_stops_reading_is_no_error_and_not_worse(files):
     reading, writing = os.pipe()
-    process = start("metrics", "ap@10", "auc", "mae", stdout=writing)
+    process = start("evaluate", "--list-metrics", "ap@10,auc,mae", stdout=writing)
     os.close(writing)
     os.close(reading)
     _, error = process.communicate()

@@ -13,10 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ipseval import InputError
 from ipseval.cli import main
-from tests.inside.cli import DRAWN, plot_demo, run_demo
-from tests.inside.report import scatter, svg_file
+from tests.inside.cli import run_demo
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,30 +39,20 @@ def test_the_same_seed_gives_the_same_table(small):
     assert not run_demo(rng=1, n_users=300, n_items=200).table.equals(small.table)
 
 
-@pytest.mark.parametrize("has_matplotlib", [True, False])
-def test_there_is_always_a_picture_and_the_verdict_comes_first(
-    monkeypatch, capsys, small, tmp_path, has_matplotlib
-):
+def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, small, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
-    if has_matplotlib:
-        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    else:
-        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        monkeypatch.setattr("ipseval.cli._studies.find_spec", lambda name: None)
     assert main(["demo", "--html", "page.html"]) == 0
     printed = capsys.readouterr()
-    name = "ipseval-demo.png" if has_matplotlib else "ipseval-demo.svg"
     assert printed.err == "Five recommenders learn in a simulated world; this takes some seconds.\n"
     assert printed.out.startswith("Verdict   On recall@10, plain averages are 0.")
-    assert f"Picture: {name}" in printed.out
-    assert (tmp_path / name).stat().st_size > 2_000
+    assert "Picture: ipseval-demo.svg" in printed.out
+    assert (tmp_path / "ipseval-demo.svg").read_text() == small.picture
     assert "Estimates beside the truth" in (tmp_path / "page.html").read_text()
 
 
-def test_the_picture_without_matplotlib_shows_the_points_where_they_belong(small):
-    drawn = scatter(small.drawn, estimators=DRAWN)
-    root = ElementTree.fromstring(svg_file(drawn))
+def test_the_picture_shows_the_points_where_they_belong(small):
+    root = ElementTree.fromstring(small.picture)
     marks = [one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "m"]
     assert len(marks) == 3 * 3 * 5 + 3  # metrics × estimators × recommenders, and the legend
     lines = [one.get("d") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "d"]
@@ -75,13 +63,6 @@ def test_the_picture_without_matplotlib_shows_the_points_where_they_belong(small
     )
     on_line = y0 + (x - x0) * (y1 - y0) / (x1 - x0)
     assert (y < on_line) == (row["estimate"] > row["truth"])  # above the line: too high
-
-
-def test_a_picture_that_cannot_be_written_is_an_error(small, tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    for path in (tmp_path / "nowhere" / "a.png", tmp_path / "a.nonsense"):
-        with pytest.raises(InputError, match="the picture cannot be written to"):
-            plot_demo(small, path)
 
 
 def run(*arguments: str, folder: Path, **options: object) -> subprocess.Popen[str]:
@@ -103,29 +84,9 @@ def test_a_reader_of_one_line_gets_the_verdict_and_no_traceback(tmp_path):
     error = process.stderr.read()
     process.stderr.close()
     assert first.startswith("Verdict   On recall@10, ")
-    assert error.count("\n") == 1  # that it works: no terminal, no bar
+    assert error.count("\n") == 1  # that it works
     assert process.wait() == 0
     assert [path.stem for path in tmp_path.iterdir()] == ["ipseval-demo"]
-
-
-def test_a_terminal_sees_a_bar(tmp_path):
-    pty, termios = (
-        pytest.importorskip(name, reason="no pseudo-terminals here") for name in ("pty", "termios")
-    )
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "ipseval", "demo", "--picture", ""]
-    with subprocess.Popen(
-        command, env=environment, cwd=tmp_path, stderr=theirs, stdout=subprocess.DEVNULL
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while b"training ease" not in seen:
-            seen += os.read(ours, 1000)
-        process.terminate()
-    os.close(ours)
-    assert b"%" in seen
 
 
 def test_an_interrupt_ends_the_command_with_one_line_and_its_exit_code(tmp_path):

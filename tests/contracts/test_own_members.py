@@ -159,7 +159,7 @@ def test_a_metric_an_estimator_a_propensity_and_an_adapter_of_another_package_ar
 
 def test_the_command_line_finds_them_too(ourlab, monkeypatch, capsys):
     monkeypatch.chdir(ourlab)
-    assert main(["metrics"]) == 0
+    assert main(["evaluate", "--list-metrics"]) == 0
     assert re.search(r"^f1 +of ourlab 1\.0$", capsys.readouterr().out, flags=re.MULTILINE)
     TRAIN.to_csv("train.csv", index=False)
     TEST.to_csv("test.csv", index=False)

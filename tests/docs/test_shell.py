@@ -69,7 +69,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys):
     run_here(DOCS / "tutorial.md")
-    assert (folder / "mine.html").read_text().count("Mine against the baselines") >= 1
+    assert "<title>Evaluation of recommenders" in (folder / "mine.html").read_text()
     assert (folder / "page.html").exists()
     assert "Verdict" in capsys.readouterr().out
 

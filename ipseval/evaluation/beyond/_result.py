@@ -189,7 +189,7 @@ def checked_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure
         raise InputError(
             f"item_vectors must be numbers of shape ({n_items}, d); rows differ in length."
         ) from None
-    if array.ndim != 2 or array.shape[0] != n_items or array.dtype.kind not in "iufb":
+    if array.ndim != 2 or array.shape[0] != n_items or not array.size or array.dtype.kind not in "iufb":
         raise InputError(
             f"item_vectors must be numbers of shape ({n_items}, d), rows in the order of split.item_ids; got "
             f"{array.dtype} of shape {array.shape}."
