@@ -215,16 +215,6 @@ def check_mask(name: str, values: npt.ArrayLike, size: int) -> BoolArray:
     return mask
 
 
-def check_pairs(contributions: npt.ArrayLike, weights: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return contributions and their weights > 0 as vectors of one size, or raise `InputError`."""
-    c = as_float_vector("contributions", contributions)
-    w = as_float_vector("weights", weights, size=c.size)
-    n_bad = int((~(w > 0) | np.isinf(w)).sum())
-    if n_bad or not w.size:
-        raise InputError(f"weights must be finite numbers > 0, at least one; {n_bad} of {w.size} are not.")
-    return c, w
-
-
 def check_counts(
     name: str, values: npt.ArrayLike, *, size: int | None = None, ordered: bool = True
 ) -> FloatArray:

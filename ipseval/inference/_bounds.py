@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import overload
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import as_float_vector, check_pairs, real_number
+from ipseval._base.checks import real_number
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
@@ -20,17 +19,6 @@ from ipseval.metrics import Metric
 
 NOT_LINEAR = "not a weighted average of contributions"
 COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower", "upper", "note")
-
-
-def ratio_bounds(contributions: FloatArray, weights: FloatArray, *, factor: float) -> tuple[float, float]:
-    """Return the extremes of Σwc/Σw over w_i ∈ [w_i/Λ, Λ w_i], exactly, in O(N log N)."""
-    # A linear-fractional function over a box is extreme at a threshold of c: all weights above it are at
-    # their upper end, all others at their lower end. Zhao, Small & Bhattacharya, JRSS B 81, 2019,
-    # 10.1111/rssb.12327.
-    check_factor(factor)
-    c, w = check_pairs(contributions, weights)
-    low, high = _row_bounds(c[None, :], w[None, :], factor)
-    return float(low[0]), float(high[0])
 
 
 def bounds(
@@ -92,9 +80,9 @@ def _group_bounds(
 
 
 def _global(form: LinearForm, c: FloatArray, weights: FloatArray, factor: float) -> tuple[float, float]:
-    low, high = ratio_bounds(c, form.base * (weights if form.weighted else 1.0), factor=factor)
+    low, high = row_bounds(c[None, :], (form.base * (weights if form.weighted else 1.0))[None, :], factor)
     volume = 1.0 if form.volume is None else float(form.volume.mean())
-    return low * volume, high * volume
+    return float(low[0]) * volume, float(high[0]) * volume
 
 
 def per_user_bounds(
@@ -107,12 +95,15 @@ def per_user_bounds(
     for size in np.unique(ranked.counts):
         members = np.flatnonzero(ranked.counts == size)
         rows = ranked.starts[members, None] + np.arange(size)
-        low[members], high[members] = _row_bounds(c[rows], w[rows], factor)
+        low[members], high[members] = row_bounds(c[rows], w[rows], factor)
     return float(np.mean(form.factor * low)), float(np.mean(form.factor * high))
 
 
-def _row_bounds(c: FloatArray, w: FloatArray, factor: float) -> tuple[FloatArray, FloatArray]:
-    """Return the extremes of each row of two (n_rows, n) matrices."""
+def row_bounds(c: FloatArray, w: FloatArray, factor: float) -> tuple[FloatArray, FloatArray]:
+    """Return the extremes of Σwc/Σw of each row over w_i ∈ [w_i/Λ, Λ w_i], in O(n log n)."""
+    # A linear-fractional function over a box is extreme at a threshold of c: all weights above it are at
+    # their upper end, all others at their lower end. Zhao, Small & Bhattacharya, JRSS B 81, 2019,
+    # 10.1111/rssb.12327.
     order = np.argsort(c, axis=1, kind="stable")
     c, w = np.take_along_axis(c, order, axis=1), np.take_along_axis(w, order, axis=1)
     # Shares below each threshold, from 0 entries to all of them.
@@ -139,36 +130,12 @@ TOLERANCE = 1e-10
 BLOCK_ENTRIES = 32_768  # of contributions, 256 kB
 
 
-@overload
-def required_factor(contributions: FloatArray, weights: FloatArray, target: float) -> float: ...
-
-
-@overload
-def required_factor(contributions: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray: ...
-
-
-def required_factor(
-    contributions: FloatArray, weights: FloatArray, target: float | FloatArray
-) -> float | FloatArray:
-    """Return the smallest Λ ≥ 1 with which weights in [w/Λ, Λw] bring Σwc/Σw to `target`, in O(N)."""
+def required_factors(contributions: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray:
+    """Return the smallest Λ ≥ 1 with which w ∈ [w/Λ, Λw] bring Σwc/Σw to a target, (k,), for c (n, k)."""
     # With A = Σ_{c<t} w(t − c) and B = Σ_{c>t} w(c − t), the largest Σv(c − t) in the box is ΛB − A/Λ and the
     # smallest B/Λ − ΛA: Λ = √max(A/B, B/A), 1 where the estimate is t, inf where all c lie on one side of t.
-    # Tan, JASA 101, 2006, 10.1198/016214506000000023. Contributions (n, k) with targets (k,) give k of them.
-    if np.ndim(contributions) == 1:
-        c, w = check_pairs(contributions, weights)
-        if np.ndim(target):
-            raise InputError(f"target must be one number for contributions (n,); got {np.shape(target)}.")
-        return float(_required_factors(c[:, None], w, as_float_vector("target", np.reshape(target, 1)))[0])
-    c = np.asarray(contributions, dtype=np.float64)
-    if c.ndim != 2 or np.shape(target) != c.shape[1:]:
-        raise InputError(
-            f"contributions must be (n, k) and target (k,); got {c.shape} and {np.shape(target)}."
-        )
-    _, w = check_pairs(np.zeros(c.shape[0]), weights)
-    return _required_factors(c, w, as_float_vector("target", target))
-
-
-def _required_factors(c: FloatArray, w: FloatArray, target: FloatArray) -> FloatArray:
+    # Tan, JASA 101, 2006, 10.1198/016214506000000023.
+    c, w = contributions, weights
     above, below, size = np.zeros((3, target.size))
     step = max(1, BLOCK_ENTRIES // max(target.size, 1))
     for start in range(0, w.size, step):
@@ -217,7 +184,7 @@ def tipping_factors(
     weights = weights_or_ones(next(iter(samples.values())))
     found = {}
     for group in linear:
-        found.update(_group_factors(group, weights))
+        found.update(group_factors(group, weights))
     rows = []
     for metric in metrics:
         for one in estimators:
@@ -244,20 +211,23 @@ def _ordered(
     return better, worse, abs(difference), factor, statement, ""
 
 
-def _group_factors(
-    group: LinearGroup, weights: FloatArray
+def group_factors(
+    group: LinearGroup, weights: FloatArray, named: Mapping[str, str] | None = None
 ) -> dict[tuple[str, str, str, str], tuple[float, float]]:
-    """Return (first, second, metric, estimator) -> (difference, Λ) of the pairs within a group."""
+    """Return (first, second, metric, estimator) -> (difference, Λ) of pairs; `named`: with one by metric."""
     form = group.form
     w = weights if form.weighted else np.ones(weights.size)
     values = form.coefficients(weights) @ group.contributions
     result = {}
     for one, two in combinations(range(len(group.keys)), 2):
         (first, *cell), (second, *other) = group.keys[one], group.keys[two]
-        if cell != other:
+        if cell != other or (named is not None and named.get(cell[0]) not in (first, second)):
             continue
         d = group.contributions[:, one] - group.contributions[:, two]
-        factor = _per_user_factor(form, d, w) if form.per_user else required_factor(d, form.base * w, 0.0)
+        if form.per_user:
+            factor = _per_user_factor(form, d, w)
+        else:
+            (factor,) = required_factors(d[:, None], form.base * w, np.zeros(1)).tolist()
         difference = 0.0 if factor == 1 else float(values[one] - values[two])
         result[first, second, cell[0], cell[1]] = (difference, factor)
     return result

@@ -8,10 +8,10 @@ import numpy as np
 
 from ipseval._base.types import BoolArray, FloatArray
 from ipseval.estimators import Estimator, Sample
-from ipseval.inference._bounds import required_factor
+from ipseval.inference._bounds import group_factors
 from ipseval.inference._curves import Curves
 from ipseval.inference._intervals import Key
-from ipseval.inference._linear import LinearGroup, groups, weights_or_ones
+from ipseval.inference._linear import groups, weights_or_ones
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 
@@ -105,20 +105,6 @@ def leading_factors(
     found: dict[str, float] = {}
     for group in linear:
         if not group.form.per_user:
-            w = weights if group.form.weighted else np.ones(weights.size)
-            found.update(_factors(group, group.form.base * w, first))
-    return found
-
-
-def _factors(group: LinearGroup, weights: FloatArray, first: Mapping[str, str]) -> dict[str, float]:
-    columns: dict[str, dict[str, int]] = {}
-    for place, (model, metric, _) in enumerate(group.keys):
-        columns.setdefault(metric, {})[model] = place
-    found = {}
-    for metric, places in columns.items():
-        best = places.get(first.get(metric, ""))
-        others = [place for place in places.values() if place != best]
-        if best is not None and others:
-            gaps = (group.contributions[:, best] - group.contributions[:, other] for other in others)
-            found[metric] = min(required_factor(gap, weights, 0.0) for gap in gaps)
+            for (_, _, metric, _), (_, factor) in group_factors(group, weights, first).items():
+                found[metric] = min(factor, found.get(metric, np.inf))
     return found

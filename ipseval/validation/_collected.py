@@ -19,7 +19,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import Target
-from ipseval.inference._bounds import required_factor
+from ipseval.inference._bounds import required_factors
 from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -317,5 +317,5 @@ def _factors(
     noise = float(ndtri(1 - (1 - confidence_level) / (2 * n_tests))) * bias_se
     beyond = np.sign(bias) * np.maximum(np.abs(bias) - noise, 0.0)
     targets = reference, reference + bias - beyond
-    reached, near = (required_factor(contributions, weights, one) for one in targets)
+    reached, near = (required_factors(contributions, weights, one) for one in targets)
     return reached, near

@@ -15,8 +15,6 @@ from tests.contracts.test_bad_input import SCORES, SPLIT, known, run
 from tests.contracts.test_mistaken_input import RATINGS
 from tests.inside.inference import (
     pareto_k,
-    ratio_bounds,
-    required_factor,
     users_needed,
 )
 
@@ -66,18 +64,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "name that is a number": (
         lambda: ipseval.rank_positives(SCORES, SPLIT, name=5),
         r"name must be str; got int",
-    ),
-    "negative weights": (
-        lambda: ratio_bounds(np.ones(2), np.array([1.0, -1.0]), factor=2.0),
-        r"weights must be finite numbers > 0, at least one; 1 of 2 are not",
-    ),
-    "weights of another size": (
-        lambda: required_factor(np.ones(3), np.ones(2), 0.5),
-        r"weights must have 3 entries, one for each id; got 2",
-    ),
-    "targets of one estimate": (
-        lambda: required_factor(np.ones(3), np.ones(3), np.full(2, 0.5)),
-        r"target must be one number for contributions \(n,\); got \(2,\)",
     ),
     "lists longer than memory": (
         lambda: ipseval.rank_positives(SCORES, SPLIT, top_k=2**62),

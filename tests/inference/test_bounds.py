@@ -13,7 +13,13 @@ import ipseval
 from ipseval.errors import InputError
 from tests.conftest import examples
 from tests.inference.worlds import random_ranks
-from tests.inside.inference import ratio_bounds
+from tests.inside.inference import row_bounds
+
+
+def ratio_bounds(c, w, *, factor: float) -> tuple[float, float]:
+    """Return the extremes of Σvc/Σv over v ∈ [w/Λ, Λw]."""
+    low, high = row_bounds(c[None, :], w[None, :], factor)
+    return low[0], high[0]
 
 
 def by_linear_program(c, w, factor: float, group=None) -> tuple[float, float]:

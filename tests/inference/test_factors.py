@@ -11,12 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.errors import InputError
 from ipseval.inference import tipping_factors
 from tests.conftest import examples
-from tests.inference.test_bounds import by_linear_program
+from tests.inference.test_bounds import by_linear_program, evaluated, ratio_bounds
 from tests.inference.worlds import random_ranks
-from tests.inside.inference import ratio_bounds, required_factor
+from tests.inside.inference import required_factors
+
+
+def required_factor(c, w, target: float) -> float:
+    """Return the factor of one estimate."""
+    return required_factors(c[:, None], w, np.array([target]))[0]
 
 
 def reach(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
@@ -80,25 +84,12 @@ def test_an_unknown_target_gives_no_factor():
     assert np.isnan(required_factor(np.array([0.0, 1.0]), np.ones(2), np.nan))
 
 
-def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
-    ranks, popularity = random_ranks(3)
-    return ipseval.evaluate_ranks(
-        ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
-        metrics=metrics,
-        estimators=("aoa", "snips", "snips-global", "snips-pooled"),
-        on_low_ess="ignore",
-    )
-
-
 def test_factors_of_several_estimates_at_once_are_those_of_each():
     rng = np.random.default_rng(5)
     c, w, target = rng.random((400, 9)), rng.exponential(size=400), rng.random(9)
     c[:, 0], target[1] = 0.5, 2.0  # all alike, and out of reach
-    each = [required_factor(c[:, column], w, float(target[column])) for column in range(9)]
-    np.testing.assert_allclose(required_factor(c, w, target), each, rtol=1e-12)
-    with pytest.raises(InputError, match=r"target \(k,\)"):
-        required_factor(c, w, target[:3])
+    each = [required_factor(c[:, column], w, target[column]) for column in range(9)]
+    np.testing.assert_allclose(required_factors(c, w, target), each, rtol=1e-12)
 
 
 def test_bounds_of_the_difference_just_reach_zero_at_the_tipping_factor():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.inference._bounds import ratio_bounds, required_factor
+from ipseval.inference._bounds import required_factors, row_bounds
 from ipseval.inference._comparisons import (
     COLUMNS,
     FEW,

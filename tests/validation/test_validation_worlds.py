@@ -9,7 +9,7 @@ from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLaw
 from ipseval.ranking import baselines
 from ipseval.validation import validate
 from ipseval.validation.simulation import World
-from tests.inside.inference import ratio_bounds
+from tests.inference.test_bounds import ratio_bounds
 
 
 def in_a_world(selection, n_resamples=200):
