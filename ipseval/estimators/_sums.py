@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -114,14 +115,13 @@ class UserSums:
         def added(values: FloatArray | None) -> FloatArray:
             return np.bincount(place, values, users.size).astype(np.float64)
 
-        return replace(
-            self,
-            users=users,
-            numerator=added(self.numerator),
-            denominator=added(self.denominator),
-            volume=None if self.volume is None else added(self.volume),
-            size=added(self.size),
-        )
+        return self._changed(added, users=users, size=added(self.size))
+
+    def _changed(self, change: Callable[[FloatArray], FloatArray], **fields: Any) -> UserSums:
+        """Return the sums with a change of each of N, D, V and M that there is, and with other fields."""
+        names = ("numerator", "denominator", "volume", "size")
+        values = ((name, getattr(self, name)) for name in names)
+        return replace(self, **({name: change(one) for name, one in values if one is not None} | fields))
 
     def influence(self) -> FloatArray:
         """Return ψ_u, (n,), with mean 0: R̂ − R ≈ mean ψ_u, so that SE² = Σψ²/(n(n − 1)) under known weights.
@@ -217,10 +217,14 @@ class UserSums:
 
     def among(self, chosen: BoolArray) -> UserSums:
         """Return the sums of the chosen users, (n_users of the population,) True or False."""
-        rows = chosen[self.users]
-        volume, size = (None if one is None else one[rows] for one in (self.volume, self.size))
-        mine = (self.users[rows], self.numerator[rows], self.denominator[rows])
-        return UserSums(*mine, volume, 0, self.root, size)
+        rows, nothing = chosen[self.users], {"n_undefined": 0, "propensity_influence": None}
+        return self._changed(lambda values: values[rows], users=self.users[rows], **nothing)
+
+    def resampled(self, counts: FloatArray) -> UserSums:
+        """Return the sums in which user u counts `counts[u]` times, with the weights as they are."""
+        times = counts[self.users]
+        size = times if self.size is None else times * self.size
+        return self._changed(lambda values: times * values, size=size, propensity_influence=None)
 
     def without_size(self) -> UserSums:
         """Return sums of the same value and influence without M_u, which V_u takes in.
@@ -241,16 +245,7 @@ class UserSums:
         if fitted is not None:
             fitted = np.zeros(fitted.size)
             fitted[codes] = self.propensity_influence
-        volume, size = (None if one is None else one[order] for one in (self.volume, self.size))
-        return replace(
-            self,
-            users=users[order],
-            numerator=self.numerator[order],
-            denominator=self.denominator[order],
-            volume=volume,
-            size=size,
-            propensity_influence=fitted,
-        )
+        return self._changed(lambda values: values[order], users=users[order], propensity_influence=fitted)
 
     @cached_property
     def _squared_terms(self) -> float:

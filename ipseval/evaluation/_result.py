@@ -34,11 +34,11 @@ from ipseval.evaluation._questions import Questions
 from ipseval.evaluation._tables import evaluation_tables, with_correction
 from ipseval.evaluation._verdict import Reach, Verdict, reaches, verdict_lines, verdicts
 from ipseval.evaluation.segments import Segments, TrainingCounts
-from ipseval.inference import Refit
 from ipseval.inference._comparisons import PairTests, compare, pair_tests
 from ipseval.inference._frame import tidy_frame
 from ipseval.inference._interval_methods import (
     Interval,
+    Refit,
     bootstrap_intervals,
     normal_intervals,
     refit_intervals,

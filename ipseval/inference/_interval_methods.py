@@ -6,16 +6,16 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit, logit
 
-from ipseval._base.checks import as_generator, check_callable, check_positive_int, counted
+from ipseval._base.checks import as_generator, check_callable, check_positive_int, check_type, counted
 from ipseval._base.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
 from ipseval.data._interactions import Interactions
 from ipseval.errors import IdentificationWarning, InputError
-from ipseval.estimators import Estimate, Estimator, Sample, UserSums
+from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators._estimate import estimate, independent_sums
 from ipseval.estimators._labels import may_leave
 from ipseval.estimators._sums import ROUNDING
@@ -24,12 +24,8 @@ from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.metrics import Metric
 from ipseval.propensity import FitError, PowerLawPropensity, Propensity
 
-
-class Refit(Protocol):
-    """How the propensity is fitted to resampled users."""
-
-    def __call__(self, counts: IntArray, /) -> Propensity:
-        """Return the propensity fitted to a log in which user u occurs `counts[u]` times, (n_users,)."""
+# How the propensity is fitted to a log in which user u occurs counts[u] times, (n_users,).
+Refit = Callable[[IntArray], Propensity]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +91,9 @@ def bootstrap_refit(
     rows = []
     for number, size in blocks(n_resamples, n_users):
         for counts in draw_counts(n_users, size, seed, number):
-            fitted = _checked(refit(counts.astype(np.int64)), first)
+            fitted = refit(counts.astype(np.int64))
+            check_type("what refit returns", fitted, Propensity)
+            fitted.check_ids(first.ranked)
             values = fitted.at(first.ranked.user, first.ranked.item)
             now = {name: one.under(values, fitted.is_probability) for name, one in samples.items()}
             same = None if np.isnan(values).any() else parts
@@ -127,32 +125,8 @@ def replicate(
         result.update(zip(group.keys, estimates.tolist(), strict=True))
     for model, metric, estimator in others:
         sums = independent_sums(samples[model], metric, estimator)
-        result[model, metric.label, estimator.label] = resampled_value(sums, counts)
+        result[model, metric.label, estimator.label] = sums.resampled(counts).value()
     return result
-
-
-def resampled_value(sums: UserSums, counts: FloatArray) -> float:
-    """Return R from sums in which user u counts `counts[u]` times; NaN where the denominator is 0."""
-    times = counts[sums.users]
-    denominator = float(times @ sums.denominator)
-    if denominator == 0:
-        return float("nan")
-    ratio = float(times @ sums.numerator) / denominator
-    ratio = float(np.sqrt(ratio)) if sums.root else ratio
-    if sums.volume is None:
-        return ratio
-    return ratio * float(times @ sums.volume) / float(times.sum() if sums.size is None else times @ sums.size)
-
-
-def _checked(propensity: Propensity, sample: Sample) -> Propensity:
-    if not isinstance(propensity, Propensity):
-        raise InputError(f"refit must return a Propensity; got {type(propensity).__name__}.")
-    if propensity.n_items != sample.ranked.item_ids.size:
-        raise InputError(
-            f"refit returned propensities of {propensity.n_items:,} items; the catalogue has "
-            f"{sample.ranked.item_ids.size:,}."
-        )
-    return propensity
 
 
 def propensity_influences(

@@ -13,13 +13,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ipseval._base.checks import (
-    as_float_vector,
     as_generator,
     check_choice,
     check_fraction,
     check_positive_int,
     counted,
-    refuse_masked,
 )
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import distinct
@@ -40,21 +38,8 @@ def normal_interval(
 ) -> tuple[Number, Number]:
     """Return value ∓ z SE with z the (1 + confidence_level)/2 quantile of the normal; NaN where SE is NaN."""
     check_fraction("confidence_level", confidence_level)
-    for name, one in (("value", value), ("standard_error", standard_error)):
-        refuse_masked(one, name)
-        if np.asarray(one).dtype.kind not in "iuf":
-            raise InputError(f"{name} must be a number or an array of numbers; got {one!r:.80}.")
-    if np.any(np.asarray(standard_error) < 0):
-        raise InputError("standard_error must be >= 0, or NaN where it is not known.")
     reach = float(ndtri((1 + confidence_level) / 2)) * standard_error
     return value - reach, value + reach
-
-
-def percentile_interval(replicates: FloatArray, *, confidence_level: float) -> tuple[float, float]:
-    """Return the central quantiles of bootstrap replicates; NaN replicates (undefined) are left out."""
-    check_fraction("confidence_level", confidence_level)
-    tail = (1 - confidence_level) / 2
-    return _quantiles(as_float_vector("replicates", replicates), tail, 1 - tail)
 
 
 def bca_interval(
@@ -63,8 +48,6 @@ def bca_interval(
     """Return the bias-corrected and accelerated interval of an estimate from its bootstrap replicates."""
     # Levels are Φ(z₀ + (z₀ + z)/(1 − a(z₀ + z))), z₀ = Φ⁻¹ of the share of replicates below `value`, ties
     # half. NaN where all lie on one side of it. Efron, JASA 82, 1987, 10.1080/01621459.1987.10478410.
-    check_fraction("confidence_level", confidence_level)
-    replicates = as_float_vector("replicates", replicates)
     defined = replicates[~np.isnan(replicates)]
     if defined.size == 0 or np.isnan(value):
         return float("nan"), float("nan")
@@ -76,7 +59,7 @@ def bca_interval(
     bias = float(ndtri(below))
     shifted = bias + ndtri(np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2]))
     levels = ndtr(bias + shifted / (1 - acceleration * shifted))
-    return _quantiles(defined, float(levels[0]), float(levels[1]))
+    return quantiles(defined, float(levels[0]), float(levels[1]))
 
 
 def jackknife_acceleration(leave_one_out: FloatArray) -> float:
@@ -89,7 +72,8 @@ def jackknife_acceleration(leave_one_out: FloatArray) -> float:
     return float(np.sum(deviation**3) / (6 * square**1.5))
 
 
-def _quantiles(replicates: FloatArray, low: float, high: float) -> tuple[float, float]:
+def quantiles(replicates: FloatArray, low: float, high: float) -> tuple[float, float]:
+    """Return two quantiles of the replicates that are defined."""
     defined = replicates[~np.isnan(replicates)]
     if defined.size == 0:
         return float("nan"), float("nan")
@@ -121,13 +105,14 @@ class Bootstrap:
     ) -> tuple[float, float]:
         """Return the interval of one estimate: quantiles, BCa, or value ∓ z times the deviation."""
         # BCa of refits is refused: the acceleration would need as many fits as there are users.
+        check_fraction("confidence_level", confidence_level)
         check_choice("method", method, INTERVAL_METHODS)
         column = self._column[key]
         replicates, value = self.replicates[:, column], float(self.values[column])
         if method == "normal":
             return normal_interval(value, self.standard_error(key), confidence_level=confidence_level)
         if method == "percentile":
-            return percentile_interval(replicates, confidence_level=confidence_level)
+            return quantiles(replicates, (1 - confidence_level) / 2, (1 + confidence_level) / 2)
         acceleration = float(self.acceleration[column])
         if np.isnan(acceleration) and not np.isnan(value):
             raise InputError("bca intervals are not available with refit=; use 'percentile' or 'normal'.")

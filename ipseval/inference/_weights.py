@@ -96,28 +96,6 @@ class WeightDiagnostics:
     ess_equal: float = float("nan")  # `ess_own` if all propensities were equal
     share_equal: float = float("nan")  # `share_own` if all propensities were equal
 
-    def __post_init__(self) -> None:
-        stands_for = {
-            "ess_own": self.ess,
-            "share_own": self.max_weight_share,
-            "ess_equal": float(self.n_positives),
-            "share_equal": 1 / self.n_positives if self.n_positives else float("nan"),
-        }
-        for name, value in stands_for.items():
-            if math.isnan(getattr(self, name)):
-                object.__setattr__(self, name, value)
-
-    def of_estimator(self, estimator: Estimator, sums: WeightSums) -> WeightDiagnostics:
-        """Return these diagnostics with what the estimator's own weights add."""
-        return replace(
-            self,
-            weighting=estimator.weighting,
-            ess_own=sums.own.ess,
-            share_own=sums.own.max_share,
-            ess_equal=sums.equal.ess,
-            share_equal=sums.equal.max_share,
-        )
-
     @property
     def flag(self) -> str:
         """Why estimates with these weights should not be trusted, in words; empty when nothing is wrong."""
@@ -279,6 +257,10 @@ class WeightTotals:
             pareto_k=pareto_k(per_item),
             clipped_share=self.cut / self.whole,
             weighted=self.weighted,
+            ess_own=self.weighed.ess,
+            share_own=self.weighed.max_share,
+            ess_equal=float(extent.n_positives),
+            share_equal=1 / extent.n_positives,
         )
 
 
@@ -329,12 +311,19 @@ class AllWeights:
     ) -> dict[str, WeightDiagnostics]:
         """Return estimator label -> diagnostics of its weights."""
         common = {weighted: one.diagnostics(extent, propensity) for weighted, one in self.totals.items()}
-        return {
-            one.label: common[one.weighted].of_estimator(one, self.own[one.label])
-            if one.weighted
-            else common[one.weighted]
-            for one in estimators
-        }
+        made = {one.label: common[one.weighted] for one in estimators}
+        for one in estimators:
+            if one.weighted:
+                sums = self.own[one.label]
+                made[one.label] = replace(
+                    made[one.label],
+                    weighting=one.weighting,
+                    ess_own=sums.own.ess,
+                    share_own=sums.own.max_share,
+                    ess_equal=sums.equal.ess,
+                    share_equal=sums.equal.max_share,
+                )
+        return made
 
     def product_flags(self, n_users: int) -> dict[tuple[str, str], str]:
         """Return (metric, estimator) -> why estimates that multiply weights should not be trusted, or ""."""

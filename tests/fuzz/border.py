@@ -45,7 +45,7 @@ RESULTS = {
 }  # fmt: skip
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask", "evaluate_duckdb"),  # they need a cluster, or files
-    *("Refit", "PropensityModel", "Reward", "RewardModel"),  # protocols, of which nothing is made
+    *("PropensityModel", "Reward", "RewardModel"),  # protocols, of which nothing is made
     "UnknownNameError",  # it is raised, not called
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py
     "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py

@@ -75,23 +75,12 @@ def test_an_effective_size_is_of_weights(weights):
 @pytest.mark.parametrize(
     ("equal", "words"),
     [
-        (10.0, "effective sample size 3 of 10"),
         (9.6, "effective sample size 3 of 10"),
         (9.4, "effective sample size 3 of 10 (9 with equal weights)"),
-        (np.nan, "effective sample size 3 of 10"),
     ],
 )
 def test_the_size_with_equal_weights_is_said_where_it_is_not_the_number_of_positives(equal, words):
-    one = WeightDiagnostics(3.0, 2.0, 0.25, 10, ess_equal=equal)
+    one = WeightDiagnostics(3.0, 2.0, 0.25, 10, ess_own=3.0, ess_equal=equal)
     assert one.remark == words
     unweighted = WeightDiagnostics(3.0, 2.0, 0.25, 10, weighted=False)
     assert (unweighted.remark, unweighted.flag, unweighted.cautions) == ("", "", ())
-
-
-def test_what_is_not_given_stands_for_the_weights_themselves():
-    one = WeightDiagnostics(3.0, 2.0, 0.25, 10)
-    assert (one.ess_own, one.share_own, one.ess_equal, one.share_equal) == (3.0, 0.25, 10.0, 0.1)
-    assert (one.clipped_share, one.weighted, one.weighting, one.n_items) == (0.0, True, "1/P", 0)
-    given = WeightDiagnostics(3.0, 2.0, 0.25, 10, ess_own=1.0, share_own=0.5, ess_equal=5.0, share_equal=0.2)
-    assert (given.ess_own, given.share_own, given.ess_equal, given.share_equal) == (1.0, 0.5, 5.0, 0.2)
-    assert np.isnan(WeightDiagnostics(np.nan, np.nan, np.nan, 0).share_equal)

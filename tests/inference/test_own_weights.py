@@ -112,7 +112,8 @@ def test_weights_of_few_positives_that_differ_much_are_flagged():
     ],
 )
 def test_the_rule_of_the_flag_at_its_edges(ess_own, share_own, n_positives, flag):
-    one = WeightDiagnostics(1.0, 1.0, 1.0, n_positives, ess_own=ess_own, share_own=share_own)
+    equal = {"ess_equal": float(n_positives), "share_equal": 1 / n_positives}
+    one = WeightDiagnostics(1.0, 1.0, 1.0, n_positives, ess_own=ess_own, share_own=share_own, **equal)
     assert one.flag.startswith(flag)
     assert bool(one.flag) == bool(flag)
 

@@ -152,8 +152,8 @@ def test_bca_is_refused_with_a_refit():
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        (np.ones(40), "must return a Propensity; got ndarray"),
-        (Propensity(np.ones(3), True, "x", 3), "3 items; the catalogue has 40"),
+        (np.ones(40), "what refit returns must be Propensity; got ndarray"),
+        (Propensity(np.ones(3), True, "x", 3), "covers 3 items, the split has 40"),
     ],
 )
 def test_what_refit_returns_is_checked(returned, words):

@@ -22,7 +22,7 @@ from ipseval.inference._intervals import (
     jackknife_acceleration,
     leave_one_out,
     normal_interval,
-    percentile_interval,
+    quantiles,
 )
 from ipseval.inference._leads import leading_factors, leading_gammas
 from ipseval.inference._linear import LinearGroup
