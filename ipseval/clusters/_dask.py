@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import Missing, OnLowEss, TieChoice
 from ipseval.clusters._blocks import dealt, opened
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_two
-from ipseval.evaluation._request import DEFAULT_METRICS
 from ipseval.evaluation.partitions._partition import (
-    Seen,
     UserRows,
     add_rows,
     catalogue,
     count_rows,
     reduce_partition,
 )
-from ipseval.evaluation.partitions._plan import bar, finish, make_plan, split_models
-from ipseval.metrics import Metric
+from ipseval.evaluation.partitions._plan import PartitionOptions, finish, make_plan, split_models
 
 FAN = 8  # counts that are added up at a time
 BLOCK = {"partition": "int64", "frame": "int64", "place": "int64", "rows": "object"}
@@ -36,22 +30,10 @@ def evaluate_dask(
     train: Any,
     test: Any,
     *,
-    users: Any | None = None,
     items: Any | None = None,
-    propensity: Any | None = None,
-    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
-    estimators: Iterable[str | Estimator] | None = None,
-    missing: Missing = "zero",
-    ties: TieChoice = "default",
-    confidence_level: float = 0.95,
-    n_relevant: int | Literal["estimated"] | None = None,
-    on_low_ess: OnLowEss = "warn",
     partitioned: bool = False,
     n_partitions: int | None = None,
-    per_user: bool = False,
-    seen: Seen = "exclude",
-    by: Any | None = None,
-    progress: bool | None = None,
+    **options: Unpack[PartitionOptions],
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Dask.
 
@@ -85,9 +67,6 @@ def evaluate_dask(
     by : label, frame, Series, groups, or several of them, optional
         Groups of users or items, as in `evaluate`; frames of attributes are local ones. Groups of users take
         a number per user to the caller and to every worker, groups of items alone do not.
-    progress : bool, optional
-        A bar of evaluated partitions after two seconds, where a `distributed` client runs them. Default: only
-        on a terminal.
 
     Raises
     ------
@@ -96,32 +75,18 @@ def evaluate_dask(
     """
     from dask.delayed import delayed
 
-    plan = make_plan(
-        *catalogue(_counted("item", train, *([test] if items is None else [])), items),
-        users=users,
-        propensity=propensity,
-        metrics=metrics,
-        estimators=estimators,
-        per_user=per_user,
-        seen=seen,
-        missing=missing,
-        ties=ties,
-        confidence_level=confidence_level,
-        n_relevant=n_relevant,
-        on_low_ess=on_low_ess,
-        by=by,
-        count=lambda: UserRows.of(_counted("user", train, test)),
-    )
+    counts = _counted("item", train, *([test] if items is None else []))
+    plan = make_plan(*catalogue(counts, items), lambda: UserRows.of(_counted("user", train, test)), **options)
     lists, factors = split_models(models, plan.users, len(plan.items))
     frames = {"train": train[["user", "item"]], "test": test[["user", "item"]], **_named(lists)}
     parts = _side_by_side(frames) if partitioned else _shuffled(frames, n_partitions or test.npartitions)
     shared = delayed((plan, factors, list(models)))
     reduce = delayed(_reduce, pure=True)
-    reduced = [reduce(part, list(frames), shared) for part in parts]
-    merge, merged = delayed(merge_two, pure=True), reduced
+    merge = delayed(merge_two, pure=True)
+    merged = [reduce(part, list(frames), shared) for part in parts]
     while len(merged) > 1:
         merged = [merge(one, other) for one, other in zip_longest(merged[::2], merged[1::2])]
-    return finish([_computed(reduced, merged[0], progress)], {**lists, **factors}, plan)
+    return finish([merged[0].compute()], {**lists, **factors}, plan)
 
 
 def _named(lists: dict[str, Any]) -> dict[str, Any]:
@@ -192,22 +157,3 @@ def _reduce(parts: Any, frames: list[str], shared: tuple[Any, Any, list[str]]) -
     rows = dict(zip(frames, parts, strict=True))
     models = {name: factors[name] if name in factors else rows[f"model {name}"] for name in names}
     return reduce_partition(rows["train"], rows["test"], models, plan)
-
-
-def _computed(parts: list[Any], merged: Any, progress: bool | None) -> Any:
-    """Return what Dask makes of `merged`, with a bar over the parts where a cluster runs them.
-
-    Schedulers in this process have bars of their own (`dask.diagnostics`).
-    """
-    from dask.base import get_scheduler
-
-    client = getattr(get_scheduler(collections=[merged]), "__self__", None)
-    if client is None or not hasattr(client, "compute"):
-        return merged.compute()
-    from distributed import as_completed
-
-    *pending, last = client.compute([*parts, merged])
-    # A future that failed is raised by the last one, which needs it.
-    for _ in bar(as_completed(pending), progress, len(pending)):
-        pass
-    return last.result()

@@ -7,35 +7,27 @@ as a few blocks of bytes.
 from __future__ import annotations
 
 import pickle
-import threading
-import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import AnyArray, Missing, OnLowEss, TieChoice
+from ipseval._base.types import AnyArray
 from ipseval.clusters._blocks import ORDERS, dealt, opened
 from ipseval.errors import InputError, IpsevalError
-from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_all
-from ipseval.evaluation._request import DEFAULT_METRICS
-from ipseval.evaluation.partitions._partition import Plan, Seen, UserRows, catalogue, reduce_partition
-from ipseval.evaluation.partitions._plan import bar, finish, make_plan, split_models
+from ipseval.evaluation.partitions._partition import Plan, UserRows, catalogue, reduce_partition
+from ipseval.evaluation.partitions._plan import PartitionOptions, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays
-from ipseval.metrics import Metric
 
 TRAIN, TEST, FIRST_MODEL = 0, 1, 2
 ANSWER = "number int, failed boolean, payload binary"
 BLOCK = "number int, source int, place long, rows binary"
 ROWS = 4_000_000  # entries of lists that a worker packs at a time, about
 ASTRAY = "Spark does not send users where `hash` says; cast the user ids to whole numbers or plain text."
-PERIOD = 0.5  # seconds between two looks at what Spark has done
-GROUP = "spark.jobGroup.id"
 MERGED = 64  # partitions that one task merges, where there are more; a power of 2: pairs stay the same
 
 
@@ -44,21 +36,9 @@ def evaluate_spark(
     train: Any,
     test: Any,
     *,
-    users: Any | None = None,
     items: Any | None = None,
-    propensity: Any | None = None,
-    metrics: Iterable[str | Metric] = DEFAULT_METRICS,
-    estimators: Iterable[str | Estimator] | None = None,
-    missing: Missing = "zero",
-    ties: TieChoice = "default",
-    confidence_level: float = 0.95,
-    n_relevant: int | Literal["estimated"] | None = None,
-    on_low_ess: OnLowEss = "warn",
     n_partitions: int | None = None,
-    per_user: bool = False,
-    seen: Seen = "exclude",
-    by: Any | None = None,
-    progress: bool | None = None,
+    **options: Unpack[PartitionOptions],
 ) -> Evaluation:
     """Return the estimates of `evaluate`, computed partition by partition with Spark.
 
@@ -73,28 +53,15 @@ def evaluate_spark(
     n_partitions : int, optional
         Of the shuffle by user; default: spark.sql.shuffle.partitions. One partition must fit in the memory
         of a Python worker.
-    progress : bool, optional
-        A bar of Spark's tasks after two seconds. Default: only on a terminal.
+    **options
+        Of `evaluate_dask`: users, propensity, metrics, estimators, missing, ties, confidence_level,
+        n_relevant, on_low_ess, per_user, seen, by.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions
 
-    plan = make_plan(
-        *catalogue(_counted("item", train, *([test] if items is None else [])), items),
-        users=users,
-        propensity=propensity,
-        metrics=metrics,
-        estimators=estimators,
-        per_user=per_user,
-        seen=seen,
-        missing=missing,
-        ties=ties,
-        confidence_level=confidence_level,
-        n_relevant=n_relevant,
-        on_low_ess=on_low_ess,
-        by=by,
-        count=lambda: UserRows.of(_counted("user", train, test)),
-    )
+    counts = _counted("item", train, *([test] if items is None else []))
+    plan = make_plan(*catalogue(counts, items), lambda: UserRows.of(_counted("user", train, test)), **options)
     lists, factors = split_models(models, plan.users, len(plan.items))
     session = train.sparkSession
     size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))
@@ -102,15 +69,13 @@ def evaluate_spark(
     told = cloudpickle.dumps((plan, factors, list(models), list(lists)))
     shared = session.sparkContext.broadcast(told)
     blocks = _blocks([train, test, *lists.values()], size)
-
     try:
-        with _task_bar(session.sparkContext, progress):
-            answers = blocks.mapInArrow(partial(_work, shared=shared), ANSWER)
-            while size > MERGED:
-                size = -(-size // MERGED)
-                together = answers.repartition(size, functions.expr(f"number div {MERGED}"))
-                answers = together.mapInArrow(_merged, ANSWER)
-            found = answers.toPandas()
+        answers = blocks.mapInArrow(partial(_work, shared=shared), ANSWER)
+        while size > MERGED:
+            size = -(-size // MERGED)
+            together = answers.repartition(size, functions.expr(f"number div {MERGED}"))
+            answers = together.mapInArrow(_merged, ANSWER)
+        found = answers.toPandas()
     finally:
         shared.unpersist()
     return finish(_parts(found, size), {**lists, **factors}, plan)
@@ -289,42 +254,3 @@ def _parts(answers: pd.DataFrame, size: int) -> list[Reduction | None]:
         # The payloads are what our own workers pickled in this job.
         parts[number] = pickle.loads(payload)  # nosec B301
     return parts
-
-
-@contextmanager
-def _task_bar(context: Any, progress: bool | None) -> Iterator[None]:
-    """Show the tasks of the jobs that this thread starts while the block runs."""
-    shown, before = bar(None, progress, 0), context.getLocalProperty(GROUP)
-    if shown.disable:
-        yield
-        return
-    group, done = before or f"ipseval-{uuid.uuid4()}", threading.Event()
-    watch = threading.Thread(target=_watch, args=(context, group, shown, done), daemon=True)
-    context.setLocalProperty(GROUP, group)
-    watch.start()
-    is_whole = False
-    try:
-        yield
-        is_whole = True
-    finally:
-        done.set()
-        watch.join()
-        if is_whole:  # what Spark reports comes a little late
-            shown.update(shown.total - shown.n)
-        context.setLocalProperty(GROUP, before)
-        shown.close()
-
-
-def _watch(context: Any, group: str, shown: Any, done: threading.Event) -> None:
-    tracker = context.statusTracker()
-    while True:
-        is_last = done.wait(PERIOD)
-        stages: set[int] = set()
-        for number in tracker.getJobIdsForGroup(group):
-            job = tracker.getJobInfo(number)
-            stages.update(job.stageIds if job else ())
-        found = [one for one in map(tracker.getStageInfo, stages) if one]
-        shown.total = sum(one.numTasks for one in found)
-        shown.update(sum(one.numCompletedTasks for one in found) - shown.n)
-        if is_last:
-            return

@@ -30,8 +30,6 @@ from tests.evaluation.test_distributed import (
     local,
 )
 from tests.evaluation.test_distributed_groups import groups_of
-from tests.inside.clusters import _spark
-from tests.inside.evaluation import _plan
 
 OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "snips", "snips-global"), "propensity": UP_TO_A_FACTOR}
 
@@ -194,17 +192,6 @@ def population(frames):
 
 
 @needs_dask
-def test_dask_shows_a_bar_where_it_is_asked_for(frames, cluster, capsys, monkeypatch):
-    monkeypatch.setattr(_plan, "DELAY", 0.0)
-    given = dask_frames(frames)
-    for progress, wanted in ((True, True), (None, False)):
-        evaluate_dask({"first": given["first"]}, given["train"], given["test"], progress=progress, **OPTIONS)
-        said = capsys.readouterr().err
-        parts = given["test"].npartitions
-        assert (f"{parts}/{parts}" in said and "evaluating: 100%" in said) == wanted
-
-
-@needs_dask
 def test_dask_counts_users_without_a_row_in_ips(frames, cluster):
     models, options, whole = population(frames)
     given = dask_frames(frames)
@@ -326,16 +313,6 @@ def test_spark_gives_the_groups_of_the_local_path(frames, grouped, spark):
     given = spark_frames(frames, spark)
     models = {"first": given["first"], "second": given["second"]}
     assert_same(evaluate_spark(models, given["train"], given["test"], **options), whole)
-
-
-@needs_spark
-def test_spark_shows_a_bar_where_it_is_asked_for(frames, spark, capsys, monkeypatch):
-    monkeypatch.setattr(_plan, "DELAY", 0.0)
-    given = spark_frames(frames, spark)
-    for progress, wanted in ((True, True), (None, False)):
-        evaluate_spark({"first": given["first"]}, given["train"], given["test"], progress=progress, **OPTIONS)
-        assert ("evaluating: 100%" in capsys.readouterr().err) == wanted
-    assert spark.sparkContext.getLocalProperty(_spark.GROUP) is None
 
 
 @needs_spark

@@ -2,5 +2,4 @@
 
 from __future__ import annotations
 
-from ipseval.clusters import _spark
 from ipseval.clusters._blocks import dealt, opened
