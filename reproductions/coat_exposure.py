@@ -32,7 +32,7 @@ import ipseval
 from ipseval import Evidence, ExposureLog, ImpressionPropensity, KnownPropensity, Split
 from ipseval.correction import CORRECTED, correct
 from ipseval.policies import evaluate_rewards
-from ipseval.policies.rewards import BoostingReward, FactorReward, ItemReward, Rewards
+from ipseval.policies.rewards import FactorReward, ItemReward, Rewards
 from ipseval.propensity import PowerLawPropensity, Propensity, profile_features
 from ipseval.propensity._ratio import fit_logistic
 from ipseval.validation.datasets import RandomExposureStudy, load_coat
@@ -44,7 +44,7 @@ METRICS = ("atop", "recall@5", "mean_dcg")
 HELD_OUT, N_UNIFORM, RIDGE, MOST = 0.2, 50, 1.0, 0.2
 PLAIN, SAMPLE = "aoa-pooled", "random-sample"
 SHOWN = ("snips-pooled", "snips-shown", "dr")
-REWARDS = {"item": ItemReward(), "factors": FactorReward(), "boosting": BoostingReward()}
+REWARDS = {"item": ItemReward(), "factors": FactorReward()}
 
 
 @dataclass(frozen=True, eq=False)

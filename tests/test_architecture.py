@@ -69,7 +69,6 @@ THIRD_PARTY = {
     "evaluation.partitions._duckdb": {"duckdb"},
     "validation": {"pandas", "scipy", "tqdm"},
     "policies": {"pandas", "scipy"},
-    "policies.rewards": {"sklearn"},
     "studies": {"pandas", "scipy"},
     "clusters": {"pandas"},
     "clusters._dask": {"dask", "distributed"},

@@ -24,7 +24,6 @@ EXTRAS = {
     "dask": ("dask", "dask", "evaluates on a cluster"),
     "duckdb": ("duckdb", "duckdb", "reads DuckDB relations, and files larger than memory"),
     "spark": ("pyspark", "pyspark", "evaluates on Spark"),
-    "rewards": ("sklearn", "scikit-learn", "fits reward models by boosting"),
     "log": ("mlflow", "mlflow", "logs evaluations to MLflow, or to W&B with wandb"),
     "completion": ("argcomplete", "argcomplete", "completes commands in the shell"),
 }

@@ -11,7 +11,6 @@ from scipy.special import gammaincinv, gammaln
 from ipseval._base.checks import check_fraction
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.data import ExposureLog
-from ipseval.errors import InputError
 from ipseval.estimators._labels import IPS, SNIPS
 from ipseval.validation.datasets import BanditStudy
 
@@ -103,50 +102,14 @@ def _step(
     )
 
 
-def weighted_rate_interval(
-    event_weights: FloatArray, possible_weights: FloatArray, *, confidence_level: float = 0.95
-) -> tuple[float, float]:
-    """Return an interval for E[Σ w_j] of independent rare events with weights w_j: a gamma interval.
-
-    With y = Σw, v = Σw²: the lower limit is the (1−c)/2 quantile of a gamma distribution with mean y and
-    variance v; the upper limit is the (1+c)/2 quantile of one to which a further event is added, with the
-    mean and mean square of all weights that an event could have had. With equal weights this is the exact
-    Poisson interval; without events the lower limit is 0, where a normal interval would have length 0.
-
-    Parameters
-    ----------
-    event_weights : (n_events,) array
-        Weight of each observed event, > 0.
-    possible_weights : (n_trials,) array
-        Weight that each trial would have given an event, > 0; at least one.
-
-    References
-    ----------
-    Fay & Feuer, Confidence intervals for directly standardized rates, Statistics in Medicine 16, 1997; the
-    further event as in Tiwari, Clegg & Zou, Efficient interval estimation for age-adjusted cancer rates,
-    Statistical Methods in Medical Research 15, 2006, doi 10.1177/0962280206070621.
-
-    Examples
-    --------
-    Three events of weight 1: the exact Poisson interval of 3.
-
-    >>> import numpy as np
-    >>> low, high = weighted_rate_interval(np.ones(3), np.ones(100))
-    >>> round(low, 3), round(high, 3)
-    (0.619, 8.767)
-    """
-    check_fraction("confidence_level", confidence_level)
-    if possible_weights.size == 0 or not (possible_weights > 0).all():
-        raise InputError("possible_weights must hold at least one weight, and all must be > 0.")
-    total, square = float(event_weights.sum()), float((event_weights**2).sum())
-    more, more_square = float(possible_weights.mean()), float((possible_weights**2).mean())
-    return count_interval(total, square, more, more_square, confidence_level=confidence_level)
-
-
 def count_interval(
     total: float, variance: float, more: float, more_square: float, *, confidence_level: float
 ) -> tuple[float, float]:
     """Return an interval for the mean of a sum of weights of rare events: quantiles of gamma distributions.
+
+    With y the sum and v its variance: the lower limit is the (1−c)/2 quantile of a gamma distribution with
+    mean y and variance v, the upper one the (1+c)/2 quantile of one to which a further event is added. With
+    equal weights this is the exact Poisson interval; without events the lower limit is 0.
 
     Parameters
     ----------
@@ -155,6 +118,12 @@ def count_interval(
         ones.
     more, more_square : float >= 0
         Mean and mean square of the weight of one further event, which the upper limit counts in.
+
+    References
+    ----------
+    Fay & Feuer, Confidence intervals for directly standardized rates, Statistics in Medicine 16, 1997; the
+    further event as in Tiwari, Clegg & Zou, Efficient interval estimation for age-adjusted cancer rates,
+    Statistical Methods in Medical Research 15, 2006, doi 10.1177/0962280206070621.
 
     Examples
     --------
@@ -255,7 +224,6 @@ def _rate(
         len(log) * (log.n_items if of_all else 1) if estimator == IPS else weights[shown].sum()
     )
     events, possible = weights[shown & log.clicked], weights[shown] if shown.any() else weights
-    return (
-        float(events.sum()),
-        *weighted_rate_interval(events, possible, confidence_level=confidence_level),
-    )
+    total, variance = float(events.sum()), float((events**2).sum())
+    further = float(possible.mean()), float((possible**2).mean())
+    return total, *count_interval(total, variance, *further, confidence_level=confidence_level)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ipseval.policies._click_rates import (
     STRENGTHS,
     click_rates,
+    count_interval,
     difference_interval,
     shrunk_factors,
-    weighted_rate_interval,
 )
 from ipseval.policies._evaluate_rewards import shown_weights, sum_candidates
 from ipseval.policies.rewards._models import ShownData, _truncated_svd

@@ -14,7 +14,6 @@ from ipseval.errors import PropensityError
 from ipseval.estimators import Sample
 from ipseval.policies import evaluate_rewards
 from ipseval.policies.rewards import (
-    BoostingReward,
     FactorReward,
     FittedRewards,
     ItemReward,
@@ -233,13 +232,8 @@ def test_snips_of_shown_pairs_is_pooled_snips_where_every_positive_was_shown():
     assert result.frame["estimate"][0] == pytest.approx(result.frame["estimate"][1], rel=1e-12)
 
 
-BOOSTED = pytest.param(BoostingReward(max_iter=5), marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("model", [ItemReward(), FactorReward(n_factors=3), BOOSTED])
+@pytest.mark.parametrize("model", [ItemReward(), FactorReward(n_factors=3)])
 def test_reward_models_have_not_seen_the_user_and_add_up(model):
-    if isinstance(model, BoostingReward):
-        pytest.importorskip("sklearn")
     world, log = shown_world()
     split = world.split
     fitted = Rewards(log, model, n_folds=4, rng=0).fit(split)

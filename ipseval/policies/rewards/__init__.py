@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.policies.rewards._models import (
-    BoostingReward,
     FactorReward,
     ItemReward,
     Reward,
@@ -14,7 +13,6 @@ from ipseval.policies.rewards._models import (
 from ipseval.policies.rewards._rewards import FittedRewards, Rewards
 
 __all__ = [
-    "BoostingReward",
     "FactorReward",
     "FittedRewards",
     "ItemReward",

@@ -1,9 +1,9 @@
-"""Reward models: what one is, closed forms, and boosted trees."""
+"""Reward models: what one is, and closed forms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,7 +14,6 @@ from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 
-BLOCK_ENTRIES = 2**22  # predictions made at a time
 PAIRS = 4096  # whose factors are gathered at once
 
 
@@ -215,86 +214,3 @@ def item_means(data: ShownData, shrinkage: float) -> FloatArray:
     weight = examined + shrinkage
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(weight > 0, (clicks + shrinkage * overall) / weight, overall))
-
-
-@dataclass(frozen=True)
-class BoostingReward:
-    """Boosted trees on the item's click rate, popularity, the user's activity and factor products.
-
-    scikit-learn's HistGradientBoostingRegressor of y/θ with weights θ. The features are m̂_i of `ItemReward`,
-    log popularity, log activity, and p_uk q_ik of the training interactions' SVD. Sums over all items predict
-    every pair of users and items once, which is slow for large catalogues.
-
-    Parameters
-    ----------
-    n_factors : int
-    max_iter : int
-        Trees.
-    learning_rate : float > 0
-    shrinkage : float >= 0
-        Of m̂_i.
-    """
-
-    n_factors: int = 8
-    max_iter: int = 100
-    learning_rate: float = 0.1
-    shrinkage: float = 10.0
-
-    def __post_init__(self) -> None:
-        check_positive_int("n_factors", self.n_factors)
-        check_positive_int("max_iter", self.max_iter)
-        check_real("learning_rate", self.learning_rate, low=0.0)
-        check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
-
-    def fit(self, data: ShownData) -> Any:
-        """Return the reward.
-
-        Raises
-        ------
-        InputError
-            Without scikit-learn.
-        """
-        try:
-            from sklearn.ensemble import HistGradientBoostingRegressor
-        except ImportError:
-            raise InputError(
-                "BoostingReward needs scikit-learn, which is not installed; pip install scikit-learn, or use "
-                "FactorReward."
-            ) from None
-        trees = HistGradientBoostingRegressor(
-            max_iter=self.max_iter, learning_rate=self.learning_rate, random_state=0, early_stopping=False
-        )
-        size = np.log1p(data.train.popularity), np.log1p(data.train.activity)
-        made = _Boosted(item_means(data, self.shrinkage), *size, *data.factors(self.n_factors), trees)
-        terms = made.terms(data.user, data.item)
-        trees.fit(terms, data.clicked / data.examined, sample_weight=data.examined)
-        return made
-
-
-@dataclass(frozen=True, eq=False)
-class _Boosted:
-    mean: FloatArray
-    popularity: FloatArray
-    activity: FloatArray
-    user: FloatArray
-    item: FloatArray
-    trees: Any
-
-    def terms(self, user: IntArray, item: IntArray) -> FloatArray:
-        columns = [self.mean[item], self.popularity[item], self.activity[user]]
-        return np.column_stack([*columns, self.user[user] * self.item[item]])
-
-    def predict(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return m̂ of each pair, (n,)."""
-        return np.asarray(self.trees.predict(self.terms(user, item)))
-
-    def total(self, user: IntArray) -> FloatArray:
-        """Return Σ_i m̂(u, i) of each user, by predicting every pair, block by block."""
-        every = np.arange(self.mean.size)
-        size = max(1, BLOCK_ENTRIES // self.mean.size)
-        found = np.zeros(user.size)
-        for first in range(0, user.size, size):
-            block = user[first : first + size]
-            values = self.predict(np.repeat(block, every.size), np.tile(every, block.size))
-            found[first : first + size] = values.reshape(block.size, every.size).sum(axis=1)
-        return found

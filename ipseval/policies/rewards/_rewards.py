@@ -32,7 +32,8 @@ class Rewards:
     log : ExposureLog
         Impressions of the test period, clicked or not, over the ids of the split.
     model : RewardModel
-        Anything with `fit(ShownData) -> Reward`: `ItemReward()`, `FactorReward()`, `BoostingReward()`.
+        Anything with `fit(ShownData) -> Reward`: such as `ItemReward()` or
+        `FactorReward()`.
     examination : ExaminationCurve, optional
         The chance that each position was examined; without it every impression was.
     n_folds : int
