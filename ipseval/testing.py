@@ -15,8 +15,7 @@ import numpy as np
 
 from ipseval._base.border import guard
 from ipseval._base.checks import check_choice, check_real, warn_user
-from ipseval.errors import InputError, PositivityWarning, UnknownNameError
-from ipseval.estimators._labels import resolve_estimator
+from ipseval.errors import InputError, PositivityWarning
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._questions import estimator_label, metric_label
 from ipseval.inference._intervals import Key, normal_interval
@@ -264,10 +263,7 @@ def _shared_estimators(new: Evaluation, old: Evaluation, metric: str) -> list[st
 
 def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> None:
     """Raise `InputError`, naming what differs, when the numbers are not of the same quantity."""
-    try:
-        weighted = resolve_estimator(estimator).weighted
-    except UnknownNameError:
-        weighted = True  # a caller's own: all that could matter has to be the same
+    weighted = any(one.weights[estimator].weighted for one in (new, old))
     before, after = _basis(old, metric), _basis(new, metric)
     differing = [
         f"{name} {_shown(before.get(name))} -> {_shown(after.get(name))}"

@@ -1,16 +1,15 @@
-"""Differences: of two evaluations, and of two recommenders of one."""
+"""The difference of two evaluations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
 from ipseval.estimators._labels import is_plain
@@ -22,20 +21,13 @@ from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table
 from ipseval.report._words import LEVEL, decimals, listed, shown_p
 
+if TYPE_CHECKING:
+    from ipseval.evaluation._questions import Questions
+
 COLUMNS = (
     *("model", "metric", "estimator", "old", "new", "difference", "std_error", "ci_low", "ci_high"),
     *("p_value", "p_adjusted", "paired", "note"),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One of two evaluations that are compared."""
-
-    estimates: Mapping[Key, Estimate]
-    user_ids: AnyArray
-    data_hash: str
-    record: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,9 +58,7 @@ class EvaluationDiff(Result):
     confidence_level: float
 
     @classmethod
-    def of(
-        cls, new: Side, old: Side, models: Mapping[str, str] | None, confidence_level: float
-    ) -> EvaluationDiff:
+    def of(cls, new: Questions, old: Questions, models: Mapping[str, str] | None) -> EvaluationDiff:
         """Return the differences of what both have; `models`: name in new -> name in old.
 
         Raises
@@ -76,7 +66,7 @@ class EvaluationDiff(Result):
         InputError
             When they have no recommender, or no metric and estimator, in common.
         """
-        mine, theirs = _models(new.estimates), _models(old.estimates)
+        mine, theirs, confidence_level = new.models, old.models, new.confidence_level
         pairs = {name: name for name in mine if name in theirs} if models is None else dict(models)
         unknown = [one for one in pairs if one not in mine] + [
             one for one in pairs.values() if one not in theirs
@@ -91,7 +81,7 @@ class EvaluationDiff(Result):
         kept = all(isinstance(one.sums, UserSums) for one in whole)
         paired = kept and np.array_equal(new.user_ids, old.user_ids)
         rows = []
-        other_weights = new.record.get("propensity") != old.record.get("propensity")
+        other_weights = new._record.get("propensity") != old._record.get("propensity")
         for key in new.estimates:
             was = (pairs.get(key[0], ""), *key[1:])
             if key[0] in pairs and was in old.estimates:
@@ -105,10 +95,10 @@ class EvaluationDiff(Result):
         frame.insert(COLUMNS.index("p_adjusted"), "p_adjusted", adjust(frame, "holm", []))
         return cls(
             frame,
-            _changed(new.record, old.record),
+            _changed(new._record, old._record),
             tuple(one for one in mine if one not in pairs),
             tuple(one for one in theirs if one not in pairs.values()),
-            bool(new.data_hash) and new.data_hash == old.data_hash,
+            new._hash is not None and new._hash == old._hash,
             confidence_level,
         )
 
@@ -176,10 +166,6 @@ class EvaluationDiff(Result):
         return lines
 
 
-def _models(estimates: Iterable[Key]) -> list[str]:
-    return list(dict.fromkeys(key[0] for key in estimates))
-
-
 def _tested(
     new: Estimate, old: Estimate, key: Key, paired: bool, level: float
 ) -> tuple[float, float, float, float, float, float, float, bool, str]:
@@ -237,86 +223,3 @@ def _cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
     strong = p_value < LEVEL and not row["note"]
     difference = Cell(text, words, strong=strong, flag=row["note"], at=(low, gap, high))
     return Cell(shown(row["old"])), Cell(shown(row["new"])), difference
-
-
-MODEL_COLUMNS = (
-    "metric",
-    "estimator",
-    "estimate",
-    "std_error",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "n_users",
-    "note",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class ModelResult:
-    """The estimates of one recommender; two of them subtract.
-
-    Attributes
-    ----------
-    model : str
-    frame : DataFrame
-        Its rows of `Evaluation.frame`.
-    estimates : mapping
-        (metric, estimator) -> Estimate.
-    user_ids : (n_users,) array
-        Ids of the population.
-    confidence_level : float
-    """
-
-    model: str
-    frame: pd.DataFrame
-    estimates: Mapping[tuple[str, str], Estimate] = field(repr=False)
-    user_ids: AnyArray = field(repr=False)
-    confidence_level: float = 0.95
-
-    def __repr__(self) -> str:
-        return f"{self.model}\n{self.frame.drop(columns='model').to_string(index=False)}"
-
-    def __sub__(self, other: ModelResult) -> Difference:
-        """Return the paired difference on the same users, for every metric and estimator of both.
-
-        Raises
-        ------
-        InputError
-            For results over other users, or without a common metric and estimator.
-        """
-        if not isinstance(other, ModelResult):
-            return NotImplemented
-        if not np.array_equal(self.user_ids, other.user_ids):
-            raise InputError(
-                f"{self.model!r} is evaluated over {self.user_ids.size:,} users that are not the "
-                f"{other.user_ids.size:,} of {other.model!r}; a paired difference needs the same users."
-            )
-        cells = [cell for cell in self.estimates if cell in other.estimates]
-        if not cells:
-            raise InputError(f"{self.model!r} and {other.model!r} have no metric and estimator in common.")
-        pair = {("+", *cell): self.estimates[cell] for cell in cells}
-        pair |= {("-", *cell): other.estimates[cell] for cell in cells}
-        level = self.confidence_level
-        rows = compare(pair, reference="-", correction=None, confidence_level=level)
-        frame = rows.rename(columns={"difference": "estimate"})[list(MODEL_COLUMNS)]
-        return Difference(f"{self.model} - {other.model}", frame)
-
-
-@dataclass(frozen=True, eq=False)
-class Difference:
-    """Paired differences of two recommenders, one row per metric and estimator.
-
-    Attributes
-    ----------
-    name : str
-    frame : DataFrame
-        Columns metric, estimator, estimate (first − second), std_error, ci_low, ci_high, p_value (of this
-        difference alone, not corrected for others), n_users, note.
-    """
-
-    name: str
-    frame: pd.DataFrame
-
-    def __repr__(self) -> str:
-        return f"{self.name}\n{self.frame.to_string(index=False)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators._labels import plain_estimator, resolve_estimator
-from ipseval.evaluation._differences import EvaluationDiff, ModelResult, Side
+from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._verdict import Verdict, verdict_lines
 from ipseval.evaluation.segments import Decomposition, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import samples_of, segment
@@ -64,24 +64,27 @@ KINDS = (
 )
 
 
+def distinct_of(held: Iterable[Key], place: int) -> list[str]:
+    """Return the recommenders (0), metrics (1) or estimators (2) among keys, in their order."""
+    return list(dict.fromkeys(key[place] for key in held))
+
+
 def metric_label(label: str, held: Iterable[Key]) -> str:
     """Return the label of the metric among keys that `label` stands for, in any case; else `label`."""
-    found = matching(label, dict.fromkeys(key[1] for key in held))
-    if found is not None:
-        return found
-    try:
-        return metric(label).label  # another name of it
-    except InputError:
-        return label
+    return _held(label, distinct_of(held, 1), metric)
 
 
 def estimator_label(label: str, held: Iterable[Key]) -> str:
     """Return the label of the estimator among keys that `label` stands for, in any case; else `label`."""
-    found = matching(label, dict.fromkeys(key[2] for key in held))
+    return _held(label, distinct_of(held, 2), resolve_estimator)
+
+
+def _held(label: str, held: list[str], read: Callable[[str], Metric | Estimator]) -> str:
+    found = matching(label, held)
     if found is not None:
         return found
     try:
-        return resolve_estimator(label).label
+        return read(label).label  # another name of it
     except InputError:
         return label
 
@@ -118,6 +121,21 @@ class Questions(Result):
     def _hash(self) -> str | None:
         """The hash of the data, where it is known."""
 
+    @property
+    def models(self) -> list[str]:
+        """Names of the recommenders, in the order given."""
+        return distinct_of(self.estimates, 0)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Labels of the metrics, in the order given."""
+        return distinct_of(self.estimates, 1)
+
+    @property
+    def estimators(self) -> list[str]:
+        """Labels of the estimators, in the order given."""
+        return distinct_of(self.estimates, 2)
+
     def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
         """Return one estimate.
 
@@ -131,16 +149,9 @@ class Questions(Result):
             return self.estimates[key]
         except KeyError:
             raise InputError(
-                f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {_named(self.estimates, 0)}; "
-                f"metrics: {_named(self.estimates, 1)}; estimators: {_named(self.estimates, 2)}."
+                f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
+                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}."
             ) from None
-
-    def __getitem__(self, model: str) -> ModelResult:
-        """Return the results of one recommender; two subtract: `evaluation["als"] - evaluation["ease"]`."""
-        check_choice("recommender", model, list(dict.fromkeys(key[0] for key in self.estimates)))
-        frame = self._frame[self._frame["model"] == model]
-        mine = {key[1:]: one for key, one in self.estimates.items() if key[0] == model}
-        return ModelResult(model, frame.reset_index(drop=True), mine, self.user_ids, self.confidence_level)
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
         """Return each user's own value N_u/D_u, indexed by user id, for the users that entered."""
@@ -328,11 +339,7 @@ class Questions(Result):
         """
         if not isinstance(other, Questions):
             raise InputError(f"diff takes an evaluation; got {type(other).__name__}.")
-        return EvaluationDiff.of(self._side, other._side, models, self.confidence_level)
-
-    @property
-    def _side(self) -> Side:
-        return Side(self.estimates, self.user_ids, self._hash or "", self._record)
+        return EvaluationDiff.of(self, other, models)
 
     def log(self, tracker: Any) -> None:
         """Log metrics, table, page, versions and the hash of the data to an open run of MLflow or W&B.
@@ -444,7 +451,3 @@ class Questions(Result):
         light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
         one = definitions[0][0] if metric is None else known[metric]
         return Decomposition.of(groups[0], samples, one, light, heavy)
-
-
-def _named(estimates: Mapping[Key, Estimate], place: int) -> str:
-    return ", ".join(dict.fromkeys(key[place] for key in estimates))

@@ -138,21 +138,6 @@ class Evaluation(Stored, Questions):
         return tidy_frame(self.estimates, self.intervals, self.weights)
 
     @property
-    def models(self) -> list[str]:
-        """Names of the recommenders, in the order given."""
-        return list(dict.fromkeys(key[0] for key in self.estimates))
-
-    @property
-    def metrics(self) -> list[str]:
-        """Labels of the metrics, in the order given."""
-        return list(dict.fromkeys(key[1] for key in self.estimates))
-
-    @property
-    def estimators(self) -> list[str]:
-        """Labels of the estimators, in the order given."""
-        return list(dict.fromkeys(key[2] for key in self.estimates))
-
-    @property
     def data(self) -> pd.DataFrame:
         """What was read, left out and added: one row for each thing that was counted.
 

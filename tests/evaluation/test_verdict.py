@@ -175,5 +175,3 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
     assert evaluation.per_user("popular", "NDCG@10", "naive").size == 200
     with pytest.raises(ipseval.InputError, match="no estimate"):
         evaluation.estimate("popular", "recal@10", "snips")
-    with pytest.raises(ipseval.errors.UnknownNameError, match="Did you mean 'popular'"):
-        evaluation["Popular"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ def stored(entries, **parts) -> Evaluation:
         "options": {"ties": "mean"},
         "metrics": {metric: {"formula": metric} for _, metric, _ in entries},
     }
-    return Evaluation(entries, {}, {}, np.arange(10), given_basis=basis | parts)
+    weights = {label: SimpleNamespace(weighted=label != AOA) for _, _, label in entries}
+    return Evaluation(entries, {}, weights, np.arange(10), given_basis=basis | parts)
 
 
 def single(one: Estimate, model: str = "als", estimator: str = AOA, **options) -> Evaluation:

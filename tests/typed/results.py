@@ -17,7 +17,6 @@ from ipseval.correction import Correction
 from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.evaluation import WindowEvaluation, evaluate_windows
-from ipseval.evaluation._differences import Difference, ModelResult
 from ipseval.evaluation._verdict import Verdict
 from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
@@ -84,13 +83,10 @@ def propensities(log: ipseval.Interactions, exposure: ipseval.Exposure, shown: i
 
 
 def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ipseval.Exposure) -> None:
-    """An evaluation, what it is asked, and what is subtracted."""
+    """An evaluation, and what it is asked."""
     found = ipseval.evaluate({"als": scores, "ease": baselines.ease(split.train)}, split)
     assert_type(found, ipseval.Evaluation)
     assert_type(found.frame, pd.DataFrame)
-    assert_type(found["als"], ModelResult)
-    assert_type(found["als"] - found["ease"], Difference)
-    assert_type((found["als"] - found["ease"]).frame, pd.DataFrame)
     assert_type(found.models, list[str])
     assert_type(found.verdicts, tuple[Verdict, ...])
     assert_type(found.intervals, dict[tuple[str, str, str], Interval])

@@ -14,7 +14,7 @@ def mistakes(split: ipseval.Split, found: ipseval.Evaluation) -> None:
     ipseval.evaluate({}, split, interval="bootstrap")  # error
     ipseval.split_random(split, rng=0)  # error
     ipseval.PowerLawPropensity(gamma="zero")  # error
-    found["als"] - 1  # error
+    found["als"]  # error
     found.compare(correction="tukey")  # error
     print(found.means)  # error
     ipseval.evaluate({}, split)
