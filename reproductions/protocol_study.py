@@ -88,7 +88,7 @@ def main() -> None:
         metrics=["precision@10", "recall@10", "ap", "auc"],
         k=[1, 3, 5],
     )
-    study.save(options.out)
+    study.to_folder(options.out)
     print(study.to_markdown())
 
 

@@ -276,8 +276,8 @@ def main() -> None:
     text = "\n\n".join(f"## {name}\n\n{one}" for name, one in parts.items())
     (options.out / "tables.md").write_text(text + "\n", encoding="utf-8")
     comparisons.to_csv(options.out / "tuning.csv", index=False)
-    tuned.save(options.out / "tuned")
-    untuned.save(options.out / "untuned")
+    tuned.to_folder(options.out / "tuned")
+    untuned.to_folder(options.out / "untuned")
     print(text)
 
 

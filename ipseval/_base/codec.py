@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from ipseval._base.artefacts import (
     array_digest,
@@ -39,13 +40,19 @@ PLACES = {
     "ipseval.estimators._ips": {"estimator-ips": "Ips"},
     "ipseval.estimators._sample": {"extent": "Extent", "sample": "Sample"},
     "ipseval.estimators._sums": {"merged-sums": "MergedSums", "moments": "Moments", "user-sums": "UserSums"},
+    "ipseval.evaluation._differences": {"evaluation-difference": "EvaluationDiff"},
+    "ipseval.evaluation._leaderboard": {"leaderboard": "Leaderboard"},
     "ipseval.evaluation._page": {"gamma-sweep": "Swept", "page-curves": "Drawn"},
     "ipseval.evaluation._result": {"evaluation": "Evaluation"},
     "ipseval.evaluation._verdict": {"verdict-reach": "Reach"},
+    "ipseval.evaluation._windows": {"window-evaluation": "WindowEvaluation"},
+    "ipseval.evaluation.beyond._measures": {"measure": "Measure"},
+    "ipseval.evaluation.beyond._result": {"beyond-accuracy": "BeyondAccuracy"},
     "ipseval.evaluation.segments._decomposition": {"decomposition": "Decomposition"},
     "ipseval.evaluation.segments._groups": {"training-counts": "TrainingCounts"},
     "ipseval.evaluation.segments._segments": {"segment-cell": "SegmentCell", "segments": "Segments"},
     "ipseval.inference._interval_methods": {"interval": "Interval"},
+    "ipseval.inference._sensitivity": {"sensitivity": "Sensitivity"},
     "ipseval.inference._weights": {"weight-diagnostics": "WeightDiagnostics"},
     "ipseval.metrics._additive": {
         "metric-atop": "Atop",
@@ -76,6 +83,7 @@ PLACES = {
         "rewarded": "Rewarded",
         "rewarded-metric": "RewardedMetric",
     },
+    "ipseval.policies._result": {"policy-evaluation": "PolicyEvaluation", "policy-value": "Value"},
     "ipseval.propensity._base": {
         "propensity": "Propensity",
         "propensity-stepped": "_Stepped",
@@ -102,6 +110,11 @@ PLACES = {
     "ipseval.ranking._ranked": {"ranks": "RankedPositives"},
     "ipseval.ranking._sampling": {"sampling": "Sampling"},
     "ipseval.ranking._top_lists": {"top-lists": "TopLists"},
+    "ipseval.studies.online._agreement": {"online-agreement": "OnlineAgreement"},
+    "ipseval.studies.protocols._evaluate": {"protocol-result": "Result", "protocol-setting": "Setting"},
+    "ipseval.studies.protocols._result": {"protocol-study": "ProtocolStudy"},
+    "ipseval.validation._curve": {"exposure-curve": "ExposureCurve"},
+    "ipseval.validation._result": {"validation": "Validation", "validation-cell": "Cell"},
 }
 CLASSES = {name: f"{module}:{kind}" for module, held in PLACES.items() for name, kind in held.items()}
 # (name, field) that a class has no more -> what it says now without saying it; any other value is an error.
@@ -114,31 +127,6 @@ Value = TypeVar("Value")
 _PLAIN = (bool, int, float, str, type(None))
 # Digest -> place and array, in the order in which they are met, each content once.
 _Found = dict[str, tuple[int, AnyArray]]
-
-
-class Stored:
-    """A result that is kept in a file."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything as one file, which must end in .npz, that `load` reads; nothing is pickled.
-
-        Raises
-        ------
-        InputError
-            When the file cannot be written, or ids are neither numbers nor text.
-        """
-        save(path, self)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return what `save` has written; everything that it prints, compares and plots is as it was.
-
-        Raises
-        ------
-        InputError
-            When the file is missing, damaged, of something else, or of a version that is not read.
-        """
-        return load(path, cls)[0]
 
 
 def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
@@ -219,14 +207,27 @@ def _encode(value: Any, found: _Found) -> Any:
         return content if type(value) is list else {"tuple": content}
     if isinstance(value, Mapping):
         return {"dict": [[_encode(key, found), _encode(one, found)] for key, one in value.items()]}
+    if isinstance(value, pd.DataFrame):
+        columns = [[name, str(one.dtype), _entries(one)] for name, one in value.items()]
+        return {"frame": _encode(columns, found), "index": _encode(_entries(value.index), found)}
     if _place(type(value)) in NAMES:
+        value = value.prepared() if hasattr(value, "prepared") else value
         stored = {
-            field.name: _encode(getattr(value, field.name), found)
-            for field in fields(value)
-            if field.init and not field.name.startswith("_")
+            one.name: _encode(getattr(value, one.name), found) for one in fields(value) if _is_kept(one)
         }
         return {"class": NAMES[_place(type(value))], "fields": stored}
     return {"described": repr(value), "kept": _encode(_plain_attributes(value), found)}
+
+
+def _is_kept(field: Field[Any]) -> bool:
+    """Return whether a file holds a field: what is private and has a default is computed again."""
+    computed = field.name.startswith("_") and (field.default, field.default_factory) != (MISSING, MISSING)
+    return field.init and not computed
+
+
+def _entries(column: pd.Series | pd.Index) -> AnyArray | list[Any]:
+    """Return the entries of a column: an array of numbers or times, a list of anything else."""
+    return column.to_numpy() if column.dtype.kind in "biufmM" else column.tolist()
 
 
 def _plain_attributes(value: Any) -> dict[str, Any]:
@@ -257,6 +258,12 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
         return tuple(_decode(value["tuple"], arrays))
     if "dict" in value:
         return {_decode(key, arrays): _decode(one, arrays) for key, one in value["dict"]}
+    if "frame" in value:
+        columns, index = _decode([value["frame"], value["index"]], arrays)
+        made = {
+            name: pd.Series(one, index, dtype=None if kind == "str" else kind) for name, kind, one in columns
+        }
+        return pd.DataFrame(made, index, [name for name, *_ in columns])
     if "described" in value:
         return NotStored(value["described"], _decode(value["kept"], arrays))
     name = _name(value["class"])

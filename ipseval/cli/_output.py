@@ -76,7 +76,7 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
     """Print a result as --format says, and write it to every file of --out."""
     # `more`: other results, which stand behind it where the format is a report.
     from ipseval._base.artefacts import write_text
-    from ipseval._base.codec import Stored
+    from ipseval.report._reported import Result
 
     files = [path for path in options.out if path != "-"]
     if "-" in options.out or not (options.quiet and files):
@@ -90,10 +90,10 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
         if suffix != ".npz":
             text = _text(result, more, SUFFIXES[suffix])
             write_text(path, text if text.endswith("\n") else f"{text}\n")
-        elif isinstance(result, Stored):
+        elif isinstance(result, Result):
             result.save(path)
         else:
-            raise InputError(f"{path}: only an evaluation is stored as .npz; take .json or .csv.")
+            raise InputError(f"{path}: only results are stored as .npz; take .json or .csv.")
 
 
 def write_table(frame: Any, path: str | Path) -> None:

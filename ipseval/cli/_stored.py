@@ -32,9 +32,10 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _run_report(options: argparse.Namespace) -> int:
     from ipseval.evaluation._leaderboard import report_of
+    from ipseval.report import load as load_result
 
     check_out(options)
-    loaded = {Path(path).stem: load(path) for path in options.result}
+    loaded: dict[str, Any] = {Path(path).stem: load_result(path) for path in options.result}
     if len(loaded) < len(options.result):
         raise InputError("several results have one name, which the report would show; rename the files.")
     deliver(next(iter(loaded.values())) if len(loaded) == 1 else report_of(loaded), options)

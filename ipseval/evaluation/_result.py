@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice
-from ipseval._base.codec import Stored, save
+from ipseval._base.codec import save
 from ipseval._base.counts import Count, counts_frame
 from ipseval._base.types import AnyArray, IntervalMethod, RngLike
 from ipseval.correction import Correction
@@ -54,7 +54,7 @@ NOTHING = Extent(np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Stored, Questions):
+class Evaluation(Questions):
     """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
 
     Attributes
@@ -301,16 +301,20 @@ class Evaluation(Stored, Questions):
         InputError
             When the file cannot be written, or ids are neither numbers nor text.
         """
-        kept: dict[str, Any] = {} if ranks else {"samples": {}, "training": None}
-        made = replace(
+        made = self.prepared()
+        save(path, made if ranks else replace(made, samples={}, training=None))
+
+    def prepared(self) -> Evaluation:
+        """Return what a file holds: the evaluation with what it computes when it is asked."""
+        if self.given_drawn is not None:
+            return self
+        return replace(
             self,
             provenance=versions() | self.provenance,
             given_reach={one.metric: one.reach for one in self.verdicts},
             given_drawn=self._drawn,
             given_basis=self.basis if self.samples else self.given_basis,
-            **kept,
         )
-        save(path, made)
 
     @property
     def diagnostics(self) -> pd.DataFrame:

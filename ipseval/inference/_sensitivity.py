@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -49,17 +50,23 @@ class Sensitivity(Result):
         The grid, ascending.
     reference : float or None
         γ of the evaluation.
+    values : dict
+        (model, metric, estimator) -> R(γ) over the grid.
+    samples, definitions, propensity
+        Of the evaluation: R(γ) between the γ of the grid is computed from these.
     """
 
     frame: pd.DataFrame
     gamma: FloatArray
     reference: float | None
-    _curves: Curves = field(repr=False)
-    _values: dict[Key, FloatArray] = field(repr=False)
+    values: dict[Key, FloatArray]
+    samples: Mapping[str, Sample]
+    definitions: tuple[Sequence[Metric], Sequence[Estimator]]
+    propensity: Propensity | None
 
     def __repr__(self) -> str:
         grid = f"{len(self.gamma):,} values of γ from {self.gamma[0]:g} to {self.gamma[-1]:g}"
-        return f"Sensitivity({len(self._values):,} estimates at {grid}; .frame, .tipping_points())"
+        return f"Sensitivity({len(self.values):,} estimates at {grid}; .frame, .tipping_points())"
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: what holds for which γ, pair by pair; `page`: and the whole frame."""
@@ -89,6 +96,10 @@ class Sensitivity(Result):
             ax=ax,
         )
 
+    @cached_property
+    def _curves(self) -> Curves:
+        return Curves.of(self.samples, *self.definitions, self.propensity)
+
     def tipping_points(self, reference: str | None = None, *, tolerance: float = 1e-10) -> pd.DataFrame:
         """Return, for every pair of recommenders, the γ at which their order changes, and a sentence.
 
@@ -110,9 +121,9 @@ class Sensitivity(Result):
             For a reference that is none of the recommenders.
         """
         if reference is not None:
-            check_choice("reference", reference, dict.fromkeys(key[0] for key in self._values))
+            check_choice("reference", reference, dict.fromkeys(key[0] for key in self.values))
         by_cell: dict[tuple[str, str], list[str]] = {}
-        for model, metric, estimator in self._values:
+        for model, metric, estimator in self.values:
             by_cell.setdefault((metric, estimator), []).append(model)
         rows = []
         for (metric, estimator), models in by_cell.items():
@@ -124,7 +135,7 @@ class Sensitivity(Result):
         return pd.DataFrame(rows, columns=list(TIPPING_COLUMNS))
 
     def _tip(self, first: Key, second: Key, tolerance: float) -> tuple[str, str, int, tuple[float, ...], str]:
-        one, other = self._values[first], self._values[second]
+        one, other = self.values[first], self.values[second]
         difference = one - other
         # What rounding of the sums leaves of two equal values is no difference.
         difference[np.abs(difference) <= ROUNDING * np.maximum(np.abs(one), np.abs(other))] = 0.0
@@ -203,8 +214,10 @@ def sensitivity(
         frame.assign(**dict(zip(COLUMNS[3:], columns, strict=True))),
         grid,
         None if propensity is None else propensity.gamma,
-        curves,
         {key: values[key] for key in keys},
+        samples,
+        (metrics, estimators),
+        propensity,
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
+from ipseval._base import codec
 from ipseval._base.checks import check_positive_int
 from ipseval.errors import InputError
 from ipseval.report._html import to_html_tables
@@ -80,6 +82,32 @@ class Result(Reported):
         from ipseval.report.plots._estimates import plot_result
 
         return plot_result(self.frame, metric, ax=ax)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything as one file, which must end in .npz, that `load` reads; nothing is pickled.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be written, or ids are neither numbers nor text.
+        """
+        codec.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return what `save` has written; everything that it prints, compares and plots is as it was.
+
+        Raises
+        ------
+        InputError
+            When the file is missing, damaged, of something else, or of a version that is not read.
+        """
+        return codec.load(path, cls)[0]
+
+
+def load(path: str | PathLike[str]) -> Result:
+    """Return the result that a file holds, of whatever kind; see `Result.load`."""
+    return codec.load(path, Result)[0]  # type: ignore[type-abstract]  # a file holds one of its kinds
 
 
 def _checked(digits: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,30 @@ import ipseval
 from ipseval.data.splits import split_sliding
 from ipseval.evaluation import evaluate_windows, report_of
 from ipseval.evaluation.beyond import beyond_accuracy
+from ipseval.policies import evaluate_policies
 from ipseval.ranking.baselines import popularity
+from ipseval.report import load
+from ipseval.studies.online import online_agreement
+from ipseval.studies.protocols import Protocol
+from ipseval.validation import exposure_curve
+from ipseval.validation.simulation import World
 from tests.inside.report import Result
 
 pytestmark = pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
-VERBS = ("frame", "verdict", "explain", "to_html", "to_markdown", "to_latex", "to_csv", "plot", "tables")
+VERBS = (
+    "frame",
+    "verdict",
+    "explain",
+    "to_html",
+    "to_markdown",
+    "to_latex",
+    "to_csv",
+    "plot",
+    "tables",
+    "save",
+    "load",
+)
+OF_PLOT = {"protocols": {"factor": "split"}}
 WRITERS = {"to_html": "<!DOCTYPE html>", "to_markdown": "", "to_latex": "", "to_csv": ""}
 
 
@@ -52,6 +72,37 @@ def windows() -> Any:
     return evaluate_windows(fits, sliding, propensity="power-law:gamma=1", on_low_ess="ignore")
 
 
+FITS = {"popular": popularity, "rare": lambda train: -popularity(train)}
+
+
+@cache
+def study() -> Any:
+    return World(n_users=60, n_items=30, mean_relevant=8, gamma=0.5, rng=0).study(rng=1, n_per_user=10)
+
+
+def policies() -> Any:
+    rng = np.random.default_rng(0)
+    user, item, one = np.arange(60), rng.integers(0, 3, 60), np.ones(60)
+    log = ipseval.ExposureLog(
+        user, item, user, np.arange(3), rng.random(60) < 0.5, position=one.astype(int), propensity=one / 3
+    )
+    return evaluate_policies(log, {"new": np.full((3, 1), 1 / 3), "one": np.eye(3)[:, :1]}, rng=0)
+
+
+def protocols() -> Any:
+    options: dict[str, Any] = {"metrics": ["recall@5"], "gammas": [0.5], "n_resamples": 20}
+    grid = [Protocol(one, "ratio", k_core=None, test_fraction=0.3) for one in ("random", "temporal")]
+    with TemporaryDirectory() as folder:
+        return ipseval.studies.protocols.study(FITS, {"log": log()}, grid, path=folder, **options)
+
+
+def online() -> Any:
+    rng = np.random.default_rng(0)
+    true = rng.normal(size=20)
+    tables = [{"experiment": range(20), "difference": true + rng.normal(size=20) * 0.3} for _ in range(2)]
+    return online_agreement(*(pd.DataFrame(one).assign(std_error=0.3) for one in tables), rng=0)
+
+
 RESULTS = {
     "evaluation": evaluation,
     "segments": lambda: evaluation().by("popularity:2"),
@@ -64,6 +115,15 @@ RESULTS = {
         {"popular": popularity(split().train), "rare": -popularity(split().train)}, split(), rng=0
     ),
     "leaderboard": lambda: report_of({"one": evaluation(), "two": evaluation()}),
+    "validation": lambda: ipseval.validate(
+        FITS, study(), propensities={"p": ipseval.PowerLawPropensity(gamma=0)}, metrics=["recall@5"], rng=0
+    ),
+    "exposure curve": lambda: exposure_curve(
+        FITS, study(), n_users=[0, 20], metrics=["recall@5"], n_splits=2, n_draws=2, rng=0
+    ),
+    "policies": policies,
+    "protocols": protocols,
+    "online": online,
 }
 
 
@@ -80,8 +140,28 @@ def test_every_result_has_the_same_verbs(name, tmp_path):
         assert getattr(result, verb)(path) == str(path)
         assert text.startswith(start)
         assert path.read_text(encoding="utf-8") == text
-    assert result.plot().has_data()
+    assert result.plot(**OF_PLOT.get(name, {})).has_data()
     assert not {"n_effective", "stderr", "se"} & set(result.frame)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_saved_result_is_read_again_and_prints_explains_and_draws_the_same(name, tmp_path):
+    result = RESULTS[name]()
+    result.save(tmp_path / "a.npz")
+    again = load(tmp_path / "a.npz")
+    assert type(again) is type(result)
+    assert type(type(result).load(tmp_path / "a.npz")) is type(result)
+    pd.testing.assert_frame_equal(again.frame, result.frame)
+    for verb in ("__repr__", "explain", "to_html"):
+        assert repr(getattr(again, verb)()) == repr(getattr(result, verb)())
+    assert again.verdict == result.verdict
+    drawn = [one.plot(**OF_PLOT.get(name, {})).figure for one in (again, result)]
+    assert len({len(one.axes[0].get_children()) for one in drawn}) == 1
+    again.save(tmp_path / "b.npz")
+    assert (tmp_path / "b.npz").read_bytes() == (tmp_path / "a.npz").read_bytes()
+    other = type(evaluation()) if name != "evaluation" else type(RESULTS["segments"]())
+    with pytest.raises(ipseval.InputError, match=f"a.npz holds .*, not '{other.__name__.lower()}'"):
+        other.load(tmp_path / "a.npz")
 
 
 def results() -> list[type]:

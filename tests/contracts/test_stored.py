@@ -13,13 +13,21 @@ import ipseval
 from ipseval.estimators import Estimator
 from ipseval.metrics import Metric
 from tests.inside.base import CLASSES, PLACES
+from tests.inside.report import Result
 
 # Bases of others, and a metric of validation alone.
 NOT_STORED = {"AdditiveMetric", "ArrangedMetric", "RatingMetric", "_ItemMean"}
 # Those from `DensityRatioFit` on stand behind Any and callables of a propensity.
 ROOTS = (
-    *("Evaluation", "Segments", "Decomposition", "RankedPositives"),
-    *("DensityRatioFit", "GammaFit", "PopularityExponent", "ExaminationCurve", "PairCounts", "FitError"),
+    *(
+        "RankedPositives",
+        "DensityRatioFit",
+        "GammaFit",
+        "PopularityExponent",
+        "ExaminationCurve",
+        "PairCounts",
+        "FitError",
+    ),
     *("Along", "CrossFitted", "RatioProblem", "_LogPropensity", "_Stepped", "_SteppedChange", "_Chance"),
 )
 
@@ -51,7 +59,7 @@ def test_every_class_that_a_result_can_hold_has_a_name_in_files():
     known = dataclasses_of_the_library()
     members = [one for kinds in known.values() for one in kinds]
     seen: set[Any] = set()
-    todo = [*(kind for root in ROOTS for kind in known[root]), Metric, Estimator]
+    todo = [*(kind for root in ROOTS for kind in known[root]), Result, Metric, Estimator]
     while todo:
         cls = todo.pop()
         if cls in seen:

@@ -65,7 +65,7 @@ study = ipseval.studies.protocols.study({"popular": popular, "noise": noise, "fa
                         ipseval.studies.protocols.grid(k_core=[None], n_repeats=2), path=folder,
                         metrics=["auc", "recall@5"],
                         gammas=[0.0], n_resamples=100, progress=False)
-study.save(folder)
+study.to_folder(folder)
 """
 # 2 logs × (2 splits in random order × 2 repeats + 2 in time) × 3 models.
 N_FITS = 36

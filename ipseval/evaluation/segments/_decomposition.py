@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.codec import Stored
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
@@ -25,7 +24,7 @@ MOST = 0.5  # of a lead or shift: the groups that are named make up at least thi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Stored, Result):
+class Decomposition(Result):
     """Why a weighted estimate differs from the plain one, group by group, exactly.
 
     With s_g the share of the weight and v_g the value of group g, plain and weighted (w), R = Σ s_g v_g:

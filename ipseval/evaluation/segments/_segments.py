@@ -13,7 +13,6 @@ import pandas as pd
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from ipseval._base.checks import check_choice
-from ipseval._base.codec import Stored
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.estimators._labels import default_estimators, may_leave
@@ -200,7 +199,7 @@ def _blanked(covariance: FloatArray, hidden: BoolArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Segments(Stored, Result):
+class Segments(Result):
     """The estimates of an evaluation in groups of users or items; `frame` is the tidy table.
 
     Intervals hold for all groups of a recommender, metric and estimator at once.

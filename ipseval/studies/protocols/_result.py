@@ -267,7 +267,7 @@ class ProtocolStudy(Printable):
         """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
         return _tables(self, digits)
 
-    def save(self, path: str | os.PathLike[str]) -> list[Path]:
+    def to_folder(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write report.md, estimates.csv and one agreement_<factor>.csv per factor; return the files."""
         folder = Path(path)
         texts = {"report.md": self.to_markdown(), "estimates.csv": csv_text(self.frame)}

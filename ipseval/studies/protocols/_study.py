@@ -281,7 +281,7 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
         progress=progress,
         **config.get("study", {}),
     )
-    found.save(target)
+    found.to_folder(target)
     return found
 
 
