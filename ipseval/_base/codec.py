@@ -27,6 +27,7 @@ from ipseval.errors import InputError
 # Where the classes are that files hold, by their names in files, which stay. Edit a module with its move.
 PLACES = {
     "ipseval._base.counts": {"count": "Count"},
+    "ipseval.cli._fit": {"fitted": "Fitted"},
     "ipseval.correction._difference": {"correction-difference": "Difference"},
     "ipseval.correction._path": {"correction-path": "CorrectionPath"},
     "ipseval.correction._posterior": {"correction-posterior": "Posterior", "random-sample": "RandomSample"},
