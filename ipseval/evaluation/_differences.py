@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,6 @@ from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table
 from ipseval.report._words import LEVEL, decimals, listed, shown_p
-
-if TYPE_CHECKING:
-    from ipseval.evaluation._questions import Questions
 
 COLUMNS = (
     *("model", "metric", "estimator", "old", "new", "difference", "std_error", "ci_low", "ci_high"),
@@ -58,8 +55,8 @@ class EvaluationDiff(Result):
     confidence_level: float
 
     @classmethod
-    def of(cls, new: Questions, old: Questions, models: Mapping[str, str] | None) -> EvaluationDiff:
-        """Return the differences of what both have; `models`: name in new -> name in old.
+    def of(cls, new: Any, old: Any, models: Mapping[str, str] | None) -> EvaluationDiff:
+        """Return the differences of what two evaluations have; `models`: name in new -> name in old.
 
         Raises
         ------
