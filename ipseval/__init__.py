@@ -32,7 +32,8 @@ def __getattr__(name: str) -> Any:
     if name in _WINGS:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME:
-        raise AttributeError(f"module 'ipseval' has no attribute {name!r}")
+        hint = importlib.import_module("ipseval.errors").hint(name)
+        raise AttributeError(f"module 'ipseval' has no attribute {name!r}. {hint}".rstrip(". "))
     globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
     return globals()[name]
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import contextlib
+import difflib
 import functools
 import inspect
 import os
+import re
 import sys
 import types
 import typing
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval.errors import InputError, IpsevalError
+from ipseval.errors import InputError, IpsevalError, hint
 
 WORDS = {
     "npt.ArrayLike": "numbers or an array of numbers",
@@ -39,6 +41,8 @@ KINDS = {np.bool_: "b", np.integer: "iu", np.floating: "biuf"}
 def guard(module: str) -> None:
     """Guard the public functions of a module, and the public methods of its public classes."""
     home = sys.modules[module]
+    if not hasattr(home, "__getattr__"):
+        home.__getattr__ = functools.partial(_missing, f"module {module!r}")  # type: ignore[method-assign]
     rooms = [one for name, one in list(sys.modules.items()) if f"{name}.".startswith(f"{module}.")]
     for name in public_names(home):
         one: Any = getattr(home, name)
@@ -51,12 +55,24 @@ def guard(module: str) -> None:
                 if getattr(place, name, None) is one:
                     setattr(place, name, guarded)
         elif isinstance(one, type) and not issubclass(one, BaseException):
+            if not hasattr(one, "__getattr__"):
+                one.__getattr__ = _no_attribute  # type: ignore[attr-defined]
             ours = [base for base in one.__mro__ if base.__module__.startswith("ipseval.")]
             for owner, (attribute, member) in (
                 (base, pair) for base in ours for pair in list(vars(base).items())
             ):
                 if attribute == "__init__" or not attribute.startswith("_"):
                     _guard_member(owner, attribute, member)
+
+
+def _missing(owner: str, name: str) -> Any:
+    """Raise the error of an attribute that is not there, with what stands in its place."""
+    said = f"{owner} has no attribute {name!r}"
+    raise AttributeError(said if name.startswith("_") else f"{said}. {hint(name)}".rstrip(". "), name=name)
+
+
+def _no_attribute(self: Any, name: str) -> Any:
+    return _missing(f"{type(self).__name__!r} object", name)
 
 
 def public_names(module: types.ModuleType) -> list[str]:
@@ -116,14 +132,36 @@ def _misfit(function: Any, args: Any, kwargs: Any) -> str | None:
     hints = _hints(function)
     try:
         given = _signature(function).bind(*args, **kwargs).arguments
-    except TypeError:  # an argument that is missing, or one too many: Python says it well
-        return None
-    for name, hint in hints.items():
-        if name in given and type(given[name]) is not hint and not _fits(given[name], hint):
+    except TypeError:
+        return _unbound(function, args, kwargs)
+    for name, kind in hints.items():
+        if name in given and type(given[name]) is not kind and not _fits(given[name], kind):
             said = str(function.__annotations__[name])
             for word, words in WORDS.items():
                 said = said.replace(word, words)
             return f"{name} must be {said}; got {type(given[name]).__name__} {given[name]!r:.60}."
+    return None
+
+
+def _unbound(function: Any, args: Any, kwargs: Any) -> str | None:
+    """Return which option is unknown, or stands without its name; of a missing one Python says it well."""
+    name = re.sub(r"^Questions\.|\.__init__$", "", function.__qualname__)
+    every = list(_signature(function).parameters.values())
+    known = [one for one in every if one.name not in ("self", "cls")]
+    kinds = {one.kind for one in known}
+    keyed = [one.name for one in known if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    unknown = [option for option in kwargs if option not in keyed]
+    if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+        near = difflib.get_close_matches(unknown[0], keyed, n=1)
+        said = hint(unknown[0]) or (f"Did you mean {near[0]}=?" if near else f"It has {', '.join(keyed)}.")
+        return f"{name} has no option {unknown[0]}=. {said}"
+    places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in known)
+    if len(args) - len(every) + len(known) > places and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        named = [f"{one.name}=" for one in known if one.kind is one.KEYWORD_ONLY]
+        return (
+            f"{name} takes {' and '.join(keyed[:places]) or 'nothing'} without a name; "
+            f"name the others: {', '.join(named) or 'there are none'}."
+        )
     return None
 
 

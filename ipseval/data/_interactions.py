@@ -182,6 +182,26 @@ class Interactions:
         """Number of interactions of each user, (n_users,), each repeat counted; 0 without any."""
         return readonly(np.bincount(self.user, minlength=self.n_users))
 
+    def to_csr(self, *, values: bool = False) -> Any:
+        """Return the users × items matrix in CSR format (float32), in the order of the ids.
+
+        Entries are 1, or the values of the log with `values=True`: what implicit and LightFM train on. Where
+        pairs repeat, their rows add up.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [7, 3]})).to_csr().toarray()
+        array([[0., 1.],
+               [1., 0.]], dtype=float32)
+        """
+        from scipy.sparse import csr_matrix
+
+        if values and self.value is None:
+            raise InputError("values=True needs a log with values; this one has none.")
+        entries = np.asarray(self.value if values else np.ones(len(self)), dtype=np.float32)
+        return csr_matrix((entries, (self.user, self.item)), shape=(self.n_users, self.n_items))
+
     @cached_property
     def pair_key(self) -> IntArray:
         """`user * n_items + item`, (n,): one integer per pair, for joins."""

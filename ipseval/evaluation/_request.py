@@ -17,7 +17,7 @@ from ipseval._base.checks import (
     warn_user,
 )
 from ipseval._base.types import IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
-from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError
+from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError, hint
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._claims import NRelevant
 from ipseval.estimators._labels import default_estimators, resolve_estimator
@@ -54,7 +54,7 @@ class Options(CommonOptions, total=False):
 def check_options(options: Mapping[str, Any], known: type) -> None:
     """Raise `UnknownNameError` for an option that a door does not take."""
     for name in options.keys() - known.__annotations__:
-        raise UnknownNameError("option", name, known.__annotations__)
+        raise UnknownNameError("option", name, known.__annotations__, hint(name))
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,7 +129,9 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
         raise InputError(
             f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k."
         )
-    found = METRICS.find(match["name"], ELSEWHERE)
+    name = match["name"]
+    cut = {name: "Write the cutoff behind @, as in recall@10."} if re.search(r"_\d+$", name) else {}
+    found = METRICS.find(name, ELSEWHERE | cut)
     given = _arguments(label, match["args"], found)
     repeated = sorted(given.keys() & parameters.keys())
     if repeated:

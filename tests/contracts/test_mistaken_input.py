@@ -82,17 +82,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.Interactions.from_frame(TRAIN, user=None),
         r"user must be the name of a column of the frame; got None",
     ),
-    "split of a frame": (lambda: ipseval.split_random(TRAIN), r"log must be Interactions; got DataFrame"),
-    "leave-one-out of a frame": (
-        lambda: ipseval.split_leave_one_out(TRAIN),
-        r"log must be Interactions; got DataFrame.*from_frame",
-    ),
-    "split by time of a frame": (lambda: ipseval.split_temporal(TRAIN), r"log must be Interactions"),
-    "split at a time of a frame": (lambda: ipseval.split_global_time(TRAIN), r"log must be Interactions"),
-    "core of a frame": (
-        lambda: ipseval.data.splits.k_core(TRAIN, 2),
-        r"log must be Interactions; got DataFrame",
-    ),
     "propensity of a split": (
         lambda: ipseval.PowerLawPropensity(gamma=0).fit(SPLIT),
         r"train must be Interactions; got Split. Pass split.train",

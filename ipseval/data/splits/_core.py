@@ -10,12 +10,12 @@ from ipseval._base.checks import check_positive_int
 from ipseval._base.counts import Count, some
 from ipseval._base.ids import distinct, union
 from ipseval._base.types import BoolArray, IntArray
-from ipseval.data._interactions import Interactions, check_interactions
-from ipseval.data.splits._rows import stable_order
+from ipseval.data._interactions import Interactions
+from ipseval.data.splits._rows import LogLike, as_log, stable_order
 from ipseval.errors import InputError
 
 
-def k_core(log: Interactions, k: int = 5) -> Interactions:
+def k_core(log: LogLike, k: int = 5) -> Interactions:
     """Return the largest part of a log in which every user and every item has at least k interactions.
 
     Users and items with fewer are removed, with their interactions, until none is left: the result is
@@ -25,6 +25,8 @@ def k_core(log: Interactions, k: int = 5) -> Interactions:
 
     Parameters
     ----------
+    log : Interactions, ExposureLog or data frame
+        Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     k : int
         Smallest number of interactions, at least 1.
 
@@ -43,7 +45,7 @@ def k_core(log: Interactions, k: int = 5) -> Interactions:
     >>> core, (core.n_users_removed, core.n_items_removed, core.n_pairs_removed)
     (Interactions(4 pairs, 2 users, 2 items), (1, 1, 2))
     """
-    check_interactions(log, "log")
+    log = as_log(log)
     k = check_positive_int("k", k)
     sides = [_Side.of(log.user, log.activity), _Side.of(log.item, log.popularity)]
     row_alive = np.ones(len(log), dtype=bool)

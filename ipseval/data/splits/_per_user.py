@@ -17,16 +17,16 @@ from ipseval._base.checks import (
     counted,
 )
 from ipseval._base.types import IntArray, RngLike
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data._interactions import Interactions
 from ipseval.data.splits._base import Seen, Split, warn_about_leakage
-from ipseval.data.splits._rows import UserCuts, share_of, split_rows, timestamps
+from ipseval.data.splits._rows import LogLike, UserCuts, as_log, share_of, split_rows, timestamps
 from ipseval.errors import InputError
 
 Order = Literal["random", "temporal"]
 
 
 def split_random(
-    log: Interactions,
+    log: LogLike,
     *,
     test_fraction: float = 0.2,
     validation_fraction: float = 0.0,
@@ -41,6 +41,8 @@ def split_random(
 
     Parameters
     ----------
+    log : Interactions, ExposureLog or data frame
+        Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test_fraction, validation_fraction : float
         Shares in (0, 1) and [0, 1); their sum must stay below 1.
     rng : int, Generator or None
@@ -61,7 +63,7 @@ def split_random(
     Split(8 train, 1 test, 1 validation; 1 user, 10 items; 1 cold item; random per user, 0.1 test, 0.1
     validation)
     """
-    check_interactions(log, "log")
+    log = as_log(log)
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
     cuts = UserCuts.of(log, as_generator(rng).random(len(log)))
     description = "random per user, " + _describe_shares(test_fraction, validation_fraction)
@@ -69,7 +71,7 @@ def split_random(
 
 
 def split_temporal(
-    log: Interactions,
+    log: LogLike,
     *,
     test_fraction: float = 0.2,
     validation_fraction: float = 0.0,
@@ -87,6 +89,8 @@ def split_temporal(
 
     Parameters
     ----------
+    log : Interactions, ExposureLog or data frame
+        Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test_fraction, validation_fraction, seen : see `split_random`
 
     Raises
@@ -102,6 +106,7 @@ def split_temporal(
     >>> split.test.to_frame()["item"].tolist(), split.n_tied_users
     ([6], 1)
     """
+    log = as_log(log)
     time = timestamps(log, "a split by time")
     n_test, n_validation = _shares(log, test_fraction, validation_fraction)
     cuts = UserCuts.of(log, time, latest_first=True)
@@ -110,7 +115,7 @@ def split_temporal(
 
 
 def split_leave_one_out(
-    log: Interactions,
+    log: LogLike,
     *,
     order: Order = "random",
     n_validation: int = 1,
@@ -125,6 +130,8 @@ def split_leave_one_out(
 
     Parameters
     ----------
+    log : Interactions, ExposureLog or data frame
+        Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     order : {"random", "temporal"}
         Which interactions are left out: random ones, or the last (test) and the last but one, …
         (validation). Interactions of one user at the same time keep their row order: the later row counts
@@ -149,7 +156,7 @@ def split_leave_one_out(
     >>> split.test.to_frame()["item"].tolist(), split.n_users_without_test
     ([7], 1)
     """
-    check_interactions(log, "log")
+    log = as_log(log)
     check_choice("order", order, ("random", "temporal"))
     n_left_out = 1 + check_positive_int("n_validation", n_validation, minimum=0)
     long_enough = log.activity > n_left_out
@@ -214,7 +221,7 @@ def _cut(
 
 
 def repeated_splits(
-    log: Interactions,
+    log: LogLike,
     n_repeats: int = 5,
     *,
     method: Callable[..., Split] = split_random,
@@ -227,6 +234,8 @@ def repeated_splits(
 
     Parameters
     ----------
+    log : Interactions, ExposureLog or data frame
+        Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     method : function
         `split_random`, `split_leave_one_out`, or any function of a log with an `rng` keyword.
     rng : int, Generator or None

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from narwhals.typing import IntoDataFrame
 
 from ipseval._base.checks import check_choice, warn_user
 from ipseval._base.ids import among
 from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.reading import read
 from ipseval.data.splits._base import SEEN, Seen, Split, made
 from ipseval.errors import DataWarning, InputError
+
+# A log, a log of what was shown, or a data frame that `read` understands.
+LogLike = Interactions | ExposureLog | IntoDataFrame
 
 _RADIX_BITS = 16
 _WORD = 64
@@ -101,9 +108,17 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
     return np.asarray(np.floor(np.round(counts * fraction, 6) + 0.5), dtype=np.int64)
 
 
+def as_log(log: LogLike) -> Interactions:
+    """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame."""
+    of_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ExposureLog))
+    found: Any = read(log) if of_frame else log
+    found = found.positives if isinstance(found, ExposureLog) else found
+    check_interactions(found, "log")
+    return found  # type: ignore[no-any-return]
+
+
 def timestamps(log: Interactions, purpose: str) -> AnyArray:
     """Return the timestamps of a log, or raise `InputError` when it has none."""
-    check_interactions(log, "log")
     if log.timestamp is None:
         raise InputError(
             f"{purpose} needs the time of each interaction, and this log has none; "

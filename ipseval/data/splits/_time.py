@@ -15,7 +15,7 @@ from ipseval._base.checks import check_choice, check_fraction, check_real, count
 from ipseval._base.types import AnyArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits._base import SEEN, Seen, Split
-from ipseval.data.splits._rows import share_of, split_rows, timestamps
+from ipseval.data.splits._rows import LogLike, as_log, share_of, split_rows, timestamps
 from ipseval.errors import InputError
 
 # Whole numbers from here on are nanoseconds: as seconds or microseconds they would lie beyond the year 5000.
@@ -81,7 +81,7 @@ def said(time: Any) -> str:
 
 
 def split_global_time(
-    log: Interactions,
+    log: LogLike,
     *,
     test_fraction: float = 0.2,
     validation_fraction: float = 0.0,
@@ -98,6 +98,8 @@ def split_global_time(
 
     Parameters
     ----------
+    log : Interactions, ExposureLog or data frame
+        Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test_fraction, validation_fraction : float
         Shares of all interactions, in (0, 1) and [0, 1); their sum must stay below 1.
     test_start, validation_start : number or date, optional
@@ -122,6 +124,7 @@ def split_global_time(
     >>> len(split.train), len(split.test), split.n_cold_users, split.n_cold_items
     (2, 2, 1, 1)
     """
+    log = as_log(log)
     time = timestamps(log, "a split at a global time")
     check_fraction("test_fraction", test_fraction)
     check_fraction("validation_fraction", validation_fraction, low_open=False)
@@ -289,7 +292,7 @@ class SlidingSplits(Sequence[Split]):
 
 
 def split_sliding(
-    log: Interactions,
+    log: LogLike,
     *,
     test: Any,
     train: Any | None = None,
@@ -308,6 +311,8 @@ def split_sliding(
 
     Parameters
     ----------
+    log : Interactions, ExposureLog or data frame
+        Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test : number or length of time
         Length of the test part, in the unit of the timestamps; or such as "7D" where these were dates. Days
         are 24 hours, in UTC.
@@ -344,6 +349,7 @@ def split_sliding(
     >>> [(len(split.train), len(split.test)) for split in splits]
     [(1, 3), (4, 1)]
     """
+    log = as_log(log)
     time = timestamps(log, "a sliding window")
     check_choice("seen", seen, SEEN)
     lengths = {"purge": purge, "validation": validation}

@@ -9,11 +9,9 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 
 from ipseval._base.checks import check_choice, examples, kind_of, refuse_masked
 from ipseval._base.registry import Registry
-from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking.adapters import _libraries
@@ -76,27 +74,6 @@ def with_ids(model: Any, *, users: Any | None = None, items: Any | None = None) 
         Id of each user row and item row of the model. None: in the order of the split.
     """
     return WithIds(model, users, items)
-
-
-def to_csr(log: Interactions, *, values: bool = False) -> Any:
-    """Return the users × items matrix of a log in CSR format, rows and columns in the order of its ids.
-
-    Entries are 1, or the values of the log with `values=True`: what implicit and LightFM train on. Where
-    pairs repeat, their rows add up.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> log = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [7, 3]}))
-    >>> to_csr(log).toarray()
-    array([[0., 1.],
-           [1., 0.]], dtype=float32)
-    """
-    if values and log.value is None:
-        raise InputError("values=True needs a log with values; this one has none.")
-    entries = log.value if values else np.ones(len(log))
-    shape = (log.n_users, log.n_items)
-    return sp.csr_matrix((np.asarray(entries, dtype=np.float32), (log.user, log.item)), shape=shape)
 
 
 def adapt(model: Any, split: Split, *, name: str = "the model", unknown: Unknown = "raise") -> Any:

@@ -62,7 +62,7 @@ class ModelScores:
         if self.reads_training:
             raise InputError(
                 f"{self.source} scores from the items in split.train, so its rows must be in the order of "
-                "the split; train it on ipseval.adapters.to_csr(split.train) and pass it without with_ids."
+                "the split; train it on split.train.to_csr() and pass it without with_ids."
             )
         return replace(
             self,
@@ -131,7 +131,7 @@ def _places(
             raise InputError(
                 f"{label} has {size} {kind}s and the split {ids.size} ({examples(ids)}). The model carries "
                 f"no ids, so its rows must be in the order of split.{kind}_ids: train it on "
-                "ipseval.ranking.adapters.to_csr(split.train), or name its rows with "
+                "split.train.to_csr(), or name its rows with "
                 "ipseval.ranking.adapters.with_ids(model, users=…, items=…)."
             )
         return None

@@ -9,7 +9,7 @@ import pytest
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import rank_positives
-from ipseval.ranking.adapters import ModelScores, adapt, to_csr, with_ids
+from ipseval.ranking.adapters import ModelScores, adapt, with_ids
 from tests.inside.ranking import align
 
 # Users a, b, c and items 1, 2, 3, 4; item 4 is in no training pair.
@@ -99,9 +99,9 @@ def test_what_is_no_model_of_a_library_is_returned_as_it_is():
 
 def test_to_csr_is_the_matrix_of_the_log_and_takes_values_when_told():
     log = SPLIT.train
-    np.testing.assert_array_equal(to_csr(log).toarray(), [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+    np.testing.assert_array_equal(log.to_csr().toarray(), [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
     with pytest.raises(InputError, match="values=True needs a log with values"):
-        to_csr(log, values=True)
+        log.to_csr(values=True)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import ipseval
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
-from ipseval.ranking.adapters import to_csr, with_ids
+from ipseval.ranking.adapters import with_ids
 from ipseval.ranking.baselines import pure_svd
 from tests.inside.validation import truth
 
@@ -124,7 +124,7 @@ def test_studies_and_worlds_take_library_models(small, tmp_path):
 def test_evaluate_finds_the_library_by_the_type_of_the_model(small):
     als = pytest.importorskip("implicit.als", reason="implicit is not installed: pip install implicit")
     model = als.AlternatingLeastSquares(factors=8, random_state=0, num_threads=1)
-    model.fit(to_csr(small.train), show_progress=False)
+    model.fit(small.train.to_csr(), show_progress=False)
     ranked = rank_positives((model.user_factors, model.item_factors), small)
     values = evaluate({"als": model, "ranks": ranked}, small, metrics=["recall@10"]).frame["estimate"]
     assert values[0] == values[1]

@@ -7,7 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
-from ipseval.ranking.adapters import adapt, to_csr, with_ids
+from ipseval.ranking.adapters import adapt, with_ids
 from tests.ranking.adapters.checks import (
     OPTIONS,
     OTHER_SIZES,
@@ -62,7 +62,7 @@ def recommended(model, matrix) -> np.ndarray:
 @pytest.mark.parametrize("name", FACTOR_MODELS)
 def test_three_lines_evaluate_a_factor_model_as_its_dense_scores(name, coat):
     model = FACTOR_MODELS[name]()
-    model.fit(to_csr(coat.train), show_progress=False)
+    model.fit(coat.train.to_csr(), show_progress=False)
     evaluation = evaluate({name: model}, coat, **OPTIONS)
     assert_evaluates_as(evaluation, exact_scores(model.user_factors, model.item_factors), coat)
 
@@ -70,14 +70,14 @@ def test_three_lines_evaluate_a_factor_model_as_its_dense_scores(name, coat):
 @pytest.mark.parametrize("name", ITEM_MODELS)
 def test_three_lines_evaluate_an_item_model_as_its_dense_scores(name, coat):
     model = ITEM_MODELS[name]()
-    model.fit(to_csr(coat.train), show_progress=False)
+    model.fit(coat.train.to_csr(), show_progress=False)
     evaluation = evaluate({name: model}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, recommended(model, to_csr(coat.train)), coat)
+    assert_evaluates_as(evaluation, recommended(model, coat.train.to_csr()), coat)
 
 
 @pytest.mark.parametrize("name", FACTOR_MODELS)
 def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat, same_ranks):
-    matrix, model = to_csr(coat.train), FACTOR_MODELS[name]()
+    matrix, model = coat.train.to_csr(), FACTOR_MODELS[name]()
     model.fit(matrix, show_progress=False)
     scorer = adapt(model, coat)
     assert scorer[0] is model.user_factors
@@ -91,7 +91,7 @@ def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat,
 
 @pytest.mark.parametrize("name", ITEM_MODELS)
 def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat, same_ranks):
-    matrix, model = to_csr(coat.train), ITEM_MODELS[name]()
+    matrix, model = coat.train.to_csr(), ITEM_MODELS[name]()
     model.fit(matrix, show_progress=False)
     theirs = recommended(model, matrix)
     assert theirs.dtype == np.float64
@@ -101,7 +101,7 @@ def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat, sa
 
 
 def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small, same_ranks):
-    matrix = to_csr(small.train)[:, ::-1]
+    matrix = small.train.to_csr()[:, ::-1]
     model = AlternatingLeastSquares(factors=4, random_state=0, num_threads=1)
     model.fit(matrix.tocsr(), show_progress=False)
     dense = exact_scores(model.user_factors, model.item_factors)[:, ::-1]
@@ -115,7 +115,7 @@ def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small, same_ra
 )
 def test_another_size_gets_an_error_that_shows_both(name, case, coat):
     model = {**FACTOR_MODELS, **ITEM_MODELS}[name]()
-    model.fit(to_csr(coat.train), show_progress=False)
+    model.fit(coat.train.to_csr(), show_progress=False)
     assert_shows_both(model, OTHER_SIZES[case], coat)
 
 

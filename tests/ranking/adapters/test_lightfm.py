@@ -7,7 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
-from ipseval.ranking.adapters import adapt, to_csr
+from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
     OPTIONS,
     OTHER_IDS,
@@ -52,7 +52,7 @@ def coat_dataset(coat):
 
 def test_three_lines_evaluate_a_model_as_its_dense_scores(coat):
     model = lightfm.LightFM(no_components=8, loss="bpr", random_state=0)
-    model.fit(to_csr(coat.train).tocoo(), epochs=5)
+    model.fit(coat.train.to_csr().tocoo(), epochs=5)
     evaluation = evaluate({"lightfm": model}, coat, **OPTIONS)
     assert_evaluates_as(evaluation, exact_of(model), coat)
 
@@ -66,7 +66,7 @@ def test_three_lines_evaluate_a_model_with_its_dataset_as_its_dense_scores(coat,
 
 
 def test_a_model_trained_on_to_csr_ranks_by_its_exact_scores_without_a_copy(coat, same_ranks):
-    model = trained(to_csr(coat.train))
+    model = trained(coat.train.to_csr())
     scorer = adapt(model, coat)
     assert scorer[0] is model.user_embeddings
     assert scorer[1] is model.item_embeddings
@@ -91,12 +91,12 @@ def test_side_features_get_an_error_that_names_the_way_out(small):
     dataset = Dataset()
     dataset.fit(small.user_ids.tolist(), small.item_ids.tolist(), item_features=["red", "blue"])
     with pytest.raises(InputError, match="side features; pass"):
-        adapt((trained(to_csr(small.train)), dataset), small)
+        adapt((trained(small.train.to_csr()), dataset), small)
 
 
 @pytest.mark.parametrize("case", OTHER_SIZES)
 def test_another_size_gets_an_error_that_shows_both(case, coat):
-    assert_shows_both(trained(to_csr(coat.train)), OTHER_SIZES[case], coat)
+    assert_shows_both(trained(coat.train.to_csr()), OTHER_SIZES[case], coat)
 
 
 @pytest.mark.parametrize("case", OTHER_IDS)

@@ -8,7 +8,7 @@ import pytest
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
-from ipseval.ranking.adapters import adapt, to_csr, with_ids
+from ipseval.ranking.adapters import adapt, with_ids
 from tests.ranking.adapters.checks import (
     OPTIONS,
     OTHER_SIZES,
@@ -39,7 +39,7 @@ class Net(torch.nn.Module):
 def trained_net(split) -> Net:
     """Return a net fitted to a split's training pairs by twenty steps on the multinomial likelihood."""
     torch.manual_seed(0)
-    net, seen = Net(split.n_users, split.n_items), torch.tensor(to_csr(split.train).toarray())
+    net, seen = Net(split.n_users, split.n_items), torch.tensor(split.train.to_csr().toarray())
     optimiser = torch.optim.Adam(net.parameters(), lr=0.05)
     for _ in range(20):
         loss = -(torch.log_softmax(net(torch.arange(split.n_users)), dim=1) * seen).sum(dim=1).mean()
@@ -55,7 +55,7 @@ def trained_embeddings(split) -> tuple:
     shapes = (split.n_users, 8), (split.n_items, 8), (split.n_items, 1)
     parts = tuple(torch.nn.Embedding(*shape) for shape in shapes)
     user, item, bias = (part.weight for part in parts)
-    seen = torch.tensor(to_csr(split.train).toarray())
+    seen = torch.tensor(split.train.to_csr().toarray())
     optimiser = torch.optim.Adam([user, item, bias], lr=0.05)
     for _ in range(20):
         loss = torch.nn.functional.binary_cross_entropy_with_logits(user @ item.T + bias.T, seen)
