@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import shlex
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from typing import NoReturn
 
 from ipseval._version import __version__
 from ipseval.cli._about import DOCTOR
@@ -20,7 +22,7 @@ from ipseval.cli._options import Command
 from ipseval.cli._output import complain, said, show_warning
 from ipseval.cli._stored import COMPARE, REPORT
 from ipseval.cli._studies import DEMO, STUDY, VALIDATE
-from ipseval.errors import InputError, IpsevalError
+from ipseval.errors import InputError, IpsevalError, hint
 
 COMMANDS: dict[str, Command] = {
     command.name: command
@@ -74,8 +76,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+# Options of other programs that are no argument of Python.
+SHELL = {
+    "html": "--out page.html",
+    "json": "--format json",
+    "random_state": "--seed",
+    "random_seed": "--seed",
+}
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser that reads the lines of @FILE as a shell would, without its comments."""
+    """A parser whose errors are one line, and which reads the lines of @FILE as a shell would."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with what is wrong, and what to type instead of an option that is not known."""
+        ways = []
+        if message.startswith("unrecognized"):
+            for name in re.findall(r"--?([a-zA-Z][\w-]*)", message):
+                way = SHELL.get(name.replace("-", "_")) or _as_option(hint(name))
+                ways += [f" In place of --{name}: {way}."] if way else []
+        self.exit(
+            2, f"{self.prog}: error: {message}.{''.join(ways)} `{self.prog} --help` lists what there is.\n"
+        )
 
     def convert_arg_line_to_args(self, arg_line: str) -> list[str]:
         """Return the arguments of one line."""
@@ -83,6 +105,12 @@ class Parser(argparse.ArgumentParser):
             return shlex.split(arg_line, comments=True)
         except ValueError as error:
             raise InputError(f"a line of @FILE is not readable ({error}): {arg_line!r:.80}.") from None
+
+
+def _as_option(text: str) -> str:
+    """Return what a hint for Python says as an option: test_fraction= is --test-fraction."""
+    found = re.search(r'\b([a-z_]+)=(?:\["|")?([\w@:=-]*)', text)
+    return f"--{found[1].replace('_', '-')} {found[2]}".rstrip() if found else ""
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -153,7 +153,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     """Add which recommenders."""
     group = parser.add_argument_group("recommenders")
     group.add_argument(
-        "--model",
+        *("--model", "--models"),
         action="append",
         metavar="NAME=FILE",
         help="once per recommender: .npy or .npz (users × items, in the order of the sorted ids or of "
@@ -225,7 +225,7 @@ def add_metrics(parser: argparse.ArgumentParser, default: str = "recall@10,mean_
     """Add what is computed of each recommender."""
     group = parser.add_argument_group("what is computed")
     add = group.add_argument
-    add("--metrics", metavar="LABELS", default=default, help=f"comma-separated; default: {default}")
+    add("--metrics", "--metric", metavar="LABELS", default=default, help=f"separated by commas: {default}")
     add("--ties", default="default", choices=("default", "mean", "min", "max", "expected"))
     add("--confidence-level", type=float, default=0.95, metavar="X", help="in (0, 1); default: 0.95")
 
@@ -285,7 +285,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--format", choices=FORMATS, default="text", help="of what is printed; default: text")
     add(
-        "--out",
+        *("--out", "--output", "-o"),
         action="append",
         default=[],
         metavar="FILE",
