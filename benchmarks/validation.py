@@ -22,6 +22,7 @@ from clocks import in_turn
 from ipseval import Interactions, rank_positives, split_random
 from ipseval.data._evidence import Exposure
 from ipseval.propensity import count_recommendations
+from ipseval.ranking import top_items
 from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation._validate import METRICS, NOT_A_LOGGER
 from ipseval.validation.datasets import STUDIES, RandomExposureStudy
@@ -42,7 +43,7 @@ def compare(name: str, study: RandomExposureStudy, repeats: int) -> None:
     runs: dict[str, Callable[[], object]] = {
         "ranks": lambda: [rank_positives(one, union, name=label) for label, one in models.items()],
         "lists": lambda: [
-            count_recommendations(one, split.train, k=50, rng=0)
+            count_recommendations(top_items(one, split, k=50), split.train, rng=0)
             for label, one in models.items()
             if label not in NOT_A_LOGGER
         ],

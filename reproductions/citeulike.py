@@ -26,7 +26,7 @@ from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import AdditiveMetric
 from ipseval.metrics._additive import Atop
 from ipseval.propensity import PowerLawPropensity, count_recommendations
-from ipseval.ranking import RankedPositives, SampledCandidates, baselines, rank_positives
+from ipseval.ranking import RankedPositives, SampledCandidates, baselines, rank_positives, top_items
 from reproductions.data import load_citeulike_a
 from reproductions.models import MODELS, citeulike_split, load_factors
 from reproductions.tables import command, markdown
@@ -130,16 +130,16 @@ def fall(frame: pd.DataFrame, gamma: float = GAMMAS[1]) -> pd.Series:
     return 1 - cells[gamma] / cells[-1.0]
 
 
-def fitted_gammas(models: Mapping[str, Any], train: Interactions, k: int = 50) -> pd.DataFrame:
+def fitted_gammas(models: Mapping[str, Any], split: Split, k: int = 50) -> pd.DataFrame:
     """Return γ of each recommender's top-50 lists by the paper's fit and by three others, with counts."""
     rows = []
     for name, model in models.items():
-        counts = count_recommendations(model, train, k=k)
+        counts = count_recommendations(top_items(model, split, k=k), split.train, k=k)
         row: dict[str, Any] = {"model": name, "counts": counts}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for method in ("level-ols", "negative-binomial", "poisson", "cloglog"):
-                fit = fit_gamma(train.popularity, counts, method=method, source="evaluated")
+                fit = fit_gamma(split.train.popularity, counts, method=method, source="evaluated")
                 row[method], row[method + " se"], row[method + " fit"] = fit.gamma, fit.standard_error, fit
         row["items"] = int((counts.item > 0).sum())
         rows.append(row)
@@ -268,7 +268,7 @@ def compute(folder: Path, names: tuple[str, ...] = MODELS) -> Results:
         {name: about for name, (_, about) in loaded.items()},
         rank_all(models, split),
         rank_all(models, split, paper=False),
-        fitted_gammas(models, split.train),
+        fitted_gammas(models, split),
     )
 
 

@@ -31,7 +31,7 @@ from ipseval.propensity import (
     fit_gamma,
     fit_gamma_from_exposure,
 )
-from ipseval.ranking import baselines
+from ipseval.ranking import baselines, top_items
 from ipseval.validation.datasets import load_coat
 
 METRICS = ("atop", "recall@5", "mean_dcg")
@@ -52,7 +52,7 @@ def propensities(
 ) -> dict[tuple[str, str], Any]:
     """Return each propensity with the estimator it goes with; unseen items count as n* = 1."""
     train, counts = split.train, split.train.popularity
-    lists = count_recommendations(models["EASE"], train, k=50)
+    lists = count_recommendations(top_items(models["EASE"], split, k=50), train)
     paper = fit_gamma(counts, lists, method="level-ols")
     calibrated = fit_gamma_from_exposure(counts, exposure.n_exposed, exposure.n_positive)
     held_out = fit_gamma_from_exposure(

@@ -21,7 +21,7 @@ from ipseval.data._interactions import Interactions
 from ipseval.data.splits import split_random
 from ipseval.errors import InputError
 from ipseval.propensity import RecommendationCounts, count_recommendations, fit_gamma, fit_popularity_exponent
-from ipseval.ranking import baselines
+from ipseval.ranking import baselines, top_items
 from reproductions.data import load_citeulike_a
 
 METHODS = ("level-ols", "poisson", "negative-binomial", "cloglog")
@@ -94,14 +94,15 @@ def cell(train: Interactions, counts: RecommendationCounts, method: Any) -> str:
 def main(path: str, seed: int) -> None:
     """Print a Markdown table."""
     log = load_citeulike_a(path)
-    train = split_random(log, test_fraction=0.15, validation_fraction=0.15, rng=seed).train
+    split = split_random(log, test_fraction=0.15, validation_fraction=0.15, rng=seed)
+    train = split.train
     seen = int((train.popularity > 0).sum())
     print(f"{train}; {seen:,} items with n* > 0; seed {seed}\n")
     print(f"| top-50 lists of | {' | '.join(METHODS)} | items recommended |")
     print(f"|---|{'---|' * (len(METHODS) + 1)}")
     for name, make in recommenders(train, seed).items():
         start = time.perf_counter()
-        counts = count_recommendations(make(), train, k=50, rng=seed)
+        counts = count_recommendations(top_items(make(), split, k=50), train, rng=seed)
         cells = [cell(train, counts, method) for method in METHODS]
         print(f"| {name} | {' | '.join(cells)} | {int((counts.item > 0).sum()):,} |", flush=True)
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)

@@ -48,9 +48,9 @@ class PowerLawPropensity:
         counted. "smooth": `smoothing` is added to every n*. "raise": an error.
     smoothing : float
         Added to every n* under `unseen="smooth"`, in interactions, > 0.
-    recommendations : lists or scorer, optional
-        Of the recommender that produced the log, as in `count_recommendations`; its top 50 are counted,
-        with rng=0 for ties at the end. Or the counts themselves.
+    recommendations : lists, optional
+        Top 50 of the recommender that produced the log, as in `count_recommendations`, with rng=0 for ties;
+        or the counts.
     source : {"logger", "evaluated", "unknown"}
         Whose recommendations they are, as in `fit_gamma`.
     method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
@@ -107,7 +107,7 @@ class PowerLawPropensity:
             if n_sources != 1:
                 raise InputError(
                     "gamma='fit' needs either exposure= (a random-exposure sample) or recommendations= "
-                    "(lists or a scorer of the recommender that made the log). Without either, evaluate with "
+                    "(lists of the recommender that made the log). Without either, evaluate with "
                     "several numbers, gamma=0 first, and report evaluation.sensitivity(gamma=[-1, 0, 1]).\n"
                     f"{NOT_IDENTIFIED}"
                 )

@@ -1,13 +1,11 @@
-"""How often each item is recommended: counted from top-k lists, or from a scorer's top k."""
+"""How often each item is recommended: counted from top-k lists."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ipseval._base.checks import as_generator, check_positive_int, kind_of
 from ipseval._base.ids import distinct
@@ -16,7 +14,7 @@ from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity._base import as_frame
 
-BLOCK_ENTRIES = 4_000_000
+OF_SCORES = "pass its best items, ipseval.ranking.top_items(model, split, k=50)."
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +83,18 @@ class RecommendationCounts:
 
 
 def count_recommendations(
-    model: Any, train: Interactions, *, k: int = 50, rng: RngLike = None
+    lists: Any, train: Interactions, *, k: int = 50, rng: RngLike = None
 ) -> RecommendationCounts:
     """Return how many users' top-k lists hold each item.
 
     Parameters
     ----------
-    model : lists or scorer
-        Lists: an (n_lists, ≤ k) integer array of item codes, or a frame with columns user, item and rank
-        (ascending) or score (descending), of which the first k per user count. Scorer: an
-        (n_users, n_items) float array, a pandas frame of scores labelled by user and item ids, a
-        (user_factors, item_factors[, item_bias]) tuple, a callable user codes -> (len(users), n_items), or an
-        object with such a method `block`; training items are never recommended.
+    lists : lists
+        An (n_lists, ≤ k) integer array of item codes; a frame with columns user, item and rank (ascending) or
+        score (descending), of which the first k per user count; or what `ipseval.ranking.top_items(model,
+        split, k=k)` returns for a scorer.
     train : Interactions
-        Training log: the ids, and what is excluded from a scorer's lists.
+        Training log: the ids.
     k : int
         Length of the lists.
     rng : int, Generator or None
@@ -107,22 +103,40 @@ def count_recommendations(
     Raises
     ------
     InputError
-        For a shape or type that does not fit, unknown ids, NaN scores, repeated items.
+        For a shape or type that does not fit, unknown ids, repeated items.
     """
     check_positive_int("k", k)
-    if isinstance(model, RecommendationCounts):
-        return model
-    if isinstance(model, np.ndarray) and model.ndim == 2 and model.dtype.kind in "iu":
-        if model.shape[1] == train.n_items:
+    if isinstance(lists, RecommendationCounts):
+        return lists
+    if hasattr(lists, "n_above") and hasattr(lists, "n_tied"):
+        return _count_top(lists, train, k, as_generator(rng))
+    if isinstance(lists, np.ndarray) and lists.ndim == 2 and lists.dtype.kind in "iu":
+        if lists.shape[1] == train.n_items:
             raise InputError(
                 "an integer array is read as lists of item codes, and this one has a column for every item; "
-                "if it holds scores, pass it as floats."
+                f"if it holds scores, {OF_SCORES}"
             )
-        return RecommendationCounts.from_lists(model[:, :k], train.n_items)
-    frame = as_frame(model)
+        return RecommendationCounts.from_lists(lists[:, :k], train.n_items)
+    frame = as_frame(lists)
     if frame is not None and {"user", "item"} <= set(frame.columns):
         return _count_frame(frame, train, k)
-    return _count_scorer(_block_function(model, train), train, k, as_generator(rng))
+    raise InputError(
+        f"recommendations is {kind_of(lists)}; expected lists: an integer array, or a frame with user, item "
+        f"and rank. Of a scorer {OF_SCORES}"
+    )
+
+
+def _count_top(top: Any, train: Interactions, k: int, rng: np.random.Generator) -> RecommendationCounts:
+    """Return the counts of each user's best items; those that tie for the last places are drawn."""
+    if not (np.array_equal(top.item_ids, train.item_ids) and np.array_equal(top.user_ids, train.user_ids)):
+        raise InputError("the best items have other ids than the training log; rank them on its split.")
+    order = np.lexsort((top.item, top.user))
+    user, item, n_above, n_tied = (one[order] for one in (top.user, top.item, top.n_above, top.n_tied))
+    chosen = n_above + n_tied < k
+    last = np.flatnonzero(~chosen & (n_above < k))
+    for crowd in np.split(last, np.flatnonzero(np.diff(user[last])) + 1) if last.size else []:
+        chosen[rng.choice(crowd, size=k - n_above[crowd[0]], replace=False)] = True
+    return RecommendationCounts._from_entries(user[chosen], item[chosen], train.n_users, train.n_items)
 
 
 def _count_frame(frame: Any, train: Interactions, k: int) -> RecommendationCounts:
@@ -136,85 +150,3 @@ def _count_frame(frame: Any, train: Interactions, k: int) -> RecommendationCount
         row, item = row[kept], item[kept]
     users, row = np.unique(row, return_inverse=True)
     return RecommendationCounts._from_entries(row, item, users.size, train.n_items)
-
-
-def _block_function(model: Any, train: Interactions) -> Callable[[IntArray], AnyArray]:
-    if hasattr(model, "block"):
-        model = model.block
-    if callable(model):
-        return lambda users: np.asarray(model(users))
-    if isinstance(model, pd.DataFrame):
-        lacking = (
-            np.setdiff1d(train.user_ids, model.index).size,
-            np.setdiff1d(train.item_ids, model.columns).size,
-        )
-        if any(lacking) or not (model.index.is_unique and model.columns.is_unique):
-            raise InputError(
-                f"the frame of scores lacks {lacking[0]} of {train.n_users} user ids as rows and "
-                f"{lacking[1]} of {train.n_items} item ids as columns, or repeats some."
-            )
-        model = model.loc[train.user_ids, train.item_ids].to_numpy()
-    if isinstance(model, np.ndarray) and model.ndim == 2:
-        if model.shape != (train.n_users, train.n_items):
-            raise InputError(f"scores have shape {model.shape}; expected {(train.n_users, train.n_items)}.")
-        return lambda users: model[users]
-    if isinstance(model, tuple) and len(model) in (2, 3):
-        users_f, items_f = np.asarray(model[0]), np.asarray(model[1])
-        bias = np.asarray(model[2]) if len(model) == 3 and model[2] is not None else 0.0
-        if (
-            users_f.ndim != 2
-            or users_f.shape[0] != train.n_users
-            or items_f.shape != (train.n_items, users_f.shape[1])
-        ):
-            raise InputError(
-                f"factors have shapes {users_f.shape} and {items_f.shape}; expected ({train.n_users}, d) and "
-                f"({train.n_items}, d)."
-            )
-        return lambda users: users_f[users] @ items_f.T + bias
-    raise InputError(
-        f"recommendations is {kind_of(model)}; expected lists (an integer array, or a frame with "
-        "user, item and rank) or a scorer (a float array, a pair of factor matrices, a callable). A trained "
-        "model of another library becomes a scorer by ipseval.adapters.adapt(model, split)."
-    )
-
-
-def _count_scorer(
-    block_of: Callable[[IntArray], AnyArray], train: Interactions, k: int, rng: np.random.Generator
-) -> RecommendationCounts:
-    n_users, n_items = train.n_users, train.n_items
-    if k >= n_items:
-        raise InputError(f"k must be below the number of items, {n_items}; got {k}.")
-    order = np.argsort(train.user, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(train.activity)])
-    found = []
-    per_block = max(1, BLOCK_ENTRIES // n_items)
-    for first in range(0, n_users, per_block):
-        users = np.arange(first, min(first + per_block, n_users))
-        scores = np.array(block_of(users), dtype=np.float64)
-        if scores.shape != (users.size, n_items):
-            raise InputError(f"the scorer gave shape {scores.shape}; expected ({users.size}, {n_items}).")
-        if np.isnan(scores.min()):
-            n_nan = int(np.isnan(scores).sum())
-            raise InputError(f"{n_nan:,} scores in a block of {users.size} users are NaN; they have no rank.")
-        entries = order[starts[first] : starts[users[-1] + 1]]
-        scores[train.user[entries] - first, train.item[entries]] = -np.inf
-        row, item = _top_k(scores, k, rng)
-        found.append((row + first, item))
-    rows, items = (np.concatenate(part) for part in zip(*found, strict=True))
-    counts = np.bincount(items, minlength=n_items).astype(np.float64)
-    return RecommendationCounts(counts, n_users, (rows, items))
-
-
-def _top_k(scores: AnyArray, k: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return (row, item) of the k highest finite scores of each row; ties for the last places at random."""
-    limit = np.partition(scores, -k, axis=1)[:, -k]
-    chosen = scores >= limit[:, None]
-    short = np.flatnonzero(limit == -np.inf)
-    chosen[short] &= scores[short] > -np.inf
-    for crowd in np.flatnonzero(np.count_nonzero(chosen, axis=1) > k):
-        tied = np.flatnonzero(scores[crowd] == limit[crowd])
-        n_places = k - np.count_nonzero(scores[crowd] > limit[crowd])
-        chosen[crowd, tied] = False
-        chosen[crowd, rng.choice(tied, size=n_places, replace=False)] = True
-    row, item = np.nonzero(chosen)
-    return row.astype(np.int64), item.astype(np.int64)

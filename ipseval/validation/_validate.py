@@ -31,7 +31,8 @@ from ipseval.propensity import (
     fit_gamma,
     fit_gamma_from_exposure,
 )
-from ipseval.ranking import RankedPositives, baselines, rank_positives
+from ipseval.ranking import RankedPositives, baselines, rank_positives, top_items
+from ipseval.ranking._lists import is_list_frame
 from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import Calibration, seeded
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
@@ -293,12 +294,14 @@ def gamma_from_lists(calibration: Calibration, *, length: int = 50) -> Propensit
 
 def _mean_gamma(calibration: Calibration, length: int) -> float:
     train = calibration.train
+    split = Split(train, calibration.held_out)
     loggers = [scorer for name, scorer in calibration.models.items() if name not in NOT_A_LOGGER]
     if not loggers:
         raise InputError("γ from lists needs a recommender other than popularity and random.")
     with warnings.catch_warnings():
         # One sentence about the mean is enough; below, if it is above 1.
         warnings.simplefilter("ignore", IdentificationWarning)
-        counts = (count_recommendations(scorer, train, k=length, rng=0) for scorer in loggers)
+        tops = (one if is_list_frame(one) else top_items(one, split, k=length) for one in loggers)
+        counts = (count_recommendations(one, train, k=length, rng=0) for one in tops)
         gammas = [fit_gamma(train.popularity, one, method="level-ols").gamma for one in counts]
     return float(np.mean(gammas))

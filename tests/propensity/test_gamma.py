@@ -10,7 +10,7 @@ import pytest
 import statsmodels.api as sm
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError, IpsevalError
-from ipseval.propensity import GammaFit, count_recommendations, fit_gamma
+from ipseval.propensity import GammaFit, fit_gamma
 from tests.inside.propensity import fit_negative_binomial, group_rows
 
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
@@ -297,11 +297,3 @@ def test_negative_binomial_search_recovers_the_parameters_it_was_simulated_with(
     assert found.params == pytest.approx([0.5, 0.7], abs=0.04)
     assert dispersion == pytest.approx(alpha, abs=0.04)
     assert found.converged
-
-
-def test_counts_of_lists_and_of_a_scorer_agree(simple_log):
-    scores = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, 2.0, 3.0, 4.0]])
-    # User 0 has seen item 0, user 1 item 3: their first two are {1, 2} and {2, 1}.
-    assert count_recommendations(scores, simple_log, k=2).item.tolist() == [0, 2, 2, 0]
-    lists = np.array([[1, 2], [2, 1]])
-    assert count_recommendations(lists, simple_log, k=2).item.tolist() == [0, 2, 2, 0]

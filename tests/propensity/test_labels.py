@@ -89,8 +89,8 @@ def test_an_unknown_source_names_the_choices():
         PowerLawPropensity(gamma=0, source="mine")
 
 
-def test_a_model_that_is_no_scorer_is_sent_to_adapt():
-    with pytest.raises(InputError, match=r"adapt\(model, split\)"):
+def test_a_model_in_place_of_lists_is_sent_to_its_best_items():
+    with pytest.raises(InputError, match=r"top_items\(model, split, k=50\)"):
         PowerLawPropensity(gamma="fit", recommendations=object()).fit(LOG)
 
 

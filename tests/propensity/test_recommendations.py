@@ -1,4 +1,4 @@
-"""Counting how often items are recommended, from lists and from scorers."""
+"""Counting how often items are recommended, from lists and from the best items of scores."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ import pandas as pd
 import pytest
 
 from ipseval.data import Interactions
+from ipseval.data.splits import Split
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.propensity import PowerLawPropensity, RecommendationCounts, count_recommendations, fit_gamma
+from ipseval.ranking import RankedPositives, top_items
 
 SCORES = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, 2.0, 3.0, 4.0]])  # user 0 has seen item 0, user 1 item 3
-SCORERS = {
-    "array": SCORES,
-    "callable": lambda users: SCORES[users],
-    "labelled frame": pd.DataFrame(SCORES[:, ::-1], columns=[3, 2, 1, 0]),
-    "object with block": type("Model", (), {"block": staticmethod(lambda users: SCORES[users])})(),
-    "factors": (np.eye(2), SCORES.T.copy()),
-    "factors with bias": (np.eye(2), SCORES.T - np.arange(4.0)[:, None], np.arange(4.0)),
-}
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_every_kind_of_scorer_gives_the_same_counts_without_training_items(scorer, simple_log):
-    counts = count_recommendations(SCORERS[scorer], simple_log, k=2)
+def best_items(scores: np.ndarray, log: Interactions, k: int) -> RankedPositives:
+    unseen = np.setdiff1d(np.arange(log.n_users * log.n_items), log.pair_key)[:1]
+    test = Interactions(unseen // log.n_items, unseen % log.n_items, log.user_ids, log.item_ids)
+    return top_items(scores, Split(log, test), k=k)
+
+
+def test_the_best_items_of_scores_are_lists_without_training_items(simple_log):
+    counts = count_recommendations(best_items(SCORES, simple_log, 2), simple_log, k=2)
     assert counts.item.tolist() == [0, 2, 2, 0]  # user 0: items 1, 2; user 1: items 2, 1
     assert counts.n_lists == 2
     assert sorted(zip(*(part.tolist() for part in counts.lists), strict=True)) == [
@@ -56,27 +55,27 @@ def test_ties_for_the_last_places_are_drawn_evenly_and_repeat_with_the_seed():
     n_users = 4000
     frame = pd.DataFrame({"user": np.arange(n_users), "item": np.zeros(n_users, dtype=int)})
     log = Interactions.from_frame(frame, items=np.arange(5))
-    scores = np.tile([9.0, 5.0, 1.0, 1.0, 1.0], (n_users, 1))  # item 0 is training; 1 is first
-    counts = count_recommendations(scores, log, k=2, rng=1)
+    top = best_items(np.tile([9.0, 5.0, 1.0, 1.0, 1.0], (n_users, 1)), log, 2)  # item 0 is training
+    counts = count_recommendations(top, log, k=2, rng=1)
     assert counts.item[:2].tolist() == [0, n_users]
     # Each of three items takes the second place with 1/3: four standard deviations of a binomial are 119.
     assert np.abs(counts.item[2:] - n_users / 3).max() < 119
-    assert np.array_equal(count_recommendations(scores, log, k=2, rng=1).item, counts.item)
+    assert np.array_equal(count_recommendations(top, log, k=2, rng=1).item, counts.item)
+
+
+def test_items_of_infinite_score_take_the_places_of_a_list_like_others():
+    log = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [4]}), users=[0], items=range(5))
+    top = best_items(np.array([[np.inf, np.inf, np.inf, 1.0, 0.0]]), log, 2)  # three for two places
+    counts = count_recommendations(top, log, k=2, rng=0)
+    assert counts.item[:3].sum() == 2
+    assert counts.item[3:].sum() == 0
 
 
 def test_a_user_with_few_candidates_gets_a_shorter_list():
     frame = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0]})
     log = Interactions.from_frame(frame, items=[0, 1, 2])
-    counts = count_recommendations(np.ones((2, 3)), log, k=2)
+    counts = count_recommendations(best_items(np.ones((2, 3)), log, 2), log, k=2)
     assert counts.item.tolist() == [0, 1, 2]
-
-
-def test_items_of_infinite_score_take_the_places_of_a_list_like_others():
-    log = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [4]}), users=[0], items=range(5))
-    scores = np.array([[np.inf, np.inf, np.inf, 1.0, 0.0]])  # three for two places
-    counts = count_recommendations(scores, log, k=2, rng=0)
-    assert counts.item[:3].sum() == 2
-    assert counts.item[3:].sum() == 0
 
 
 def test_short_lists_are_filled_with_minus_one():
@@ -86,15 +85,11 @@ def test_short_lists_are_filled_with_minus_one():
 
 
 BAD = {
-    "NaN score": (np.array([[1.0, np.nan, 2.0, 3.0]] * 2), {}, r"2 scores in a block of 2 users are NaN"),
-    "transposed": (np.ones((4, 2)), {}, r"scores have shape \(4, 2\); expected \(2, 4\)"),
-    "callable of a wrong shape": (lambda users: np.ones((users.size, 3)), {}, r"the scorer gave shape"),
-    "factors that do not fit": ((np.ones((2, 3)), np.ones((4, 2))), {}, r"factors have shapes"),
-    "integer scores": (np.ones((2, 4), dtype=int), {}, r"pass it as floats"),
-    "frame without an item": (pd.DataFrame(SCORES[:, :3]), {}, r"lacks 0 of 2 user ids .* 1 of 4 item ids"),
+    "scores": (SCORES, {}, r"Of a scorer pass its best items"),
+    "integer scores": (np.ones((2, 4), dtype=int), {}, r"if it holds scores, pass its best items"),
+    "a frame of scores": (pd.DataFrame(SCORES), {}, r"top_items\(model, split, k=50\)"),
     "text": ("popular", {}, r"recommendations is a str"),
-    "k is 0": (SCORES, {"k": 0}, r"k must be an integer >= 1"),
-    "k is the catalogue": (SCORES, {"k": 4}, r"k must be below the number of items, 4"),
+    "k is 0": (np.array([[0]]), {"k": 0}, r"k must be an integer >= 1"),
     "unknown id": (pd.DataFrame({"user": [9], "item": [0]}), {}, r"1 ids that are not in the given universe"),
 }
 
@@ -114,10 +109,11 @@ def test_power_law_counts_and_fits_in_one_line():
     frame = pd.DataFrame({"user": np.repeat(np.arange(n_users), 12), "item": picks.ravel()})
     log = Interactions.from_frame(frame, users=np.arange(n_users), items=np.arange(n_items))
     scores = 0.5 * np.log(log.popularity + 0.5) + rng.gumbel(size=(n_users, n_items))
-    propensity = PowerLawPropensity(gamma="fit", recommendations=scores, source="logger").fit(log)
-    by_hand = fit_gamma(log.popularity, count_recommendations(scores, log), source="logger")
+    top = best_items(scores, log, 50)
+    propensity = PowerLawPropensity(gamma="fit", recommendations=top, source="logger").fit(log)
+    by_hand = fit_gamma(log.popularity, count_recommendations(top, log, rng=0), source="logger")
     assert propensity.gamma == by_hand.gamma
     assert propensity.fit.standard_error == by_hand.standard_error
     assert "negative-binomial" in repr(propensity)
     with pytest.warns(IdentificationWarning, match="under evaluation"):
-        PowerLawPropensity(gamma="fit", recommendations=scores, source="evaluated").fit(log)
+        PowerLawPropensity(gamma="fit", recommendations=top, source="evaluated").fit(log)
