@@ -12,7 +12,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ipseval._version import __version__
 from ipseval.cli._about import DOCTOR
@@ -85,8 +85,43 @@ SHELL = {
 }
 
 
+# What --help shows of a command that has more options than fit a screen.
+COMMON = {
+    "--model",
+    "--gamma",
+    "--propensity",
+    "--exposure",
+    "--metrics",
+    "--split",
+    "--test-fraction",
+    "--seed",
+}
+COMMON |= {"--threshold", "--train", "--test", "--by", "--out"}
+SCREEN = 40  # lines
+
+
+class _HelpAll(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        parser.exit(0, parser.format_help())
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, and which reads the lines of @FILE as a shell would."""
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help, or the most used options where all of them do not fit a screen."""
+        text = self.format_help()
+        if text.count("\n") > SCREEN:
+            parts = self._get_formatter()
+            parts.add_usage("%(prog)s [options] [LOG]", self._actions, [])
+            parts.add_text(self.description)
+            parts.start_section("most used options")
+            parts.add_arguments([one for one in self._actions if COMMON & set(one.option_strings)])
+            parts.end_section()
+            text = (
+                f"{parts.format_help()}\n`{self.prog} --help-all` lists all {len(self._actions)} options.\n"
+            )
+        self._print_message(text, file)
 
     def error(self, message: str) -> NoReturn:
         """End with what is wrong, and what to type instead of an option that is not known."""
@@ -134,6 +169,7 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        own.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)
         for add in command.options:
             add(own)
         own.set_defaults(run=command.run)

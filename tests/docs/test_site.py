@@ -37,6 +37,16 @@ def test_the_help_of_a_command_is_the_golden_one(name: str):
     )
 
 
+@pytest.mark.parametrize("name", [name for name in commands.parsers() if name])
+def test_the_help_of_a_command_fits_a_screen_and_names_the_rest(name: str, capsys):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+        patch.setenv("COLUMNS", "100")
+        commands.parsers()[""].parse_args([name, "--help"])
+    printed = capsys.readouterr().out
+    assert printed.count("\n") <= 40
+    assert ("--help-all" in printed) == (commands.help_text(commands.parsers()[name]).count("\n") > 40)
+
+
 def test_a_notebook_becomes_a_page_with_code_outputs_and_pictures(tmp_path):
     html = "<table>\n\n<tr><td>1</td></tr></table>"
     outputs = [
