@@ -121,7 +121,7 @@ class Parser(argparse.ArgumentParser):
             text = (
                 f"{parts.format_help()}\n`{self.prog} --help-all` lists all {len(self._actions)} options.\n"
             )
-        self._print_message(text, file)
+        self._print_message(text, file or sys.stdout)
 
     def error(self, message: str) -> NoReturn:
         """End with what is wrong, and what to type instead of an option that is not known."""

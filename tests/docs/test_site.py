@@ -38,9 +38,9 @@ def test_the_help_of_a_command_is_the_golden_one(name: str):
 
 
 @pytest.mark.parametrize("name", [name for name in commands.parsers() if name])
-def test_the_help_of_a_command_fits_a_screen_and_names_the_rest(name: str, capsys):
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
-        patch.setenv("COLUMNS", "100")
+def test_the_help_of_a_command_fits_a_screen_and_names_the_rest(name: str, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
         commands.parsers()[""].parse_args([name, "--help"])
     printed = capsys.readouterr().out
     assert printed.count("\n") <= 40
