@@ -70,13 +70,13 @@ def two_versions(folder: Path) -> ipseval.Evaluation:
     }
     split = ipseval.split_random(log.positives, test_fraction=0.2, rng=0)
     gamma = ipseval.PowerLawPropensity(gamma=0.0)
-    return ipseval.evaluate(lists, split, propensity=gamma, metrics=["recall@10", "ndcg@10"])
+    return ipseval.evaluate(lists, split, propensity=gamma, metrics=["recall@10", "mean_dcg@10"])
 
 
 def _evaluated(split: ipseval.Split) -> ipseval.Evaluation:
     models = {name: fit(split.train) for name, fit in MODELS.items()}
     gamma = ipseval.PowerLawPropensity(gamma=0.0)
-    return ipseval.evaluate(models, split, propensity=gamma, metrics=["recall@10", "ndcg@10"], rng=0)
+    return ipseval.evaluate(models, split, propensity=gamma, metrics=["recall@10", "mean_dcg@10"], rng=0)
 
 
 def gallery(evaluation: ipseval.Evaluation) -> None:

@@ -24,7 +24,7 @@ from ipseval.errors import InputError
 
 
 def _add_metrics(parser: argparse.ArgumentParser) -> None:
-    _options.add_metrics(parser, "ndcg@10,recall@10")
+    _options.add_metrics(parser, "recall@10,mean_dcg@10")
     parser.add_argument(
         "--list-metrics",
         nargs="?",

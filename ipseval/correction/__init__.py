@@ -7,7 +7,7 @@ from ipseval.correction._correct import correct, correct_path, correct_ranks, ra
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior
-from ipseval.correction._result import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, Correction
+from ipseval.correction._result import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, Correction, OrderPosterior
 
 __all__ = [
     "CORRECTED",
@@ -16,6 +16,7 @@ __all__ = [
     "Correction",
     "CorrectionPath",
     "CorrectionPrior",
+    "OrderPosterior",
     "correct",
     "correct_path",
     "correct_ranks",

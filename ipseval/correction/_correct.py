@@ -139,14 +139,16 @@ def rank_with_exposure(
     models: Mapping[str, Any], split: Split, exposure: Exposure | None, **options: Any
 ) -> ExposedRanks:
     """Return the ranks of `split.test` and of random positives; `options` as of `rank_positives`."""
-    shown, test = None, split.test.pair_key
+    test = split.test.pair_key
     key: IntArray = np.zeros(0, dtype=np.int64)
-    random = drawn = key
-    if exposure is not None:
-        exposure.check_ids(split, "split")
-        shown = exposure.without(split.excluded)
-        random, drawn = shown.pair_key[shown.positive], pairs_to_predict(shown, split)
-        key = union(shown.pair_key, drawn)
+    if exposure is None:
+        ranks = {name: rank_positives(one, split, name=name, **options) for name, one in models.items()}
+        check_same_positives(ranks)
+        return ExposedRanks(ranks, test, key, None, key)
+    exposure.check_ids(split, "split")
+    shown = exposure.without(split.excluded)
+    random, drawn = shown.pair_key[shown.positive], pairs_to_predict(shown, split)
+    key = union(shown.pair_key, drawn)
     both = replace(split, test=_pairs(union(test, key), split))
     ranks = {name: rank_positives(one, both, name=name, **options) for name, one in models.items()}
     check_same_positives(ranks)

@@ -18,6 +18,7 @@ BORROWED = 1600
 PASSES = 2
 NEGLIGIBLE = 1e-6
 RIDGE = 1e-9
+N_DRAWS = 4000
 STRAIN = 6  # scale of deviations from which a path is said not to explain exposure
 
 
@@ -122,6 +123,25 @@ class Posterior:
         """Return the probability that each contrast is above 0."""
         mean, sd = self.of(contrast)
         return np.asarray(self.weight @ ndtr(mean / sd))
+
+    def ahead(self, cells: slice) -> FloatArray:
+        """Return the probability that each of some cells is above each other one, (n, n); ½ of equal ones."""
+        mean, covariance = self.mean[:, cells], self.covariance[:, cells, cells]
+        own = np.diagonal(covariance, axis1=1, axis2=2)
+        variance = own[:, :, None] + own[:, None, :] - 2 * covariance
+        gap = mean[:, :, None] - mean[:, None, :]
+        return np.asarray(np.tensordot(self.weight, ndtr(gap / np.sqrt(np.maximum(variance, 1e-24))), 1))
+
+    def expected_loss(self, cells: slice) -> FloatArray:
+        """Return E[max θ] − E[θ] of each of some cells, from draws that are the same in every run, (n,)."""
+        rng = np.random.default_rng(0)
+        part = rng.choice(self.weight.size, N_DRAWS, p=self.weight)
+        size, axes = np.linalg.eigh(self.covariance[:, cells, cells])
+        root = axes * np.sqrt(np.maximum(size, 0))[:, None, :]  # equal recommenders: rounding may leave less
+        drawn = self.mean[part, cells] + np.einsum(
+            "dij,dj->di", root[part], rng.standard_normal((N_DRAWS, size.shape[1]))
+        )
+        return np.asarray(drawn.max(axis=1).mean() - drawn.mean(axis=0))
 
 
 def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample | None = None) -> Posterior:

@@ -161,7 +161,9 @@ class CorrectionPrior:
         if (sd > 0).sum() > 1:
             toward = np.divide(1, sd, out=np.zeros_like(sd), where=sd > 0)
             along = (found @ toward) * (sd > 0)
-            found = found + (self.shared**2 - 1) * np.outer(along, along) / (toward @ along)
+            # Contributions that cancel, such as those of two opposite recommenders, share no shift.
+            size = max(float(toward @ along), np.finfo(np.float64).tiny)
+            found = found + (self.shared**2 - 1) * np.outer(along, along) / size
         return np.asarray(found)
 
 

@@ -15,7 +15,7 @@ from ipseval._base.types import FloatArray
 from ipseval.correction._difference import Difference
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample
-from ipseval.correction._prior import ALPHAS, CorrectionPrior
+from ipseval.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.data._evidence import Exposure
 from ipseval.estimators import Claim
 from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
@@ -63,6 +63,34 @@ class AlphaPosterior:
 
     def __repr__(self) -> str:
         return f"correction strength {self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True, eq=False)
+class OrderPosterior:
+    """What the posterior says of the order of recommenders by one metric: of the average over relevant pairs.
+
+    Attributes
+    ----------
+    models : tuple of str
+    plain, mean, low, high : (n_models,) arrays
+        The plain average over held-out pairs, and the corrected one with the interval of the correction.
+    loss : (n_models,) array
+        What choosing each loses on average to the best of all: E[max θ] − E[θ].
+    ahead : (n_models, n_models) array
+        P(θ_row > θ_column).
+    evidence : {"log", "interactions", "exposure"}
+        What it knows beside the positives. From the log alone the strength is not identified, and
+        probabilities are those of simulated worlds.
+    """
+
+    models: tuple[str, ...]
+    plain: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    loss: FloatArray
+    ahead: FloatArray
+    evidence: str = "log"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,6 +173,27 @@ class Correction(Result):
             (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note)
             for cell, four, claim in zip(self.path.cells, numbers, claims, strict=True)
         ]
+
+    def orders(self) -> dict[str, OrderPosterior]:
+        """Return metric -> what the posterior says of the order of the recommenders."""
+        path, found = self.path, {}
+        n, evidence = len(path.models), "log" if self.sample is None else "exposure"
+        if self.sample is None and INTERACTIONS in path.bases:
+            evidence = "interactions"
+        low, high = self._interval(np.eye(path.metric_of.size))
+        for number, metric in enumerate(path.metrics):
+            cells = slice(number * n, (number + 1) * n)
+            found[metric.label] = OrderPosterior(
+                path.models,
+                path.value[0, cells],
+                self.posterior.total_mean[cells],
+                low[cells],
+                high[cells],
+                self.posterior.expected_loss(cells),
+                self.posterior.ahead(cells),
+                evidence,
+            )
+        return found
 
     def _interval(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = (1 - self.confidence_level) / 2

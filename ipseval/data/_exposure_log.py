@@ -288,6 +288,7 @@ class ExposureLog:
             timestamp=None if self.timestamp is None else self.timestamp[kept],
             n_duplicates_dropped=int(rows.size - kept.size),
             counted=(*self.counted, *some(repeats)),
+            impressions=self,
         )
 
     def select(self, keep: BoolArray | IntArray) -> ExposureLog:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -45,6 +45,8 @@ class Interactions:
         What was read and left out before the pairs were there; `data` shows it.
     repeats : bool
         Whether pairs may occur again, as where users buy or play the same item again (`duplicates="keep"`).
+    impressions : ExposureLog or None
+        What was shown, where the pairs are the positives of such a log and have its ids.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class Interactions:
     n_pairs_removed: int = 0
     counted: tuple[Count, ...] = ()
     repeats: bool = False
+    impressions: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_frame(
@@ -230,6 +233,8 @@ class Interactions:
 
     def _with(self, **changed: Any) -> Interactions:
         """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
+        if not changed.keys().isdisjoint(("user_ids", "item_ids")):
+            changed["impressions"] = None  # which keep the ids that they have
         return made(**{**{one.name: getattr(self, one.name) for one in fields(self)}, **changed})
 
     @property
@@ -291,7 +296,7 @@ def made(**values: Any) -> Interactions:
     """Return interactions of checked fields and of arrays that nobody else writes to."""
     log = object.__new__(Interactions)
     plain = {
-        **dict.fromkeys(("value", "timestamp")),
+        **dict.fromkeys(("value", "timestamp", "impressions")),
         **dict.fromkeys(COUNTS, 0),
         "counted": (),
         "repeats": False,

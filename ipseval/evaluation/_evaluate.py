@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -10,14 +10,17 @@ from ipseval._base.border import guard
 from ipseval._base.checks import check_models, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.counts import RESULT, Count, some
+from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
 from ipseval.correction import correct_ranks, rank_with_exposure
 from ipseval.data._evidence import Evidence, check_evidence
+from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.data.splits._base import check_split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators._estimate import estimate_of
+from ipseval.estimators._labels import SNIPS_GLOBAL, resolve_estimator
 from ipseval.estimators._sample import NOBODY, Extent, NRelevantLike
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (
@@ -30,11 +33,12 @@ from ipseval.evaluation._request import (
     warn_about_sampling,
 )
 from ipseval.evaluation._result import Evaluation
+from ipseval.evaluation._verdict import Weights
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
 from ipseval.metrics import Metric
-from ipseval.propensity import Propensity, PropensityModel
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
+from ipseval.ranking import RankedPositives
 from ipseval.ranking._candidates import is_catalogue
 from ipseval.ranking._comparable import (
     check_belongs,
@@ -122,6 +126,8 @@ def evaluate(
     # All that can be checked is checked before the ranking, which may take hours.
     _check_work(models, split)
     known = check_evidence(evidence)
+    if propensity is None and estimators is None and split.train.impressions is not None:
+        propensity = ImpressionPropensity(log=split.train.impressions)
     fitted = fitted_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)
@@ -158,30 +164,79 @@ def _ranked(
 ) -> Evaluation:
     """Return the evaluation, with the correction that evidence makes, from one ranking of both."""
     n_threads = check_compute(compute).n_threads
-    if evidence.is_empty:
-        options = {"candidates": candidates, "compute": compute}
-        ranks = {name: rank_positives(one, split, name=name, **options) for name, one in models.items()}
-        return _evaluated(ranks, request, n_threads)
-    chosen = [one for one in request.metrics if one.kind == "mean"]
-    if not chosen:
+    averages = [one for one in request.metrics if one.kind == "mean"]
+    if not evidence.is_empty and not averages:
         raise InputError(
             f"evidence says nothing of {', '.join(one.label for one in request.metrics)}. Ask for an "
             "average over relevant items, too: recall@k, mean_dcg@k or atop."
         )
-    if not is_catalogue(candidates):
+    whole = is_catalogue(candidates)
+    if not evidence.is_empty and not whole:
         raise InputError("with evidence all items must compete; pass candidates='all'.")
-    both = rank_with_exposure(models, split, evidence.exposure, compute=compute)
-    evaluation = _evaluated(both.of(both.test), request, n_threads)
+    options = {"compute": compute} if whole else {"compute": compute, "candidates": candidates}
+    both = rank_with_exposure(models, split, evidence.exposure, **options)
+    ranks = both.all if both.shown is None else both.of(both.test)
+    evaluation = replace(_evaluated(ranks, request, n_threads), beside=_beside(ranks, split, request))
+    if evidence.is_empty:
+        sample = next(iter(evaluation.samples.values()))
+        averages = [one for one in averages if sample.contributions(one) is not None]
+        unknown = _unknown(split, evaluation, averages, whole)
+        if unknown:
+            return replace(evaluation, no_posterior=unknown)
+    chosen, few = averages, list(models)
+    if evidence.is_empty and len(averages) * len(models) > MOST_CELLS:
+        plain = evaluation.frame.query(
+            "metric == @averages[0].label and estimator == @evaluation.estimators[0]"
+        )
+        first = set(plain.nlargest(MOST_MODELS, "estimate")["model"])
+        chosen, few = averages[:1], [name for name in models if name in first]
+    given = resolve_missing({name: both.all[name] for name in few}, request.missing, request.depth)
     correction = correct_ranks(
-        replace(both, all=resolve_missing(both.all, request.missing, request.depth)),
+        replace(both, all=given),
         split,
         metrics=chosen,
-        interactions=evidence.interactions,
+        interactions=evidence.interactions or _shown(split),
         ties=request.ties,
         confidence_level=request.confidence_level,
-        rng=request.rng,
+        rng=0 if evidence.is_empty else request.rng,  # a verdict is the same in every run
     )
-    return replace(evaluation, correction=correction)
+    evaluation = replace(evaluation, posteriors=correction.orders())
+    return evaluation if evidence.is_empty else replace(evaluation, correction=correction)
+
+
+def _unknown(split: Split, evaluation: Evaluation, averages: Sequence[Metric], whole: bool) -> str:
+    """Return why the correction can say nothing of the order, in words; "" where it can."""
+    if not averages:
+        return f"{evaluation.metrics[0]} is no average over relevant items"
+    if not whole:
+        return "not all items compete"
+    if split.seen == "include":
+        return "training items compete, too"
+    return "" if len(split.train) else "there are no training interactions"
+
+
+def _shown(split: Split) -> Interactions | None:
+    """Return the pairs of the impressions that the positives come from, where more was shown."""
+    log = split.train.impressions
+    if log is None or log.clicked.all():
+        return None
+    key = distinct(log.pair_key)
+    return Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
+
+
+def _beside(ranks: Mapping[str, RankedPositives], split: Split, request: Request) -> dict[str, Weights]:
+    """Return who is first by weights from the impressions, where others were asked for."""
+    log, given = split.train.impressions, request.propensity
+    if log is None or (given is not None and given.basis != "assumed"):
+        return {}
+    shown = replace(
+        request,
+        propensity=ImpressionPropensity(log=log).fit(split.train),
+        estimators=[resolve_estimator(SNIPS_GLOBAL)],
+        on_low_ess="ignore",
+        interval="normal",
+    )
+    return {one.metric: one.weights[0] for one in _evaluated(ranks, shown, None).verdicts}
 
 
 def evaluate_ranks(
@@ -196,7 +251,7 @@ def evaluate_ranks(
     """Return the evaluation of positives that are already ranked; parameters and options as in `evaluate`."""
     n_threads = check_compute(compute).n_threads
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
-    return _evaluated(ranks, request, n_threads)
+    return replace(_evaluated(ranks, request, n_threads), no_posterior="the training data are not known")
 
 
 def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:
@@ -224,6 +279,7 @@ def _check_work(models: Mapping[str, Any], split: Split) -> None:
             check_belongs(model, split, name)
 
 
+MOST_CELLS, MOST_MODELS = 64, 20  # recommenders × metrics of which probabilities are computed; beyond
 MANY_LEFT_OUT = 0.1  # of the positives
 NO_POSITIVE = "there is no positive to evaluate."
 

@@ -61,8 +61,6 @@ def short_headline(n_models: int, extent: Extent, options: Mapping[str, Any], le
     texts = [counted(n_models, "recommender"), extent.units, positives]
     if options["candidates"] != ALL_ITEMS:
         texts.append(f"candidates: {options['candidates']}")
-    if "leakage" in options:
-        texts.append(f"leakage: {options['leakage']}")
     return [" · ".join([*texts, f"{level * 100:.4g} % intervals in brackets"])]
 
 

@@ -77,10 +77,10 @@ def _swept(
     verdict: Verdict, samples: Mapping[str, Sample], definitions: Definitions, propensity: Propensity
 ) -> Swept | None:
     (metric,) = [one for one in definitions[0] if one.label == verdict.metric]
-    (estimator,) = [one for one in definitions[1] if one.label == verdict.estimator]
-    ranked = verdict.standing.ranked[:N_STYLES]
-    if not estimator.weighted or not ranked:
+    ranked = verdict.order[:N_STYLES]
+    if not verdict.weighted or not ranked:
         return None
+    (estimator,) = [one for one in definitions[1] if one.label == verdict.weighted]
     first = samples[ranked[0]]
     form = estimator.linear_form(metric, first.ranked, is_probability=first.is_probability)
     is_linear = form is not None and first.contributions(metric) is not None
@@ -150,19 +150,18 @@ def _differences(page: PageData) -> list[Part]:
         f"chance. Holm's correction is over the pairs of a column; p < {LEVEL:g} tells two apart.",
     ]
     for verdict in page.verdicts:
-        standing = verdict.standing
-        behind = [model for model in standing.ranked if model != standing.best]
+        behind = [model for model in verdict.order if model != verdict.first]
         rows = page.differences[page.differences["metric"] == verdict.metric]
         estimators = list(dict.fromkeys(rows["estimator"]))
         columns, header = [], ["recommender"]
         for label in estimators:
             flag = page.flags.get((verdict.metric, label), "")
             header.append(f"{label}, unreliable" if flag else label)
-            found = _against(rows[rows["estimator"] == label], standing.best)
+            found = _against(rows[rows["estimator"] == label], verdict.first)
             columns.append({model: _difference(found.get(model), flag) for model in behind})
         body = tuple((Cell(model), *(column[model] for column in columns)) for model in behind)
         if body:
-            title = f"{verdict.metric}, minus {standing.best}"
+            title = f"{verdict.metric}, minus {verdict.first}"
             words = frozenset(range(len(header)))
             parts.append(Table(tuple(header), body, title, words=words, zero=True, metric=verdict.metric))
     return parts

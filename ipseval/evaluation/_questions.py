@@ -19,7 +19,8 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators._labels import plain_estimator, resolve_estimator
 from ipseval.evaluation._differences import EvaluationDiff
-from ipseval.evaluation._verdict import Verdict, verdict_lines
+from ipseval.evaluation._sentences import verdict_lines
+from ipseval.evaluation._verdict import Verdict
 from ipseval.evaluation.segments import Decomposition, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import samples_of, segment
 from ipseval.evaluation.segments._built_in import resolve
@@ -104,7 +105,7 @@ class Questions(Result):
     @cached_property
     @abstractmethod
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdict of each metric: who leads, what weighting changes, and for which weights it holds."""
+        """The verdict of each metric: who leads or why nobody does, and how sure that is."""
 
     @cached_property
     @abstractmethod
@@ -252,7 +253,7 @@ class Questions(Result):
             "popularity": the share of the weight beside the share of the positives. "segments" and
             "decomposition": by groups.
         metric, estimator : str, optional
-            Default: the first metric, and the estimator on which its verdict rests.
+            Default: the first metric, and the weighted estimator, where there is one.
         by : optional
             For "segments" and "decomposition": the groups, as in `by`; default: those of the evaluation, and
             popularity.
@@ -277,12 +278,13 @@ class Questions(Result):
         chosen = labels[0] if metric is None else metric_label(metric, self.estimates)
         check_choice("metric", chosen, labels)
         verdict = self.verdicts[labels.index(chosen)]
-        label = verdict.estimator if estimator is None else estimator_label(estimator, self.estimates)
+        label = verdict.weighted or verdict.estimator
+        label = label if estimator is None else estimator_label(estimator, self.estimates)
         check_choice("estimator", label, list(verdict.standings))
         if kind == "estimates":
             return plots.plot_estimates(self, metric=chosen, ax=ax)
         if kind == "differences":
-            return plot_differences(self, metric=chosen, reference=verdict.standing.best, ax=ax)
+            return plot_differences(self, metric=chosen, reference=verdict.first, ax=ax)
         if kind == "sensitivity":
             swept = self._swept(chosen, label)
             return plots.plot_sensitivity(swept, tipping=swept.tipping_points(), ax=ax)

@@ -28,7 +28,7 @@ from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
 
-DEFAULT_METRICS = ("ndcg@10", "recall@10")
+DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 TIES = ("default", "mean", "min", "max", "expected")
 MISSING = ("zero", "drop", "raise")
 ON_LOW_ESS = ("warn", "raise", "nan", "ignore")

@@ -16,7 +16,7 @@ from ipseval._base.checks import check_choice
 from ipseval._base.codec import save
 from ipseval._base.counts import Count, counts_frame
 from ipseval._base.types import AnyArray, IntervalMethod, RngLike
-from ipseval.correction import Correction
+from ipseval.correction import Correction, OrderPosterior
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators._sample import Extent
 from ipseval.evaluation._explanation import (
@@ -31,8 +31,18 @@ from ipseval.evaluation._explanation import (
 )
 from ipseval.evaluation._page import Drawn, PageData, drawn_of, page_parts
 from ipseval.evaluation._questions import Questions
+from ipseval.evaluation._sentences import reach_line, verdict_lines
 from ipseval.evaluation._tables import evaluation_tables, with_correction
-from ipseval.evaluation._verdict import Reach, Verdict, reaches, verdict_lines, verdicts
+from ipseval.evaluation._verdict import (
+    Known,
+    Reach,
+    Verdict,
+    Weights,
+    first_claimed,
+    order_frame,
+    reaches,
+    verdicts,
+)
 from ipseval.evaluation.segments import Segments, TrainingCounts
 from ipseval.inference._comparisons import PairTests, compare, pair_tests
 from ipseval.inference._frame import tidy_frame
@@ -93,6 +103,12 @@ class Evaluation(Questions):
         Name -> the `Segments` that a cluster was asked for, where the positives stay; `by` reads them.
     correction : Correction or None
         What evidence makes of it, for metrics that are averages over relevant items.
+    posteriors : dict
+        Metric -> what the correction says of the order of the recommenders.
+    no_posterior : str
+        Why it says nothing, in words.
+    beside : dict
+        Metric -> who is first by weights from the impressions, where other weights were asked for.
     """
 
     estimates: dict[Key, Estimate]
@@ -112,6 +128,9 @@ class Evaluation(Questions):
     training: TrainingCounts | None = None
     segments: dict[str, Segments] = field(default_factory=dict)
     correction: Correction | None = None
+    posteriors: dict[str, OrderPosterior] = field(default_factory=dict)
+    no_posterior: str = ""
+    beside: dict[str, Weights] = field(default_factory=dict)
 
     @cached_property
     def intervals(self) -> dict[Key, Interval]:
@@ -194,7 +213,8 @@ class Evaluation(Questions):
             flags=self._flags,
             summary=short_headline(len(self.models), self.extent, self.provenance, self.confidence_level),
             data=self.data,
-            weights=None if self.propensity is None else self.propensity.model.replace("gamma", "γ"),
+            propensity=self.propensity,
+            leakage=str(self.provenance.get("leakage", "")),
             digits=digits,
             title="Evaluation of recommenders" if page else "",
             appendix=page_parts(self._page_data) if page else (),
@@ -239,20 +259,64 @@ class Evaluation(Questions):
                     *headline(len(self.models), self.extent, self.provenance, self.propensity),
                     *rows_read(self.counted),
                 ),
-                verdict=[f"{one.metric}: {line}" for one in self.verdicts for line in verdict_lines([one])],
+                verdict=[*map(self._explained, self.verdicts)],
                 digits=digits,
                 cards=self._cards,
             )
         )
 
+    def _explained(self, one: Verdict) -> str:
+        reach = self._reach.get(one.metric, Reach())
+        return " ".join(filter(None, (f"{one.metric}:", *verdict_lines([one]), reach_line(one, reach))))
+
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdict of each metric: who leads, what weighting changes, and for which weights it holds."""
-        found = verdicts(self._frame, self._pairs, self.definitions[1], self._flags)
-        reach = self.given_reach
-        if reach is None:
-            reach = reaches(found, self.samples, self.definitions, self.propensity)
-        return tuple(replace(one, reach=reach.get(one.metric, one.reach)) for one in found)
+        """The verdict of each metric: who leads or why nobody does, and how sure that is."""
+        known = Known(
+            self.definitions[1],
+            self._flags,
+            self.weights,
+            self.propensity,
+            self.posteriors,
+            self.no_posterior,
+            frozenset(one.label for one in self.definitions[0] if one.kind == "mean"),
+            self.beside,
+        )
+        return tuple(map(self._with_power, verdicts(self._frame, self._pairs, known)))
+
+    def _with_power(self, one: Verdict) -> Verdict:
+        """Return a verdict with the smallest difference that the test of the two highest would find."""
+        if len(one.leaders) < 2:
+            return one
+        pair = {key: each for key, each in self.estimates.items() if key[1:] == (one.metric, one.estimator)}
+        pair = {key: each for key, each in pair.items() if key[0] in one.leaders[:2]}
+        found = compare(pair, confidence_level=self.confidence_level)["minimum_detectable_difference"]
+        return replace(one, detectable=float(found.iloc[0]))
+
+    @property
+    def leader(self) -> str | None:
+        """The recommender that the verdict names; None where what is known does not name one.
+
+        That of the first metric with a claim. `order` says whom to keep until more is known.
+        """
+        return first_claimed(self.verdicts).leader
+
+    @property
+    def order(self) -> pd.DataFrame:
+        """One row per metric and recommender, in the order in which every output lists them.
+
+        metric, recommender, plain, weighted; corrected, ci_low, ci_high: the average over relevant pairs by
+        `correct`, and its interval; p_ahead_of_next: the probability of being ahead of the next one;
+        expected_loss of choosing it, in the unit of the metric. Beside probabilities, plain is the average
+        over held-out pairs, `aoa-pooled`. NaN where the correction says nothing.
+        """
+        return order_frame(self.verdicts, self._frame)
+
+    @cached_property
+    def _reach(self) -> dict[str, Reach]:
+        if self.given_reach is not None:
+            return self.given_reach
+        return reaches(self.verdicts, self.samples, self.definitions, self.propensity)
 
     @property
     def _flags(self) -> dict[tuple[str, str], str]:
@@ -268,7 +332,7 @@ class Evaluation(Questions):
         parts = []
         for one in self.verdicts:
             own = {key: each for key, each in self.estimates.items() if key[1] == one.metric}
-            best = one.standing.best or self.models[0]
+            best = one.first or self.models[0]
             part = compare(own, reference=best, confidence_level=self.confidence_level)
             keys = zip(part["estimator"], part["model"], strict=True)
             part["p_adjusted"] = [self._pairs[one.metric, label].of(model, best)[1] for label, model in keys]
@@ -311,7 +375,7 @@ class Evaluation(Questions):
         return replace(
             self,
             provenance=versions() | self.provenance,
-            given_reach={one.metric: one.reach for one in self.verdicts},
+            given_reach=self._reach,
             given_drawn=self._drawn,
             given_basis=self.basis if self.samples else self.given_basis,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,15 +11,18 @@ import pandas as pd
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.counts import RESULT
+from ipseval.correction import OrderPosterior
 from ipseval.estimators import Estimator
 from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation._explanation import flag_warnings
-from ipseval.evaluation._verdict import Standing, Verdict, verdict_lines
+from ipseval.evaluation._sentences import probability, verdict_lines
+from ipseval.evaluation._verdict import Standing, Verdict
+from ipseval.propensity import Propensity
 from ipseval.report import Tables
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table
-from ipseval.report._words import LEVEL, bare, decimals, listed, shown_p, signed
+from ipseval.report._words import LEVEL, bare, decimals, listed, number, shown_p, signed
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS, FEWEST_ROWS, MOST_ROWS = 40, 3, 12
@@ -28,10 +32,12 @@ LEGEND = (
 )
 # Counts that notes of estimates say as well, and for which estimates.
 IN_NOTES = ("users without a list", "positives without a propensity", "users with test positives and no list")
+ASKED = ("rows with a value below",)  # the threshold that the caller gave
 MOST_NOTES = 6
 UNTOLD = "not told apart"
 FEW_USERS = 10  # of whom all may be perfect by chance
 HINT = "More: .explain()"
+POPULATIONS = "Corrected: the mean over relevant pairs."
 
 
 def evaluation_tables(
@@ -43,7 +49,8 @@ def evaluation_tables(
     flags: Mapping[tuple[str, str], str],
     summary: Iterable[str],
     data: pd.DataFrame,
-    weights: str | None = None,
+    propensity: Propensity | None = None,
+    leakage: str = "",
     digits: int = 2,
     title: str = "",
     appendix: Iterable[Part] = (),
@@ -52,12 +59,12 @@ def evaluation_tables(
     check_positive_int("digits", digits)
     by_metric = {str(metric): part for metric, part in frame.groupby("metric", sort=False)}
     n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // len(by_metric)))
-    parts = [_table(by_metric[one.metric], one, estimators, flags, digits, n_rows) for one in verdicts]
-    remarks = [
-        Remark("Verdict", verdict_lines(verdicts)),
-        Remark("Weights", (_weights(diagnostics, verdicts, weights),)),
-    ]
+    headers = _headers(estimators, propensity)
+    parts = [_table(by_metric[one.metric], one, headers, flags, digits, n_rows) for one in verdicts]
+    remarks = [Remark("Verdict", verdict_lines(verdicts))]
     notes, left_out = [*_perfect(frame), *_notes(frame, diagnostics)], _left_out(data)
+    later = re.search(r"\((.* %)\)", leakage)
+    notes += [f"Training has rows later than {later[1]} of the test."] if later else []
     if notes or left_out:
         # What is in the numbers goes before what never entered, where there is no room for all.
         shown = [*left_out[: max(0, MOST_NOTES - len(notes))], *notes[:MOST_NOTES]]
@@ -65,6 +72,7 @@ def evaluation_tables(
         more = [f"And {n_more} more in .data and .frame."] if n_more else []
         remarks.append(Remark("Data", (" ".join([*shown, *more]),)))
     remarks.append(Remark("Claim", tuple(_claims(frame, verdicts))))
+    remarks.append(Remark("Weights", (_weights(diagnostics, verdicts[0], propensity),)))
     return Tables(
         summary=tuple(summary),
         warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),
@@ -77,31 +85,53 @@ def evaluation_tables(
     )
 
 
+def _headers(estimators: Sequence[Estimator], propensity: Propensity | None) -> dict[str, str]:
+    """Return the header of each estimator's column; of weights that nobody measured, as a condition."""
+    if len(estimators) > 2:
+        return {one.label: one.label for one in estimators}
+    gamma = None if propensity is None or propensity.basis != "assumed" else propensity.gamma
+    assumed = gamma is not None
+    weighted = "weighted" if gamma is None else f"if γ = {number(gamma)} were right"
+    plain = "plain average"
+    return {
+        one.label: weighted
+        if assumed and one.weighted
+        else f"{weighted if one.weighted else plain} ({one.label})"
+        for one in estimators
+    }
+
+
 def _table(
     rows: pd.DataFrame,
     verdict: Verdict,
-    estimators: Sequence[Estimator],
+    headers: Mapping[str, str],
     flags: Mapping[tuple[str, str], str],
     digits: int,
     n_rows: int,
 ) -> Table:
-    """Return the table of one metric: the estimator of record stands last, then differences."""
-    standing = verdict.standing
-    order = sorted(estimators, key=lambda one: one.label == standing.estimator)
-    models = [*standing.ranked, *(one for one in rows["model"].unique() if one not in standing.ranked)]
+    """Return the table of one metric, in the order of the verdict: estimates, then what tells them apart."""
+    models = [*verdict.order, *(one for one in rows["model"].unique() if one not in verdict.order)]
     columns, header = [], []
-    for one in order:
-        flag = flags.get((verdict.metric, one.label), "")
-        part, own = rows[rows["estimator"] == one.label], verdict.standings[one.label]
-        columns.append(_column(part, own, flag, digits, of_record=one.label == standing.estimator))
-        header.append(_header(one, len(order)) + (", unreliable" if flag else ""))
-    if len(models) > 1:
-        common = decimals(_half_widths(rows[rows["estimator"] == standing.estimator]), digits)
+    for label, name in headers.items():
+        flag = flags.get((verdict.metric, label), "")
+        part, own = rows[rows["estimator"] == label], verdict.standings[label]
+        columns.append(_column(part, own, flag, digits, of_record=label == verdict.estimator))
+        header.append(name + (", unreliable" if flag else ""))
+    if verdict.posterior is not None:
+        columns.append(_corrected(verdict.posterior, digits))
+        header.append("corrected")
+    if len(models) > 1 and (verdict.posterior is None or verdict.measured):
+        common = decimals(_half_widths(rows[rows["estimator"] == verdict.estimator]), digits)
         columns.append({model: _behind(verdict, model, common) for model in models})
         header.append("vs best")
-    body = tuple((Cell(model), *(column[model] for column in columns)) for model in models)
+    elif len(models) > 1:
+        after = zip(models, [*models[1:], ""], strict=True)
+        columns.append({one: _ahead(verdict, one, other) for one, other in after})
+        header.append("ahead of next")
+    nothing = Cell("")
+    body = tuple((Cell(model), *(column.get(model, nothing) for column in columns)) for model in models)
     fits = len(models) <= n_rows
-    n_apart = len([one for one in models[n_rows:] if one in standing.leaders])
+    n_apart = len([one for one in models[n_rows:] if one in verdict.leaders])
     not_apart = f", {n_apart} of them not told apart from the best" if n_apart else ""
     return Table(
         ("recommender", *header),
@@ -114,10 +144,22 @@ def _table(
     )
 
 
-def _header(estimator: Estimator, n_columns: int) -> str:
-    if n_columns > 2:
-        return estimator.label
-    return f"{'weighted' if estimator.weighted else 'plain average'} ({estimator.label})"
+def _corrected(posterior: OrderPosterior, digits: int) -> dict[str, Cell]:
+    """Return recommender -> what the correction makes of it, with its interval."""
+    places = max(2, decimals((posterior.high - posterior.low) / 2, max(1, digits - 1)))
+    numbers = zip(posterior.models, posterior.mean, posterior.low, posterior.high, strict=True)
+    return {
+        model: Cell(
+            f"{mean:.{places}f}", f"[{bare(low, places)}, {bare(high, places)}]", at=(low, mean, high)
+        )
+        for model, mean, low, high in numbers
+    }
+
+
+def _ahead(verdict: Verdict, model: str, other: str) -> Cell:
+    """Return the probability of being ahead of the next one."""
+    value = verdict.p_ahead(model, other)
+    return Cell("" if np.isnan(value) else probability(value, verdict.sure))
 
 
 def _half_widths(part: pd.DataFrame) -> list[float]:
@@ -154,9 +196,9 @@ def _column(
 def _behind(verdict: Verdict, model: str, places: int) -> Cell:
     """Return how far a recommender is behind the highest one, and whether a test tells them apart."""
     standing = verdict.standing
-    if model == standing.best:
+    if model == verdict.first:
         return Cell("best" if len(standing.leaders) == 1 else "highest")
-    gap, p_value = standing.difference(model, standing.best)
+    gap, p_value = standing.difference(model, verdict.first)
     if np.isnan(p_value):
         return Cell("not tested")
     if gap == 0 and p_value == 1:
@@ -169,32 +211,36 @@ def _behind(verdict: Verdict, model: str, places: int) -> Cell:
     return Cell(text, f"{shown_p(p_value)}  {UNTOLD}", short=UNTOLD)
 
 
-def _weights(diagnostics: pd.DataFrame, verdicts: Sequence[Verdict], words: str | None) -> str:
-    """Return what the weights of the estimator of record are, and whether they can be relied on."""
-    rows = {row["estimator"]: row for row in diagnostics.to_dict("records")}
-    used = [
-        row
-        for row in (rows[label] for label in dict.fromkeys(one.estimator for one in verdicts))
-        if row["weighted"]
-    ]
-    if not used:
-        passed = [label for one in verdicts for label in one.unreliable]
-        if passed:
-            return f"Unreliable, so the verdict rests on the plain average. Propensity: {words}."
-        return "None, so popular items count in full."
-    texts = []
-    for row in used:
-        size = f"Effective sample size {row['ess_own']:,.0f} of {row['ess_equal']:,.0f}"
-        texts.append(f"{size}; {row['cautions']}." if row["cautions"] else f"{size}: fine.")
-    return " ".join([*texts, f"Propensity: {words}."])
+BASES = {
+    "design": "by design",
+    "exposure": "fitted to random exposure",
+    "fitted": "fitted to shown pairs",
+    "assumed": "assumed",
+}
+
+
+def _weights(diagnostics: pd.DataFrame, verdict: Verdict, propensity: Propensity | None) -> str:
+    """Return what the weights are, whether they can be relied on, and where the propensity comes from."""
+    texts = [f"Those {one.words}: {one.size}." for one in verdict.weights[bool(verdict.weighted) :]]
+    if not verdict.weighted:
+        return " ".join(texts) or "None, so popular items count in full."
+    cautions = diagnostics.set_index("estimator")["cautions"][verdict.weighted]
+    own = (
+        f"{verdict.weights[0].size.removesuffix(': fine')}; {cautions}"
+        if cautions
+        else verdict.weights[0].size
+    )
+    if propensity is None:
+        return " ".join([f"{own}.", *texts])
+    model = propensity.model.replace("gamma", "γ")
+    return " ".join([f"{own}.", f"{model[:1].upper()}{model[1:]}, {BASES[propensity.basis]}.", *texts])
 
 
 def _left_out(data: pd.DataFrame) -> list[str]:
     """Return what was left out, merged or removed, or might have been, before the estimates."""
     lines = []
-    told = data["what"].str.contains("left out|merged|removed|no threshold") & ~data["what"].str.startswith(
-        IN_NOTES
-    )
+    what = data["what"].str
+    told = what.contains("left out|merged|removed|no threshold") & ~what.startswith((*IN_NOTES, *ASKED))
     for row in data[told].to_dict("records"):
         of = "" if pd.isna(row["of"]) else f" of {row['of']:,}"
         subject = "" if row["subject"] == RESULT else f"{row['subject']}: "
@@ -244,17 +290,15 @@ def _parts(*notes: str) -> list[str]:
 
 
 def with_correction(tables: Tables, correction: Tables) -> Tables:
-    """Return the tables with what random exposure says below them; its verdict comes first."""
-    first = [Remark("Exposure", one.lines) for one in correction.verdict]
+    """Return the tables with what evidence says below them."""
     return replace(
         tables,
         parts=(*tables.parts, Heading("With random exposure"), *correction.parts),
-        verdict=(*first, *tables.verdict),
     )
 
 
 def _claims(frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what is claimed of the estimates that the verdict rests on."""
+    """Return what is claimed of the estimates that the verdict rests on, and of whom each is the average."""
     claims: dict[tuple[str, str], list[str]] = {}
     for one in verdicts:
         rows = frame[(frame["metric"] == one.metric) & (frame["estimator"] == one.estimator)]
@@ -264,4 +308,6 @@ def _claims(frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[str]:
         by = f" by {label}" if len({one.estimator for one in verdicts}) > 1 else ""
         of = "" if len(claims) == 1 else f"{', '.join(metrics)}{by}: "
         lines.append(f"{of}{claim[:1].upper() + claim[1:] if not of else claim}.")
+    if any(one.posterior is not None for one in verdicts):
+        lines[-1] += f" {POPULATIONS}"
     return lines

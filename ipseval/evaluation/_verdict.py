@@ -1,25 +1,33 @@
-"""Verdict: who leads by one metric, how sure that is, and what weighting changes; as values and in words."""
+"""Verdict: what one metric decides, as a value from which every output words its sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
+from ipseval.correction import OrderPosterior
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._labels import default_estimators
+from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._comparisons import PairTests
 from ipseval.inference._leads import leading_factors, leading_gammas
+from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.report._words import LEVEL, listed, number, shown_p, signed
+from ipseval.report._words import LEVEL, number
 
-# Pairs of recommenders that the paired test tells apart at this level, Holm-adjusted within a column.
 NAN = float("nan")
+MEASURED = ("design", "exposure")  # propensities on whose paired differences a verdict rests
+SURE = 0.95  # probability to be ahead of each other one from which the correction names a leader
+CHALLENGED = 0.8  # probability from which a challenger takes the place of the plain average's first
+# Effective sample size below this share of that with equal propensities, or below this number: thin.
+THIN_SHARE, THIN = 0.3, 100.0
+TOO_MANY = "with so many recommenders it is computed for the first metric alone"
 
 
 @dataclass(frozen=True)
@@ -81,8 +89,60 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """Who is first by one metric with weights, and how far these can be relied on.
+
+    Attributes
+    ----------
+    words : str
+        Where the weights come from, as in "by weights from impressions".
+    basis : str
+        What the propensity rests on.
+    best : str
+        The highest recommender; "" where no estimate is defined.
+    ess, equal : float
+        Effective sample size, and what equal propensities would give.
+    flag : str
+        Why they are unreliable; "" where they are not.
+    """
+
+    words: str
+    basis: str
+    best: str
+    ess: float
+    equal: float
+    flag: str = ""
+
+    @property
+    def thin(self) -> bool:
+        """Whether few positives carry the weight, though not too few; never of equal weights."""
+        few = self.ess < THIN_SHARE * self.equal or self.ess < THIN < self.equal
+        return few and not self.flag
+
+    @property
+    def decides(self) -> bool:
+        """Whether a verdict may rest on them alone: they were measured, and can be relied on."""
+        return self.basis in MEASURED and not self.flag
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether they withhold the verdict where another is first by the plain average."""
+        return self.basis != "assumed" or self.thin or bool(self.flag)
+
+    @property
+    def judged(self) -> str:
+        """Whether they can be relied on, in one word."""
+        return "unreliable" if self.flag else "thin" if self.thin else "fine"
+
+    @property
+    def size(self) -> str:
+        """The effective sample size in words."""
+        return f"{self.ess:,.0f} effective of {self.equal:,.0f} positives: {self.judged}"
+
+
+@dataclass(frozen=True)
 class Reach:
-    """For which weights the highest recommender stays the highest.
+    """For which weights the highest recommender by weights stays the highest.
 
     Attributes
     ----------
@@ -101,7 +161,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one metric says: who leads, whether weighting changes it, and for which weights it holds.
+    """What one metric decides.
 
     Attributes
     ----------
@@ -109,23 +169,42 @@ class Verdict:
     standings : mapping
         Estimator -> how recommenders stand by it.
     estimator : str
-        That on which the verdict rests: weighted, where its weights can be relied on.
-    beside : str
-        The plain average that it is compared with; "" where the verdict rests on it, or it was not asked for.
-    unreliable : tuple of str
-        Weighted estimators that were passed over, as their weights cannot be relied on.
-    weighted : bool
-        Whether the estimator of the verdict is.
-    reach : Reach
+        That on which the verdict rests: weights that were measured, else the plain average.
+    weighted, plain : str
+        The weighted estimator, "" without one, and the plain average beside it.
+    weights : tuple of Weights
+        Who is first by weights: those of the evaluation, and those of the impressions beside them.
+    posterior : OrderPosterior or None
+        Probabilities of the correction.
+    unknown : str
+        Why there are none, in words; "" where there is nothing to ask.
+    leader : str or None
+        Named where propensities were measured and a paired test tells it from all others, or where the
+        correction knows more than the log and puts it ahead of each other one with probability .95.
+    choice : str or None
+        Whom to keep until more is known: the first by the plain average, unless another is ahead of it with
+        probability .8. None where averages and weights contradict each other.
+    reason : str
+        "measured", "not told apart", "posterior", "plain", "contradiction", "equal", "single", "undefined".
+    detectable : float
+        The smallest difference of the two highest that a test finds with 80 % power.
+    claimed : bool
+        Whether the metric keeps a claim after weighting, so that it can be the headline.
     """
 
     metric: str
     standings: Mapping[str, Standing] = field(repr=False)
     estimator: str
-    beside: str = ""
-    unreliable: tuple[str, ...] = ()
-    weighted: bool = True
-    reach: Reach = Reach()
+    weighted: str = ""
+    plain: str = ""
+    weights: tuple[Weights, ...] = ()
+    posterior: OrderPosterior | None = field(default=None, repr=False)
+    unknown: str = ""
+    leader: str | None = None
+    choice: str | None = None
+    reason: str = "plain"
+    detectable: float = NAN
+    claimed: bool = True
 
     @property
     def standing(self) -> Standing:
@@ -133,47 +212,174 @@ class Verdict:
         return self.standings[self.estimator]
 
     @property
-    def plain(self) -> Standing | None:
-        """How they stand by the plain average beside it; None where there is none."""
-        return self.standings[self.beside] if self.beside else None
+    def leaders(self) -> tuple[str, ...]:
+        """The highest recommender by that estimator, and those that the paired test does not tell from it."""
+        return self.standing.leaders
 
     @property
-    def leaders(self) -> tuple[str, ...]:
-        """The highest recommender, and those that the paired test does not tell from it."""
-        return self.standing.leaders
+    def order(self) -> tuple[str, ...]:
+        """Recommenders with an estimate, the first on top, as every output lists them."""
+        found = self.posterior
+        if found is None or self.measured:
+            return self.standing.ranked
+        best = tuple(found.models[one] for one in np.argsort(-found.plain, kind="stable"))
+        return (*best, *(one for one in self.standing.ranked if one not in best))
+
+    @property
+    def first(self) -> str:
+        """The recommender on top of every output; "" where no estimate is defined."""
+        return next(iter(self.order), "")
+
+    @property
+    def measured(self) -> bool:
+        """Whether the verdict rests on propensities that were measured."""
+        return self.reason in ("measured", "not told apart")
+
+    @property
+    def sure(self) -> bool:
+        """Whether probabilities rest on more than the log."""
+        return self.posterior is not None and self.posterior.evidence != "log"
+
+    @property
+    def same(self) -> tuple[str, ...]:
+        """The recommenders that are first with the same plain average; none where one is alone."""
+        first, *others = self.order
+        value = (
+            {}
+            if self.posterior is None
+            else dict(zip(self.posterior.models, self.posterior.plain, strict=True))
+        )
+        gaps = {
+            one: value[first] - value[one] if one in value else self.standing.difference(first, one)[0]
+            for one in others
+        }
+        tied = [one for one, gap in gaps.items() if gap <= ROUNDING]
+        return (first, *tied) if tied else ()
+
+    @property
+    def challenger(self) -> str:
+        """Who takes the place of the first by the plain average; "" where nobody does."""
+        first, *others = self.order
+        found = {one: self.p_ahead(one, first) for one in others}
+        likely = {one: p for one, p in found.items() if p >= CHALLENGED}
+        return max(likely, key=likely.__getitem__, default="")
+
+    def p_ahead(self, model: str, other: str) -> float:
+        """Return the probability of the correction that one is ahead of another; NaN without any."""
+        found = self.posterior
+        if found is None or not {model, other} <= set(found.models):
+            return NAN
+        return float(found.ahead[found.models.index(model), found.models.index(other)])
+
+    def least_ahead(self, model: str, others: Sequence[str]) -> float:
+        """Return the smallest probability to be ahead of one of the others."""
+        found = [self.p_ahead(model, one) for one in others if one != model]
+        return min((one for one in found if one == one), default=NAN)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a verdict reads beside estimates and tests.
+
+    Attributes
+    ----------
+    estimators : sequence of Estimator
+    flags : mapping
+        (metric, estimator) -> why the estimates are unreliable.
+    weights : mapping
+        Estimator -> diagnostics.
+    propensity : Propensity or None
+    posteriors : mapping
+        Metric -> what the correction says of the order.
+    unknown : str
+        Why it says nothing of any metric, in words.
+    averages : collection of str
+        Metrics that are averages over relevant items.
+    beside : mapping
+        Metric -> who is first by weights from the impressions, where other weights were asked for.
+    """
+
+    estimators: Sequence[Estimator]
+    flags: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    weights: Mapping[str, WeightDiagnostics] = field(default_factory=dict)
+    propensity: Propensity | None = None
+    posteriors: Mapping[str, OrderPosterior] = field(default_factory=dict)
+    unknown: str = ""
+    averages: frozenset[str] = frozenset()
+    beside: Mapping[str, Weights] = field(default_factory=dict)
+
+    def by_weights(self, metric: str, standing: Standing) -> Weights:
+        """Return who is first by a weighted estimator."""
+        own, flag = self.weights[standing.estimator], self.flags.get((metric, standing.estimator), "")
+        basis = "assumed" if self.propensity is None else self.propensity.basis
+        return Weights(words_of(self.propensity), basis, standing.best, own.ess_own, own.ess_equal, flag)
+
+
+def words_of(propensity: Propensity | None) -> str:
+    """Return where weights come from, as in "weights from impressions"."""
+    if propensity is None:
+        return "of the estimator"
+    if propensity.gamma is not None:
+        return f"of γ = {number(propensity.gamma)}"
+    model = propensity.model.partition(",")[0]
+    return model if model.startswith(("from ", "logged ", "direct ", "known ")) else f"by {model}"
 
 
 def verdicts(
-    frame: pd.DataFrame,
-    tests: Mapping[tuple[str, str], PairTests],
-    estimators: Sequence[Estimator],
-    flags: Mapping[tuple[str, str], str],
+    frame: pd.DataFrame, tests: Mapping[tuple[str, str], PairTests], known: Known
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each metric, without its reach, which needs the ranked positives."""
+    """Return the verdict of each metric."""
     standings: dict[str, dict[str, Standing]] = {}
     for (metric, label), rows in frame.groupby(["metric", "estimator"], sort=False):
         standings.setdefault(str(metric), {})[str(label)] = Standing.of(
             rows, tests.get((str(metric), str(label)))
         )
-    found = []
-    for metric, own in standings.items():
-        chosen = of_record(estimators, {label for label in own if flags.get((metric, label))})
-        weighted = any(one.weighted for one in estimators if one.label == chosen[0])
-        found.append(Verdict(metric, own, *chosen, weighted=weighted))
-    return tuple(found)
+    return tuple(_decided(metric, own, known) for metric, own in standings.items())
 
 
-def of_record(estimators: Sequence[Estimator], unreliable: set[str]) -> tuple[str, str, tuple[str, ...]]:
-    """Return the estimator of record, the plain one beside it, and the weighted ones passed over."""
+def of_record(estimators: Sequence[Estimator], unreliable: set[str]) -> tuple[str, str]:
+    """Return the weighted estimator that counts, "" without one, and the plain average beside it."""
     preferred = default_estimators(weighted=True)[-1]
     weighted = sorted((one for one in estimators if one.weighted), key=lambda one: one.label != preferred)
-    good = [one for one in weighted if one.label not in unreliable]
-    passed = tuple(one.label for one in weighted if one.label in unreliable)
+    weighted.sort(key=lambda one: one.label in unreliable)
     plain = [one for one in estimators if not one.weighted]
-    if not good:
-        return (plain or weighted)[0].label, "", passed
-    beside = [one.label for one in plain if one.target == good[0].target] or [one.label for one in plain]
-    return good[0].label, beside[0] if beside else "", passed
+    if not weighted:
+        return "", plain[0].label
+    beside = [one for one in plain if one.target == weighted[0].target]
+    return weighted[0].label, [*beside, *plain, *weighted][0].label
+
+
+def _decided(metric: str, own: Mapping[str, Standing], known: Known) -> Verdict:
+    weighted, plain = of_record(
+        known.estimators, {label for label in own if known.flags.get((metric, label))}
+    )
+    weights = [known.by_weights(metric, own[weighted])] if weighted else []
+    weights += [known.beside[metric]] if metric in known.beside else []
+    posterior = known.posteriors.get(metric)
+    claimed, unknown = metric in known.averages, known.unknown
+    if not unknown and posterior is None:
+        unknown = TOO_MANY if claimed else f"{metric} is no average over relevant items"
+    found = Verdict(metric, own, plain, weighted, plain, tuple(weights), posterior, unknown, claimed=claimed)
+    if len(found.standing.ranked) < 2:
+        only = found.standing.best or None
+        return replace(found, choice=only, reason="single" if only else "undefined")
+    first = found.order[0]
+    if weighted and weights[0].decides and (weights[0].best == first or not weights[0].thin):
+        best, *others = own[weighted].leaders
+        found = replace(found, estimator=weighted, leader=None if others else best, choice=best)
+        return replace(found, reason="not told apart" if others else "measured")
+    if found.same:
+        return replace(found, choice=first, reason="equal")
+    against = [one.best for one in weights if one.best not in ("", first) and one.contradicts]
+    if against:
+        named = (first, *against)
+        sure = [one for one in named if found.sure and found.least_ahead(one, named) >= SURE]
+        leader = sure[0] if sure else None
+        return replace(found, leader=leader, choice=leader, reason="posterior" if sure else "contradiction")
+    choice = found.challenger or first
+    if found.sure and found.least_ahead(choice, found.order) >= SURE:
+        return replace(found, leader=choice, choice=choice, reason="posterior")
+    return replace(found, choice=choice)
 
 
 def reaches(
@@ -185,8 +391,9 @@ def reaches(
     """Return metric -> the γ, or the Λ, for which the highest recommender stays the highest."""
     made: dict[str, Reach] = {}
     for one in definitions[1]:
-        mine = [verdict for verdict in found if verdict.estimator == one.label and one.weighted]
-        first = {each.metric: each.leaders[0] for each in mine if each.standing.ahead}
+        mine = [verdict.standings[one.label] for verdict in found if verdict.weighted == one.label]
+        named = [verdict.metric for verdict in found if verdict.weighted == one.label]
+        first = {name: each.best for name, each in zip(named, mine, strict=True) if each.ahead}
         metrics = [metric for metric in definitions[0] if metric.label in first]
         if metrics:
             made |= _reaches(samples, metrics, one, propensity, first)
@@ -221,118 +428,33 @@ def _reaches(
     }
 
 
-# Of more groups of metrics than this, each with its own answer, the weights for which it holds are not told.
-MOST_WHOLE = 2
+def first_claimed(found: Sequence[Verdict]) -> Verdict:
+    """Return the verdict that stands first: of the first metric with a claim after weighting."""
+    return next((one for one in found if one.claimed), found[0])
 
 
-def verdict_lines(found: Sequence[Verdict]) -> tuple[str, ...]:
-    """Return verdicts in words; metrics with the same answer share their lines."""
-    groups: dict[object, list[Verdict]] = {}
+ORDER = "metric recommender plain weighted corrected ci_low ci_high p_ahead_of_next expected_loss"
+
+
+def order_frame(found: Sequence[Verdict], frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per metric and recommender, in the order of the verdict."""
+    rows = []
     for one in found:
-        groups.setdefault(_answer(one), []).append(one)
-    if len(found) == 1:
-        first, *rest = _sentences(found)
-        # A name that begins the sentence stays as it is.
-        own = first.startswith(("nobody leads", "no estimate"))
-        return tuple(
-            filter(None, (first[:1].upper() + first[1:] if own else first, " ".join(filter(None, rest))))
-        )
-    if len(groups) == 1:
-        every = "both" if len(found) == 2 else f"all {len(found)}"
-        return (f"By {every} metrics, {' '.join(filter(None, _sentences(found)))}",)
-    whole = len(groups) <= MOST_WHOLE
-    lines = []
-    for group in groups.values():
-        sentences = _sentences(group) if whole else _sentences(group)[:-1]
-        lines.append(f"By {listed([one.metric for one in group])}, {' '.join(filter(None, sentences))}")
-    return tuple(lines)
-
-
-def _answer(one: Verdict) -> object:
-    """Return what two verdicts share that are told in the same words."""
-    if len(one.standing.ranked) < 2:
-        return one.metric
-    plain = None if one.plain is None else (one.plain.best, frozenset(one.plain.leaders), one.plain.together)
-    standing = one.standing
-    return (
-        standing.estimator,
-        standing.leaders,
-        standing.together,
-        len(standing.ranked),
-        plain,
-        one.reach.unknown,
-    )
-
-
-def _sentences(group: Sequence[Verdict]) -> list[str]:
-    """Return who leads, what the plain average says, and for which weights it holds."""
-    one = group[0]
-    if not one.standing.ranked:
-        return ["no estimate is defined, so there is no verdict.", ""]
-    if len(one.standing.ranked) < 2:
-        return [f"{one.standing.best} has the only estimate, so there is nothing to compare.", ""]
-    when = " after weighting" if one.weighted else " by the plain average" if one.unreliable else ""
-    if one.weighted and one.unreliable:
-        when = f" by {one.estimator}"
-    lines = [_leaders(one.standing, max(each.standing.p_value for each in group), when)]
-    if one.plain is not None:
-        lines.append(_unweighted(group))
-    return [*lines, _reached(group)]
-
-
-def _leaders(standing: Standing, p_value: float, when: str) -> str:
-    """Return who leads, as far as the paired test supports it."""
-    leaders, n = standing.leaders, len(standing.ranked)
-    if len(leaders) == 1:
-        rest = f"the other {n - 1}" if n > 2 else standing.ranked[1]
-        return f"{leaders[0]} leads{when}: it is better than {rest} ({shown_p(p_value, most=n > 2)})."
-    if standing.together and all(standing.difference(leaders[0], one)[0] == 0 for one in leaders[1:]):
-        return f"{listed(leaders)} lead{when}, with the same values."
-    if len(leaders) == n and standing.together:
-        if n == 2:
-            return f"nobody leads{when}: these data do not tell {leaders[0]} from {leaders[1]}."
-        return f"nobody leads{when}: these data do not tell {listed(leaders)} apart."
-    if len(leaders) == 2:
-        return f"{listed(leaders)} lead{when}; these data do not tell them apart."
-    return f"{leaders[0]} is highest{when}; these data do not tell it from {listed(leaders[1:])}."
-
-
-def _unweighted(group: Sequence[Verdict]) -> str:
-    """Return how the plain average differs from the weighted one."""
-    one = group[0]
-    plain, weighted = one.plain, one.standing
-    assert plain is not None
-    if set(plain.leaders) == set(weighted.leaders):
-        return "The plain average says the same."
-    first, best = plain.best, weighted.best
-    p_value = max(each.plain.difference(first, best)[1] for each in group if each.plain is not None)
-    size = f"{signed(plain.difference(first, best)[0], 2)}, " if len(group) == 1 else ""
-    ahead = f"Unweighted, {first} is ahead of {best} ({size}{shown_p(p_value, most=len(group) > 1)})"
-    if first not in weighted.leaders:
-        turned = max(each.standing.difference(best, first)[1] for each in group)
-        told = shown_p(turned, most=len(group) > 1)
-        if best in plain.leaders:
-            return f"Unweighted, {first} is highest; weighting puts {best} ahead of it ({told})."
-        return f"{ahead}; weighting turns that round ({told})."
-    if best not in plain.leaders:
-        return f"{ahead}; weighting takes that lead away."
-    only = "only " if set(plain.leaders) < set(weighted.leaders) else ""
-    return f"Unweighted, {only}{listed(plain.leaders)} lead{'s' if len(plain.leaders) == 1 else ''}."
-
-
-def _reached(group: Sequence[Verdict]) -> str:
-    """Return for which γ, or up to which error Λ of the weights, the highest stays the highest."""
-    one, best = group[0].reach, group[0].standing.best
-    if any(each.reach.gamma is None for each in group):
-        factors = [each.reach.factor for each in group]
-        if any(map(math.isnan, factors)):
-            return f"For which weights this holds is not known: {one.unknown}." if one.unknown else ""
-        if math.isinf(min(factors)):
-            return f"{best} stays highest whatever the weights."
-        return (
-            f"{best} stays highest unless some weight is wrong by more than a factor of {min(factors):.3g}."
-        )
-    ranges = [each.reach.gamma for each in group if each.reach.gamma is not None]
-    low, high = max(one[0] for one in ranges), min(one[1] for one in ranges)
-    every = "every γ" if (low, high) == ranges[0][2:] else "γ"
-    return f"{best} is highest for {every} from {number(low)} to {number(high)}."
+        own = frame[frame["metric"] == one.metric].set_index(["estimator", "model"])["estimate"]
+        says = one.posterior
+        for model, other in zip(one.order, [*one.order[1:], ""], strict=True):
+            weighted = own[one.weighted, model] if one.weighted else NAN
+            values = (own[one.estimator, model], weighted, NAN, NAN, NAN, NAN, NAN)
+            if says is not None and model in says.models:
+                at, ahead = says.models.index(model), one.p_ahead(model, other)
+                values = (
+                    says.plain[at],
+                    weighted,
+                    says.mean[at],
+                    says.low[at],
+                    says.high[at],
+                    ahead,
+                    says.loss[at],
+                )
+            rows.append((one.metric, model, *values))
+    return pd.DataFrame(rows, columns=ORDER.split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from ipseval.data.splits._time import said
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate
 from ipseval.evaluation._evaluate import Evaluation, evaluate
-from ipseval.evaluation._verdict import Standing, Verdict, verdict_lines
+from ipseval.evaluation._sentences import verdict_lines
+from ipseval.evaluation._verdict import Known, Verdict, verdicts
 from ipseval.inference._comparisons import PairTests, adjust
 from ipseval.report import Tables
 from ipseval.report._reported import Result
@@ -149,17 +150,28 @@ class WindowEvaluation(Result):
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Who leads in the mean over windows, by metric; of the estimator that the first rests on."""
-        rows = self.summary.assign(estimate=lambda frame: frame["mean"])
-        found = []
-        for first in self.evaluations[0].verdicts:
-            own = (rows["metric"] == first.metric) & (rows["estimator"] == first.estimator)
-            tests = self._tests(list(rows["model"][own]), (first.metric, first.estimator))
-            standing = Standing.of(rows[own], tests)
-            found.append(
-                Verdict(first.metric, {first.estimator: standing}, first.estimator, weighted=first.weighted)
+        """Who is first in the mean over windows, by metric, with the weights of all windows together."""
+        rows, first = self.summary.assign(estimate=lambda frame: frame["mean"]), self.evaluations[0]
+        cells = dict.fromkeys(key[1:] for key in first.estimates)
+        tests = {cell: self._tests(first.models, cell) for cell in cells}
+        each = [one.weights for one in self.evaluations]
+        weights = {
+            label: replace(
+                own,
+                ess_own=sum(one[label].ess_own for one in each),
+                ess_equal=sum(one[label].ess_equal for one in each),
             )
-        return tuple(found)
+            for label, own in first.weights.items()
+        }
+        known = Known(
+            first.definitions[1],
+            weights=weights,
+            propensity=first.propensity,
+            unknown="the correction is of one window at a time",
+            averages=frozenset(one.metric for one in first.verdicts if one.claimed),
+            beside=first.beside,
+        )
+        return verdicts(rows, {cell: one for cell, one in tests.items() if one is not None}, known)
 
     def _tests(self, models: list[str], cell: tuple[str, str]) -> PairTests | None:
         """Return the paired tests of the means of all recommenders, Holm-adjusted; None for a single one."""

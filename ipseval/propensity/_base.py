@@ -92,6 +92,15 @@ def cap(item: FloatArray) -> tuple[FloatArray, int]:
     return np.minimum(item, 1.0), n_above
 
 
+Basis = Literal["design", "exposure", "fitted", "assumed"]
+BASES: tuple[Basis, ...] = ("design", "exposure", "fitted", "assumed")  # the strongest first
+
+
+def weakest(*bases: Basis) -> Basis:
+    """Return the weakest of what propensities rest on: that of anything made of all of them."""
+    return max(bases, key=BASES.index)
+
+
 PairFunction = Callable[[IntArray, IntArray], FloatArray]
 
 
@@ -135,6 +144,9 @@ class Propensity:
         What was done, in order: power-law, cap, clip, held_out. `at_gamma` does it again.
     error : FitError or None
         The error of the fit, which evaluations add to that of their users. None: P is taken as known.
+    basis : {"design", "exposure", "fitted", "assumed"}
+        What it rests on: a randomisation that was logged; a fit to random exposure; a fit to what was shown
+        or recommended, which knows those pairs only; or nothing that was measured.
     """
 
     item: FloatArray | None
@@ -155,9 +167,11 @@ class Propensity:
     function: PairFunction | None = None
     steps: tuple[Step, ...] = ()
     error: FitError | None = None
+    basis: Basis = "assumed"
 
     def __post_init__(self) -> None:
         check_bool("is_probability", self.is_probability)
+        check_choice("basis", self.basis, BASES)
         n_given = sum(one is not None for one in (self.item, self.pair, self.rank_one, self.function))
         if n_given != 1:
             raise PropensityError(
@@ -382,6 +396,7 @@ class Propensity:
             steps=(first, *self.steps[1:]),
             model=old.replace(f"gamma = {self.gamma:.4g}", new),
             fit=None,
+            basis="assumed",
             unclipped=self.unclipped and self.unclipped.at_gamma(gamma),
         )
 

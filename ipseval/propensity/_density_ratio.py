@@ -362,6 +362,7 @@ class DensityRatioFit:
             item_ids=train.item_ids,
             user_ids=train.user_ids,
             error=error,
+            basis="exposure",
         )
 
     def refit(self, counts: IntArray) -> Propensity:

@@ -240,6 +240,7 @@ class DirectPropensity:
             fit=line,
             n_capped=n_capped,
             item_ids=train.item_ids,
+            basis="exposure",
         )
 
     def _strength(self, exposed: FloatArray, liked: FloatArray, rate: FloatArray) -> float:
@@ -307,4 +308,5 @@ class StratifiedPropensity:
             popularity=counts,
             n_capped=n_capped,
             item_ids=train.item_ids,
+            basis="exposure",
         )

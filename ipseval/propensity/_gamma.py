@@ -21,6 +21,7 @@ from ipseval._base.checks import (
 )
 from ipseval._base.types import BoolArray, FloatArray, RngLike, freeze
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.propensity._base import Basis
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
 from ipseval.propensity._recommendations import RecommendationCounts
 
@@ -121,6 +122,11 @@ class GammaFit:
 
     def __post_init__(self) -> None:
         freeze(self, "slope", "replicates")
+
+    @property
+    def basis(self) -> Basis:
+        """What it rests on: "exposure" of items shown at random, "fitted" to lists; see `Propensity`."""
+        return "exposure" if self.method.startswith("random exposure") else "fitted"
 
     @property
     def eta(self) -> float:

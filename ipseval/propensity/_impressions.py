@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import check_fraction, check_type
+from ipseval._base.checks import check_choice, check_fraction, check_type
 from ipseval._base.types import FloatArray, HasIds, IntArray, freeze
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.errors import InputError, PropensityError
-from ipseval.propensity._base import Propensity, check_shrinkage
+from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest
 from ipseval.propensity._examination import ExaminationCurve
 
 NEEDS_LOG = (
@@ -97,9 +97,9 @@ class ImpressionPropensity:
         ids: dict[str, Any] = {"n_items": log.n_items, "item_ids": log.item_ids}
         if amount == np.inf and slates.size == counts.slates.size and (slates == slates[0]).all():
             chance = 1 - (1 - counts.rate) ** slates[0]
-            return Propensity(np.where(chance > 0, chance, np.nan), True, model, **ids)
+            return Propensity(np.where(chance > 0, chance, np.nan), True, model, basis="fitted", **ids)
         mixed = _Chance(counts.pair_key, counts.again, counts.rate, counts.slates, amount)
-        return Propensity(None, True, model, function=mixed, user_ids=log.user_ids, **ids)
+        return Propensity(None, True, model, function=mixed, user_ids=log.user_ids, basis="fitted", **ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +116,9 @@ class LoggedPropensity:
         With propensities; not needed where `fit` is given it.
     examination : ExaminationCurve, optional
         θ by position.
+    basis : {"fitted", "design", "exposure", "assumed"}
+        "design": the policy drew at random with the logged propensities, and could draw every pair that
+        counts. A verdict rests on them then, unless a curve of examination was fitted.
 
     Examples
     --------
@@ -128,8 +131,10 @@ class LoggedPropensity:
 
     log: ExposureLog | None = None
     examination: ExaminationCurve | None = None
+    basis: Basis = "fitted"
 
     def __post_init__(self) -> None:
+        check_choice("basis", self.basis, BASES)
         if self.log is not None:
             check_type("log", self.log, ExposureLog)
         if self.examination is not None:
@@ -162,6 +167,7 @@ class LoggedPropensity:
             pair_key=counts.pair_key,
             item_ids=log.item_ids,
             user_ids=log.user_ids,
+            basis=self.basis if self.examination is None else weakest(self.basis, "fitted"),
         )
 
 

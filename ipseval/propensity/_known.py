@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._base.checks import as_float_vector, check_bool, kind_of
+from ipseval._base.checks import as_float_vector, check_bool, check_choice, kind_of
 from ipseval._base.ids import by_label
 from ipseval._base.types import AnyArray, FloatArray, HasIds
 from ipseval.data._interactions import Interactions, encode
 from ipseval.errors import InputError, PropensityError
-from ipseval.propensity._base import PairFunction, Propensity, as_frame, check_range
+from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, as_frame, check_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,9 @@ class KnownPropensity:
         `split.item_ids`. NaN: unknown.
     is_probability : bool
         False when the values are known only up to a common factor.
+    basis : {"assumed", "design", "exposure", "fitted"}
+        Where they come from. "design": a randomisation that was logged with them, so that a verdict rests on
+        them. Without a word of it they are assumed.
 
     Raises
     ------
@@ -54,8 +57,10 @@ class KnownPropensity:
     is_probability: bool = True
     user: npt.ArrayLike | Any | None = None
     function: PairFunction | None = None
+    basis: Basis = "assumed"
 
     def __post_init__(self) -> None:
+        check_choice("basis", self.basis, BASES)
         check_bool("is_probability", self.is_probability)
         n_given = sum(one is not None for one in (self.item, self.pair, self.function))
         if n_given != 1 or (self.user is not None and self.item is None):
@@ -93,6 +98,7 @@ class KnownPropensity:
                 f"fit takes the training log (anything with user_ids, item_ids); got {type(train).__name__}."
             )
         ids: dict[str, Any] = {"n_items": int(train.item_ids.size), "item_ids": train.item_ids}
+        ids["basis"] = self.basis
         if self.item is not None and self.user is None:
             return Propensity(self._by_item(train.item_ids), self.is_probability, "known per item", **ids)
         ids["user_ids"] = train.user_ids

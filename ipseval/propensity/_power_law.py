@@ -167,6 +167,7 @@ class PowerLawPropensity:
             n_capped=n_capped,
             item_ids=None if train is None else train.item_ids,
             steps=steps,
+            basis="assumed" if fitted is None else fitted.basis,
         )
 
     def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:

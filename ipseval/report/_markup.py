@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
+from ipseval.report._tables import VERDICT, Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
 # Characters that move a cursor, recolour, end a line, turn the direction of writing, or cannot be encoded.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
@@ -97,10 +97,12 @@ def csv_cell(value: object) -> object:
 def to_markdown(tables: Tables) -> str:
     """Return the tables with what was computed above, and notes below; names cannot become markup."""
     blocks = [f"# {markdown(tables.title)}"] if tables.title else []
+    remarks = {one: f"**{markdown(one.name)}.** {markdown(' '.join(one.lines))}" for one in tables.verdict}
     blocks += [markdown(line) for line in tables.summary]
+    blocks += [text for one, text in remarks.items() if one.name == VERDICT]
     blocks += [f"**{markdown(line)}**" for line in tables.warnings]
     blocks += [_part(part) for part in tables.parts]
-    blocks += [f"**{markdown(one.name)}.** {markdown(' '.join(one.lines))}" for one in tables.verdict]
+    blocks += [text for one, text in remarks.items() if one.name != VERDICT]
     blocks.append(_bullets(tables.legend))
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -137,8 +139,9 @@ def _cell(cell: Cell) -> str:
 
 def to_latex(tables: Tables) -> str:
     """Return the tables, those with the same columns as blocks of one; all remarks stand below the last."""
-    remarks = [*tables.summary, *tables.warnings]
-    remarks += [f"{one.name}: {' '.join(one.lines)}" for one in tables.verdict]
+    ordered = sorted(tables.verdict, key=lambda one: one.name != VERDICT)
+    remarks = [f"{one.name}: {' '.join(one.lines)}" for one in ordered]
+    remarks = [*remarks[:1], *tables.summary, *tables.warnings, *remarks[1:]]
     remarks += tables.legend
     remarks += [note for part in tables.parts if isinstance(part, Notes) for note in part.lines]
     shown = [part for part in tables.parts if not isinstance(part, (Notes, Picture))]

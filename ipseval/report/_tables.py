@@ -149,6 +149,9 @@ class Notes:
     lines: tuple[str, ...]
 
 
+VERDICT = "Verdict"  # the remark that stands first in every output
+
+
 @dataclass(frozen=True)
 class Remark:
     """What is concluded, under one name: "Verdict", "Weights", "Data", "Claim"."""

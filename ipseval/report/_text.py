@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from ipseval.report._markup import visible
-from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
+from ipseval.report._tables import VERDICT, Cell, Code, Heading, Notes, Part, Picture, Remark, Table, Tables
 
 WIDTH = 100
 LONGEST_NAME = 28
@@ -16,18 +16,19 @@ NAMED = 10  # columns that the name of a remark takes
 
 
 def to_text(tables: Tables) -> str:
-    """Return plain text: what was computed, the tables, the notes; no line is longer than 100 columns."""
-    blocks = [_lines(tables.summary), _lines(tables.warnings)]
+    """Return plain text: what was computed, the verdict, the tables, the notes; no line over 100 columns."""
+    first = [one for one in tables.verdict if one.name == VERDICT]
+    blocks = ["\n".join(filter(None, (_lines(tables.summary), _remarks(first)))), _lines(tables.warnings)]
     narrow = any(_width_of(_columns(part)[0]) > WIDTH for part in tables.parts if isinstance(part, Table))
     blocks += [_part(part, narrow=narrow) for part in tables.parts]
-    blocks.append(_remarks(tables))
+    blocks.append(_remarks([one for one in tables.verdict if one not in first], tables.hint))
     return "\n\n".join(filter(None, ([visible(tables.title)] if tables.title else []) + blocks))
 
 
-def _remarks(tables: Tables) -> str:
+def _remarks(remarks: Sequence[Remark], hint: str = "") -> str:
     """Return the conclusions, their names in a column of their own, and the hint where there is room."""
     lines = []
-    for remark in tables.verdict:
+    for remark in remarks:
         name = f"{visible(remark.name):<{NAMED}}"
         for text in remark.lines:
             lines += textwrap.wrap(
@@ -38,9 +39,9 @@ def _remarks(tables: Tables) -> str:
                 break_on_hyphens=False,
             )
             name = " " * NAMED
-    if tables.hint:
-        room = lines and len(lines[-1]) + len(GAP) + len(tables.hint) <= WIDTH
-        lines[-1:] = [lines[-1] + GAP + tables.hint] if room else [*lines[-1:], " " * NAMED + tables.hint]
+    if hint:
+        room = lines and len(lines[-1]) + len(GAP) + len(hint) <= WIDTH
+        lines[-1:] = [lines[-1] + GAP + hint] if room else [*lines[-1:], " " * NAMED + hint]
     return "\n".join(lines)
 
 

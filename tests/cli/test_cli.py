@@ -46,7 +46,7 @@ def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
     )
     printed = capsys.readouterr().out
     assert code == 0
-    assert "snips-global" in printed
+    assert "if γ = 0.5 were right" in printed
     assert "3 recommenders" in printed
     result = json.loads((files / "out.json").read_text())
     assert len(result["estimates"]) == 3 * 3 * 2

@@ -54,7 +54,7 @@ def test_a_log_becomes_a_table_a_page_and_a_result_in_one_command(folder, capsys
     code = main(["evaluate", "log.csv", "--gamma", "0", *FAST, "--out", "page.html", "--out", "result.npz"])
     printed = capsys.readouterr().out
     assert code == 0
-    assert "weighted (snips-global)" in printed
+    assert "if γ = 0 were right" in printed
     assert "More: --explain" in printed
     assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
     split = ipseval.split_random(ipseval.read("log.csv"), rng=0)

@@ -94,7 +94,7 @@ def test_the_default_metrics_work_with_lists_of_ten(files, capsys):
     pd.DataFrame(rows, columns=["user", "item", "rank"]).to_csv(files / "top.csv", index=False)
     with np.errstate(all="ignore"):
         assert evaluate(files, "--model", f"top={files / 'top.csv'}") == 0, capsys.readouterr().err
-    assert "ndcg@10" in capsys.readouterr().out
+    assert "mean_dcg@10" in capsys.readouterr().out
 
 
 def test_errors_name_options_of_the_command_line(files, capsys):

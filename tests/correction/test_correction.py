@@ -341,9 +341,12 @@ def test_an_evaluation_with_exposure_has_the_rows_of_the_correction(world, expos
     for estimator in (RANDOM_SAMPLE, DIFFERENCE, CORRECTED):
         pd.testing.assert_frame_equal(by_name(more, estimator), by_name(found.frame, estimator))
     pd.testing.assert_frame_equal(evaluation.correction.compare(), found.compare())
-    said = str(evaluation)
-    assert "By recall@5 with random exposure, " in said
-    assert said.index("Exposure  By atop") < said.index("Verdict  ")
+    for one in evaluation.verdicts:
+        own = found.compare().query("metric == @one.metric")
+        ahead = {(row["model"], row["reference"]): row["probability_higher"] for _, row in own.iterrows()}
+        for pair, chance in ahead.items() if one.metric in METRICS else ():
+            assert one.p_ahead(*pair) == pytest.approx(chance, abs=1e-12)
+    assert str(evaluation).index("Verdict  ") < str(evaluation).index("With random exposure")
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,8 @@ def test_what_holds_of_some_metrics_or_recommenders_alone_is_said_with_their_nam
 
 
 @pytest.mark.parametrize(
-    ("n_users", "said"), [(40, "40; few positives, with equal weights too."), (60, "60: fine.")]
+    ("n_users", "said"),
+    [(40, "40 positives; few positives, with equal weights too."), (60, "60 positives: fine.")],
 )
 def test_an_effective_sample_size_is_fine_only_where_it_is_not_small(n_users, said):
     users = np.arange(n_users)
@@ -112,7 +113,7 @@ def test_an_effective_sample_size_is_fine_only_where_it_is_not_small(n_users, sa
     found = ipseval.evaluate(
         {"any": np.zeros((n_users, 3))}, split, propensity=ipseval.KnownPropensity(item=np.full(3, 0.5))
     )
-    assert f"Effective sample size {n_users} of {said} Propensity: known" in " ".join(repr(found).split())
+    assert f"{n_users} effective of {said} Known per item, assumed." in " ".join(repr(found).split())
 
 
 def test_what_is_in_the_numbers_is_said_before_what_never_entered():

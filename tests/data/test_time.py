@@ -61,7 +61,8 @@ def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
     assert "in the median 25.0 % of training is later" in repr(split)  # of 0 and 2/4
     evaluation = ipseval.evaluate({"popular": ipseval.baselines.popularity(split.train)}, split)
     assert evaluation.provenance["leakage"] == split.leakage.text
-    assert split.leakage.text in " ".join(repr(evaluation).split())
+    assert split.leakage.text in " ".join(repr(evaluation.explain()).split())
+    assert "Training has rows later than 50.0 % of the test." in repr(evaluation)
     with pytest.warns(DataWarning, match="later training rows"):
         split_temporal(log, test_fraction=0.4)
 

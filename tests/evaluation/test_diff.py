@@ -177,7 +177,7 @@ def test_a_tracker_is_given_metrics_table_page_and_hash(new):
     )
     assert len(found["metrics"]) == len(frame)
     assert found["tags"]["ipseval.data_sha256"] == new.data_hash
-    assert "leads" in found["tags"]["ipseval.verdict"]
+    assert "als is ahead of ease" in found["tags"]["ipseval.verdict"]
     assert found["ipseval/report.html"] == new.to_html()
     assert found["ipseval/estimates.csv"] == new.to_csv()
 

@@ -58,7 +58,7 @@ def test_an_evaluation_of_the_release_candidate_is_read():
             )
             assert found.estimate(model, metric, estimator).value == pytest.approx(np.mean(values))
     assert found.compare()["p_value"].notna().any()
-    assert "snips-global" in repr(found)
+    assert "snips-global" in repr(found.explain())
 
 
 def test_segments_of_the_release_candidate_are_read():

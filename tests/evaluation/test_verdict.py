@@ -1,33 +1,96 @@
-"""The verdict says what the paired test, the two averages and the weights support, and nothing more."""
+"""The verdict names whom the evidence names: rules worked by hand, one value, and sentences from it."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.correction import OrderPosterior
 from tests.inside.estimators import resolve_estimator
-from tests.inside.evaluation import Reach, Standing, Verdict, of_record, verdict_lines
-from tests.inside.inference import PairTests, leading_factors, leading_gammas
+from tests.inside.evaluation import (
+    Known,
+    Standing,
+    Verdict,
+    Weights,
+    of_record,
+    probability,
+    reach_line,
+    verdict_lines,
+    verdicts,
+)
+from tests.inside.inference import PairTests, WeightDiagnostics, leading_factors, leading_gammas
 from tests.inside.report import shown_p
 
+PLAIN, WEIGHTED = "aoa", "snips-global"
 
-def standing(estimator: str, values: dict[str, float], apart: tuple[str, ...], p: float = 0.002) -> Standing:
-    """Return the standing in which the pairs named by two letters are told apart."""
-    rows = pd.DataFrame({"model": list(values), "estimate": list(values.values()), "estimator": estimator})
+
+def paired(values: dict[str, float], apart: tuple[str, ...]) -> PairTests:
+    """Return tests by which the pairs named by two letters are told apart."""
     found = np.array(list(values.values()))
-    p_values = [[p if f"{a}{b}" in apart or f"{b}{a}" in apart else 0.4 for b in values] for a in values]
+    p_values = [[0.002 if f"{a}{b}" in apart or f"{b}{a}" in apart else 0.4 for b in values] for a in values]
     places = {model: row for row, model in enumerate(values)}
-    return Standing.of(rows, PairTests(places, found[:, None] - found, np.array(p_values)))
+    return PairTests(places, found[:, None] - found, np.array(p_values))
 
 
-def verdict(weighted: Standing, plain: Standing | None = None, reach: Reach | None = None) -> Verdict:
-    standings = {one.estimator: one for one in (weighted, plain) if one is not None}
-    beside = "" if plain is None else plain.estimator
-    return Verdict(
-        "recall@10", standings, weighted.estimator, beside, (), plain is not None, reach or Reach()
+def rows(estimator: str, values: dict[str, float], metric: str = "recall@10") -> pd.DataFrame:
+    columns = {"model": list(values), "estimate": list(values.values())}
+    return pd.DataFrame(columns | {"estimator": estimator, "metric": metric})
+
+
+def standing(estimator: str, values: dict[str, float], apart: tuple[str, ...]) -> Standing:
+    return Standing.of(rows(estimator, values), paired(values, apart))
+
+
+def posterior(
+    plain: dict[str, float], ahead: float, evidence: str = "log", loss: float = 0.01
+) -> OrderPosterior:
+    """Return the posterior in which everybody is ahead of everybody after it with one probability."""
+    values = np.array(list(plain.values()))
+    later = np.triu(np.full((values.size, values.size), ahead), 1)
+    chances = later + np.tril(1 - later.T, -1) + np.eye(values.size) / 2
+    losses = np.full(values.size, loss)
+    return OrderPosterior(tuple(plain), values, values / 2, values / 4, values, losses, chances, evidence)
+
+
+def decided(
+    plain: dict[str, float],
+    weighted: dict[str, float] | None = None,
+    basis: str = "assumed",
+    ess: float = 900.0,
+    *,
+    apart: tuple[str, ...] = (),
+    flag: str = "",
+    **known: Any,
+) -> Verdict:
+    """Return the verdict of recommenders by a plain average and by weights worth `ess` of 1,000 positives."""
+    frames, tests = [rows(PLAIN, plain)], {("recall@10", PLAIN): paired(plain, ())}
+    if weighted is not None:
+        frames.append(rows(WEIGHTED, weighted))
+        tests["recall@10", WEIGHTED] = paired(weighted, apart)
+    labels = [PLAIN] if weighted is None else [PLAIN, WEIGHTED]
+    size = WeightDiagnostics(ess, ess, 0.01, 1000, ess_own=ess, ess_equal=1000.0)
+    item = ipseval.propensity.Propensity(np.array([0.5]), True, "known per item", 1, basis=basis)
+    found = Known(
+        [resolve_estimator(one) for one in labels],
+        {("recall@10", WEIGHTED): flag} if flag else {},
+        {WEIGHTED: size},
+        item,
+        **{"averages": frozenset({"recall@10"}), "unknown": "the training data are not known", **known},
     )
+    return verdicts(pd.concat(frames), tests, found)[0]
+
+
+def with_posterior(*args: Any, sure: float, evidence: str = "log", **options: Any) -> Verdict:
+    return decided(*args, posteriors={"recall@10": posterior(args[0], sure, evidence)}, unknown="", **options)
+
+
+AB, BA = {"a": 0.3, "b": 0.2}, {"a": 0.1, "b": 0.2}
+ABC = {"a": 0.3, "b": 0.2, "c": 0.1}
 
 
 def test_leaders_are_the_highest_and_those_not_told_from_it():
@@ -39,58 +102,165 @@ def test_leaders_are_the_highest_and_those_not_told_from_it():
     assert one.difference("b", "a") == (pytest.approx(0.2), 0.002)
 
 
-@pytest.mark.parametrize(
-    ("values", "apart", "said"),
-    [
-        ({"a": 0.3, "b": 0.2, "c": 0.1}, ("ab", "ac"), "a leads: it is better than the other 2 (p ≤ .002)."),
-        ({"a": 0.3, "b": 0.2}, ("ab",), "a leads: it is better than b (p = .002)."),
-        ({"a": 0.3, "b": 0.2, "c": 0.1}, ("ac", "bc"), "a and b lead; these data do not tell them apart."),
-        ({"a": 0.3, "b": 0.2}, (), "Nobody leads: these data do not tell a from b."),
-        # b and c are told apart, so the three are not one group.
-        (
-            {"a": 0.3, "b": 0.29, "c": 0.1},
-            ("bc",),
-            "a is highest; these data do not tell it from b and c.",
-        ),
-        ({"a": 0.3}, (), "a has the only estimate, so there is nothing to compare."),
-        ({"a": float("nan"), "b": float("nan")}, (), "No estimate is defined, so there is no verdict."),
-        ({"a": float("nan"), "b": 0.1}, (), "b has the only estimate, so there is nothing to compare."),
-    ],
-)
-def test_who_leads_is_said_as_far_as_the_paired_test_supports_it(values, apart, said):
-    assert verdict_lines([verdict(standing("w", values, apart))]) == (said,)
+@pytest.mark.parametrize("basis", ["design", "exposure"])
+def test_measured_propensities_decide_by_their_paired_differences(basis):
+    found = decided(AB, BA, basis, apart=("ab",))
+    assert (found.leader, found.choice, found.reason) == ("b", "b", "measured")
+    assert found.estimator == WEIGHTED
+    assert found.order == ("b", "a")
+    untold = decided(AB, BA, basis)
+    assert (untold.leader, untold.choice, untold.reason) == (None, "b", "not told apart")
+
+
+def test_the_correction_is_shown_beside_measured_propensities_and_not_used():
+    found = with_posterior(AB, BA, "design", sure=0.99, evidence="exposure", apart=("ab",))
+    assert found.leader == "b"
+
+
+@pytest.mark.parametrize("basis", ["design", "exposure", "fitted"])
+def test_thin_or_unreliable_weights_that_name_another_withhold_the_verdict(basis):
+    for weak in (
+        decided(AB, BA, basis, 250.0, apart=("ab",)),
+        decided(AB, BA, basis, flag="few", apart=("ab",)),
+    ):
+        assert (weak.leader, weak.choice, weak.reason) == (None, None, "contradiction")
+
+
+def test_fitted_weights_and_the_plain_average_do_not_overrule_each_other():
+    found = decided(AB, BA, "fitted", apart=("ab",))
+    assert (found.leader, found.reason) == (None, "contradiction")
+    assert decided(AB, AB, "fitted").reason == "plain"
+
+
+@pytest.mark.parametrize(("sure", "leader"), [(0.96, "a"), (0.94, None), (0.06, None), (0.04, "b")])
+def test_the_correction_settles_a_contradiction_from_95_per_cent_on(sure, leader):
+    found = with_posterior(AB, BA, "fitted", sure=sure, evidence="interactions")
+    assert found.leader == leader
+
+
+def test_the_log_alone_settles_no_contradiction_and_names_no_leader():
+    assert with_posterior(AB, BA, "fitted", sure=0.99).leader is None
+    found = with_posterior(AB, sure=0.99)
+    assert (found.leader, found.choice) == (None, "a")
+    assert with_posterior(AB, sure=0.99, evidence="interactions").leader == "a"
+
+
+def test_assumed_weights_never_overrule_the_plain_average():
+    found = decided(AB, BA, "assumed", apart=("ab",))
+    assert (found.leader, found.choice, found.reason, found.estimator) == (None, "a", "plain", PLAIN)
+    assert "if these weights were right, b would be first." in verdict_lines([found])[0]
+
+
+@pytest.mark.parametrize(("ahead", "choice"), [(0.21, "a"), (0.19, "b")])
+def test_a_challenger_takes_the_place_of_the_first_from_80_per_cent_on(ahead, choice):
+    assert with_posterior(AB, sure=ahead).choice == choice
+
+
+def test_the_impressions_beside_other_weights_withhold_the_verdict_where_they_name_another():
+    beside = {"recall@10": Weights("from impressions", "fitted", "b", 500.0, 1000.0)}
+    for found in (decided(AB, beside=beside), decided(AB, AB, "assumed", beside=beside)):
+        assert (found.leader, found.choice, found.reason) == (None, None, "contradiction")
+    same = {"recall@10": replace(beside["recall@10"], best="a")}
+    assert decided(AB, beside=same).choice == "a"
 
 
 @pytest.mark.parametrize(
-    ("weighted", "plain", "said"),
+    ("ess", "equal", "thin"),
     [
-        (("ab",), ("ab",), "The plain average says the same."),
-        ((), ("ab",), "Unweighted, b is ahead of a (+0.20, p = .002); weighting takes that lead away."),
-        (
-            ("ab",),
-            ("ba",),
-            "Unweighted, b is ahead of a (+0.20, p = .002); weighting turns that round (p = .002).",
-        ),
-        (("ab",), (), "Unweighted, b is highest; weighting puts a ahead of it (p = .002)."),
+        (299.0, 1000.0, True),
+        (300.0, 1000.0, False),
+        (99.0, 101.0, True),
+        (99.0, 99.0, False),
+        (60.0, 60.0, False),
     ],
 )
-def test_what_weighting_changes_is_said_of_the_two_that_are_highest(weighted, plain, said):
-    after = standing("w", {"a": 0.2, "b": 0.1}, weighted)
-    values = {"a": 0.2, "b": 0.1} if "same" in said else {"a": 0.1, "b": 0.3}
-    assert verdict_lines([verdict(after, standing("p", values, plain))])[1] == said
+def test_thin_is_a_share_of_what_equal_propensities_give_or_less_than_a_hundred(ess, equal, thin):
+    assert Weights("", "fitted", "a", ess, equal).thin is thin
 
 
-def test_equal_recommenders_lead_with_the_same_values():
-    found = verdict(standing("w", {"a": 0.2, "b": 0.2}, ()))
-    assert verdict_lines([found]) == ("a and b lead, with the same values.",)
+def test_order_probabilities_and_loss_are_of_the_average_over_pairs():
+    """By the average over users b is ahead, by that over pairs a; the verdict does not mix them."""
+    found = decided(BA, posteriors={"recall@10": posterior(AB, 0.7)}, unknown="")
+    assert found.order == ("a", "b")
+    assert found.choice == "a"
 
 
-def test_metrics_with_the_same_answer_share_a_line_with_the_largest_p_and_the_common_range():
-    first = verdict(standing("w", {"a": 0.2, "b": 0.1}, ("ab",), 0.01), None, Reach((-1.0, 2.0, -1.0, 3.0)))
-    second = verdict(standing("w", {"a": 0.4, "b": 0.1}, ("ab",), 0.002), None, Reach((-0.5, 3.0, -1.0, 3.0)))
-    assert verdict_lines([first, second]) == (
-        "By both metrics, a leads: it is better than b (p = .010). a is highest for γ from −0.5 to 2.",
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"a": 0.3}, "a has the only estimate, so there is nothing to compare."),
+        ({"a": float("nan"), "b": float("nan")}, "No estimate is defined, so there is no verdict."),
+        ({"a": float("nan"), "b": 0.1}, "b has the only estimate, so there is nothing to compare."),
+        ({"a": 0.2, "b": 0.2, "c": 0.1}, "a and b lead with the same values."),
+    ],
+)
+def test_where_there_is_nothing_to_decide_the_verdict_says_so(values, said):
+    found = decided(values)
+    assert verdict_lines([found]) == (said,)
+    assert found.leader is None
+
+
+def test_without_probabilities_the_sentence_says_why():
+    assert verdict_lines([decided(AB)]) == (
+        "By the plain average a is ahead of b. Nobody measured exposure, so weights do not decide. "
+        "These data do not tell a and b apart. "
+        "No probability can be given, because the training data are not known.",
     )
+
+
+def test_what_a_test_would_have_found_stands_beside_not_told_apart():
+    found = replace(decided(AB, BA, "design"), detectable=0.0123)
+    assert verdict_lines([found]) == (
+        "Nobody leads: these data do not tell b and a apart. "
+        "A difference of .01 would have been found with 80 % power.",
+    )
+
+
+def test_the_plain_order_stands_with_its_probability_and_what_the_choice_loses():
+    found = with_posterior(ABC, sure=0.44)
+    assert verdict_lines([found]) == (
+        "By the plain average a is ahead of b (probability .4, by simulated worlds). "
+        "Nobody measured exposure, so weights do not decide. "
+        "Choosing a loses .01 of recall@10 on average. Random items for some users "
+        "would settle it: ipseval plan.",
+    )
+
+
+def test_no_verdict_names_both_with_their_effective_sample_sizes_and_what_would_settle_it():
+    said = verdict_lines([with_posterior(AB, BA, "fitted", 250.0, sure=0.58, evidence="interactions")])[0]
+    assert said == (
+        "No verdict: the plain average puts a first, weights known per item put b first. Effective sample "
+        "sizes are 1,000 (plain) and 250 (weights, thin). By the correction a is ahead of b with probability "
+        ".58. Random items for some users would settle it: ipseval plan."
+    )
+
+
+def test_other_metrics_say_the_same_or_who_is_first():
+    first, second = decided(AB), replace(decided(AB), metric="mean_dcg@10")
+    assert verdict_lines([first, second])[0].endswith("mean_dcg@10 says the same.")
+    other = replace(decided(BA), metric="mean_dcg@10")
+    assert verdict_lines([first, other])[0].endswith("By mean_dcg@10 b is first.")
+
+
+def test_the_headline_is_the_first_metric_with_a_claim():
+    first = replace(decided(BA), metric="ndcg@10", claimed=False)
+    assert verdict_lines([first, decided(AB)])[0].startswith("By the plain average a is ahead of b.")
+
+
+@pytest.mark.parametrize(
+    ("value", "sure", "said"),
+    [
+        (0.44, False, ".4"),
+        (0.96, False, "above .9"),
+        (0.04, False, "below .1"),
+        (0.944, True, ".94"),
+        (0.999, True, "above .99"),
+        (0.001, True, "below .01"),
+        (0.5, False, ".5"),
+    ],
+)
+def test_a_probability_from_the_log_alone_has_one_digit(value, sure, said):
+    assert probability(value, sure) == said
 
 
 def test_a_p_value_is_never_rounded_across_the_level_of_the_test():
@@ -98,13 +268,14 @@ def test_a_p_value_is_never_rounded_across_the_level_of_the_test():
     assert shown_p(0.0504) == "p = .050"
 
 
-def test_the_estimator_of_record_is_weighted_and_reliable_or_else_the_plain_average():
+def test_the_estimator_of_record_is_weighted_and_reliable_where_one_is():
     estimators = [resolve_estimator(one) for one in ("aoa", "snips", "snips-global")]
-    assert of_record(estimators, set()) == ("snips-global", "aoa", ())
-    assert of_record(estimators, {"snips-global"}) == ("snips", "aoa", ("snips-global",))
-    assert of_record(estimators, {"snips", "snips-global"}) == ("aoa", "", ("snips-global", "snips"))
+    assert of_record(estimators, set()) == ("snips-global", "aoa")
+    assert of_record(estimators, {"snips-global"}) == ("snips", "aoa")
+    assert of_record(estimators, {"snips", "snips-global"}) == ("snips-global", "aoa")
     pooled = [resolve_estimator(one) for one in ("aoa", "aoa-pooled", "snips-pooled")]
-    assert of_record(pooled, set()) == ("snips-pooled", "aoa-pooled", ())
+    assert of_record(pooled, set()) == ("snips-pooled", "aoa-pooled")
+    assert of_record(estimators[:1], set()) == ("", "aoa")
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +298,9 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
     """Tipping points come from a finer grid and from every pair; linear metrics and others alike."""
     tipping = evaluation.tipping_points().set_index(["metric", "estimator", "model", "other"])
     for one in evaluation.verdicts:
-        low, high, lowest, highest = one.reach.gamma
+        low, high, lowest, highest = evaluation._reach[one.metric].gamma
         assert (lowest, highest) == (-1.0, 3.0)
-        best = one.leaders[0]
+        best = one.standings["snips-global"].best
         mine = tipping.sort_index().loc[one.metric, "snips-global"]["tipping_points"]
         swaps = [gamma for pair, found in mine.items() if best in pair for gamma in found]
         assert swaps
@@ -138,7 +309,7 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
 
 
 def test_the_factor_is_the_smallest_of_the_tipping_factors_of_the_first(evaluation):
-    first = {one.metric: one.leaders[0] for one in evaluation.verdicts}
+    first = {one.metric: one.standings["snips-global"].best for one in evaluation.verdicts}
     metrics, (_, estimator) = evaluation.definitions
     found = leading_factors(evaluation.samples, metrics, estimator, first)
     factors = evaluation.tipping_factors().query("estimator == 'snips-global'")
@@ -151,9 +322,10 @@ def test_weights_without_a_power_law_have_a_factor_in_place_of_gamma(evaluation)
     known = ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, 30)).fit(next(iter(ranks.values())))
     result = ipseval.evaluate_ranks(ranks, propensity=known)
     recall = {one.metric: one for one in result.verdicts}["recall@10"]
-    assert recall.reach.gamma is None
-    assert recall.reach.factor > 1
-    assert verdict_lines([recall])[1].endswith(f"wrong by more than a factor of {recall.reach.factor:.3g}.")
+    reach = result._reach["recall@10"]
+    assert reach.gamma is None
+    assert reach.factor > 1
+    assert reach_line(recall, reach).endswith(f"wrong by more than a factor of {reach.factor:.3g}.")
 
 
 def test_a_metric_that_would_take_long_is_left_out_with_a_reason(evaluation, monkeypatch):
@@ -163,9 +335,11 @@ def test_a_metric_that_would_take_long_is_left_out_with_a_reason(evaluation, mon
     found = leading_gammas(evaluation.samples, metrics, estimator, evaluation.propensity, first)
     assert "ndcg@10" not in found
     again = ipseval.evaluate_ranks(
-        {name: one.ranked for name, one in evaluation.samples.items()}, propensity=evaluation.propensity
+        {name: one.ranked for name, one in evaluation.samples.items()},
+        propensity=evaluation.propensity,
+        metrics=["ndcg@10"],
     )
-    assert "ask for .tipping_points()" in repr(again)
+    assert "ask for .tipping_points()" in repr(again.explain())
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):

@@ -135,7 +135,7 @@ def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
     assert frame.loc["snips-pooled", "max_weight_share"].between(0, 1).all()
     assert frame.loc["snips-pooled", "note"].str.contains("effective sample size").all()
     assert frame["claim"].str.len().gt(0).all()
-    assert "weighted (snips-pooled), unreliable" in repr(evaluation)
+    assert " were right, unreliable" in repr(evaluation)
     printed = repr(evaluation.explain())
     assert "unreliable, see the warning above: snips-pooled" in printed
     assert "Unreliable: snips-pooled. Effective sample size" in printed

@@ -122,7 +122,9 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
         drawn(np.random.default_rng(0), 4000), {"new": NEW, "other": OTHER}, estimators=["ips", "dr"], rng=0
     )
     text = repr(found)
-    assert text.startswith("4,000 impressions · clicks per impression · 95% intervals in brackets\n\npolicy ")
+    assert text.startswith(
+        "4,000 impressions · clicks per impression · 95% intervals in brackets\nVerdict   By dr, "
+    )
     order = found.frame[found.frame["estimator"] == "dr"].sort_values("estimate")["policy"].tolist()
     assert f"Verdict   By dr, {order[1]} earns most." in text
     tests = found.compare().set_index("estimator")

@@ -377,7 +377,7 @@ def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     texts = [cell.plain for row in _weights_of(evaluation).rows for cell in row]
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
     said = " ".join(line for one in evaluation.tables().verdict for line in one.lines)
-    assert f"Effective sample size {widths[-1]:,.0f} of " in said
+    assert f"{widths[-1]:,.0f} effective of " in said
 
 
 def _weights_of(evaluation):

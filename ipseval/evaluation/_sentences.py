@@ -1,0 +1,165 @@
+"""The sentences of a verdict: every output takes its words from here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ipseval.evaluation._verdict import Reach, Verdict, first_claimed
+from ipseval.report._words import bare, decimals, listed, number, shown_p
+
+NOBODY = "Nobody measured exposure"
+SETTLE = "Random items for some users would settle it: ipseval plan."
+
+
+def verdict_lines(found: Sequence[Verdict]) -> tuple[str, ...]:
+    """Return verdicts in words: that of the headline in full, of the other metrics who is first."""
+    first = first_claimed(found)
+    groups: dict[object, list[Verdict]] = {}
+    for one in found:
+        groups.setdefault((one.reason, one.order[:2], one.leader, one.choice), []).append(one)
+    lines = sentences(first)
+    for group in groups.values():
+        names = listed([one.metric for one in group if one is not first] or [""])
+        if first not in group:
+            lines.append(f"By {names} {_brief(group[0])}.")
+        elif names:
+            lines.append(f"{names} {'say' if len(group) > 2 else 'says'} the same.")
+    return (" ".join([*lines, SETTLE] if _open(first) else lines),)
+
+
+def _brief(one: Verdict) -> str:
+    """Return who is first, to follow the name of a metric."""
+    if one.reason == "undefined":
+        return "no estimate is defined"
+    if one.reason == "contradiction":
+        return f"{one.first} is first by the plain average, and another by weights"
+    if one.reason == "not told apart":
+        return f"nobody leads, and {one.first} is highest"
+    return f"{one.leader} leads" if one.leader else f"{one.first} is first"
+
+
+def _open(one: Verdict) -> bool:
+    """Whether random exposure would tell what the verdict does not."""
+    return one.leader is None and one.reason in ("plain", "contradiction") and one.posterior is not None
+
+
+def sentences(one: Verdict) -> list[str]:
+    """Return who leads, or why nobody does, how sure that is, and what would settle it."""
+    lines = _who(one)
+    if one.reason in ("single", "undefined", "equal", "measured", "not told apart"):
+        return lines
+    lines += _weights(one)
+    if one.posterior is None:
+        return [*lines, *_untold(one)]
+    chosen = one.choice
+    if one.reason == "contradiction":
+        other = next(each.best for each in one.weights if each.contradicts and each.best != one.order[0])
+        shown = _shown(one, one.order[0], other)
+        lines.append(f"By the correction {one.order[0]} is ahead of {other} with probability {shown}.")
+    if chosen is not None:
+        loss = one.posterior.loss[one.posterior.models.index(chosen)]
+        lines.append(f"Choosing {chosen} loses {bare(loss, decimals([loss], 1))} of {one.metric} on average.")
+    return lines
+
+
+def _who(one: Verdict) -> list[str]:
+    """Return who leads, or why nobody does."""
+    order, standing = one.order, one.standing
+    if one.reason == "undefined":
+        return ["No estimate is defined, so there is no verdict."]
+    if one.reason == "single":
+        return [f"{order[0]} has the only estimate, so there is nothing to compare."]
+    if one.reason == "equal":
+        return [f"{listed(one.same)} lead with the same values."]
+    if one.reason == "measured":
+        rest = f"the other {len(order) - 1}" if len(order) > 2 else order[1]
+        told = shown_p(standing.p_value, most=len(order) > 2)
+        return [f"{order[0]} leads: with weights {one.weights[0].words} it is better than {rest} ({told})."]
+    if one.reason == "not told apart":
+        return [f"Nobody leads: these data do not tell {listed(standing.leaders)} apart.", *_found(one)]
+    if one.reason == "posterior":
+        others = one.order if one.choice == one.order[0] else [one.order[0]]
+        shown = probability(one.least_ahead(str(one.leader), others), sure=True)
+        return [
+            f"{one.leader} leads: the correction puts it ahead of each other one with probability {shown}."
+        ]
+    if one.reason == "contradiction":
+        other = next(each for each in one.weights if each.contradicts and each.best != order[0])
+        return [
+            f"No verdict: the plain average puts {order[0]} first, "
+            f"weights {other.words} put {other.best} first.",
+            f"Effective sample sizes are {other.equal:,.0f} (plain) and {other.ess:,.0f} (weights, "
+            f"{other.judged}).",
+        ]
+    average = one.estimator if one.estimator == one.weighted else "the plain average"
+    sure = "" if one.posterior is None else f" (probability {_shown(one, order[0], order[1])})"
+    lines = [f"By {average} {order[0]} is ahead of {order[1]}{sure}."]
+    if one.choice != order[0]:
+        shown = _shown(one, str(one.choice), order[0])
+        lines.append(f"{one.choice} is ahead of {order[0]} with probability {shown}, so take {one.choice}.")
+    return lines
+
+
+def _shown(one: Verdict, model: str, other: str) -> str:
+    """Return the probability that one is ahead of another, and where it comes from."""
+    whence = "" if one.sure else ", by simulated worlds"
+    return f"{probability(one.p_ahead(model, other), one.sure)}{whence}"
+
+
+def _weights(one: Verdict) -> list[str]:
+    """Return what weights say that do not decide."""
+    if one.reason == "contradiction":
+        return []
+    lines = []
+    for each in one.weights:
+        source = each.words.removeprefix("of ") if each.words.startswith("of γ") else "these weights"
+        if each.best == one.order[0] and each.basis != "assumed":
+            lines.append(f"Weights {each.words} say the same.")
+        elif each.best not in ("", one.order[0]) and each.basis == "assumed":
+            lines.append(f"{NOBODY}; if {source} were right, {each.best} would be first.")
+    if not lines and all(each.basis == "assumed" for each in one.weights):
+        lines.append(f"{NOBODY}, so weights do not decide.")
+    return lines
+
+
+def _untold(one: Verdict) -> list[str]:
+    """Return why there is no probability, and what the paired test of the plain average says."""
+    lines = [f"No probability can be given, because {one.unknown}."] if one.unknown else []
+    if one.reason == "plain" and len(one.leaders) > 1:
+        lines = [f"These data do not tell {listed(one.leaders)} apart.", *_found(one), *lines]
+    return lines
+
+
+def _found(one: Verdict) -> list[str]:
+    """Return the smallest difference that would have been found."""
+    if not one.detectable > 0:
+        return []
+    shown = bare(one.detectable, decimals([one.detectable], 1))
+    return [f"A difference of {shown} would have been found with 80 % power."]
+
+
+def probability(value: float, sure: bool) -> str:
+    """Return a probability: one digit from the log alone, two otherwise."""
+    places = 2 if sure else 1
+    edge = 1 - 0.5 * 10**-places
+    if value >= edge:
+        return "above .99" if sure else "above .9"
+    if value <= 1 - edge:
+        return "below .01" if sure else "below .1"
+    return bare(value, places)
+
+
+def reach_line(one: Verdict, reach: Reach) -> str:
+    """Return for which γ, or up to which error Λ, the highest by weights stays the highest."""
+    best = one.weights[0].best if one.weighted else ""
+    if reach.unknown:
+        return f"For which weights {best} stays highest is not known: {reach.unknown}."
+    if reach.gamma is not None:
+        every = "every γ" if reach.gamma[:2] == reach.gamma[2:] else "γ"
+        return f"{best} is highest for {every} from {number(reach.gamma[0])} to {number(reach.gamma[1])}."
+    if math.isnan(reach.factor):
+        return ""
+    if math.isinf(reach.factor):
+        return f"{best} stays highest whatever the weights."
+    return f"{best} stays highest unless some weight is wrong by more than a factor of {reach.factor:.3g}."
