@@ -414,7 +414,7 @@ class Evaluation(Questions):
         rng : int, Generator or None
         refit : callable or None
             Fits the propensity anew to each resample of the users, so that its uncertainty reaches
-            std_error and interval; see `PowerLawRefit`. "bca" is not available then.
+            std_error and interval; see `PowerLawPropensity.refit`. "bca" is not available then.
         """
         check_choice("interval", interval, INTERVAL_METHODS)
         level = self.confidence_level

@@ -5,9 +5,8 @@ from __future__ import annotations
 from ipseval._base.border import guard
 from ipseval.inference._bounds import bounds, tipping_factors
 from ipseval.inference._comparisons import compare
-from ipseval.inference._interval_methods import PowerLawRefit
 from ipseval.inference._sensitivity import Sensitivity
 
-__all__ = ["PowerLawRefit", "Sensitivity", "bounds", "compare", "tipping_factors"]
+__all__ = ["Sensitivity", "bounds", "compare", "tipping_factors"]
 
 guard(__name__)

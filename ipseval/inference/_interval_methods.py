@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.special import expit, logit
 
 from ipseval._base.checks import as_generator, check_callable, check_positive_int, check_type, counted
 from ipseval._base.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
-from ipseval.data._interactions import Interactions
-from ipseval.errors import IdentificationWarning, InputError
+from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators._estimate import estimate, independent_sums
 from ipseval.estimators._labels import may_leave
@@ -22,48 +19,10 @@ from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._intervals import Bootstrap, Key, blocks, bootstrap, draw_counts, normal_interval
 from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.metrics import Metric
-from ipseval.propensity import FitError, PowerLawPropensity, Propensity
+from ipseval.propensity import FitError, Propensity
 
 # How the propensity is fitted to a log in which user u occurs counts[u] times, (n_users,).
 Refit = Callable[[IntArray], Propensity]
-
-
-@dataclass(frozen=True, eq=False)
-class PowerLawRefit:
-    """P_i ∝ (n*_i)^η with n*, and γ where a rule is given, computed again from the resampled users.
-
-    Parameters
-    ----------
-    train : Interactions
-        Training log; a user that occurs twice in a resample counts twice in n*.
-    gamma : float, or function (popularity (n_items,), counts (n_users,)) -> float
-        A number stays fixed. A function fits γ to the resample: it is given the resampled n* and how often
-        each user occurs, and weights the users of its own data (random exposure, recommended lists) with it.
-    scale, unseen, smoothing
-        As in `PowerLawPropensity`.
-    """
-
-    train: Interactions
-    gamma: float | Callable[[FloatArray, IntArray], float]
-    scale: Literal["max"] | float | None = None
-    unseen: Literal["drop", "smooth", "raise"] = "drop"
-    smoothing: float = 1.0
-
-    def __call__(self, counts: IntArray, /) -> Propensity:
-        """Return the propensity of one resample."""
-        train = self.train
-        times = counts[train.user].astype(np.float64)
-        popularity: FloatArray = np.bincount(train.item, weights=times, minlength=train.item_ids.size).astype(
-            np.float64
-        )
-        gamma = float(self.gamma(popularity, counts)) if callable(self.gamma) else float(self.gamma)
-        model = PowerLawPropensity(
-            gamma=gamma, scale=self.scale, unseen=self.unseen, smoothing=self.smoothing
-        )
-        with warnings.catch_warnings():
-            # γ > 1 is said once, of the fit itself; in single resamples it is no news.
-            warnings.simplefilter("ignore", IdentificationWarning)
-            return model.fit(popularity=popularity)
 
 
 def bootstrap_refit(

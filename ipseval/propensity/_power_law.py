@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ipseval._base.checks import check_choice, check_counts, check_real, real_number, warn_user
-from ipseval._base.types import FloatArray
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.data._evidence import Exposure, check_exposure
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
@@ -169,6 +171,25 @@ class PowerLawPropensity:
             steps=steps,
             basis="assumed" if fitted is None else fitted.basis,
         )
+
+    def refit(
+        self, train: Interactions, gamma: Callable[[FloatArray, IntArray], float] | None = None
+    ) -> Callable[[IntArray], Propensity]:
+        """Return counts (n_users,) -> the propensity of a log in which user u occurs `counts[u]` times.
+
+        For `evaluation.with_intervals(refit=…)`: n* is counted again in each resample of the users. γ stays,
+        or is `gamma(popularity, counts)`, which weights the users of its own data with the counts.
+        """
+
+        def of(counts: IntArray) -> Propensity:
+            popularity = np.bincount(train.item, counts[train.user], train.n_items).astype(np.float64)
+            model = self if gamma is None else replace(self, gamma=float(gamma(popularity, counts)), eta=None)
+            with warnings.catch_warnings():
+                # γ > 1 is said once, of the fit itself; in single resamples it is no news.
+                warnings.simplefilter("ignore", IdentificationWarning)
+                return model.fit(popularity=popularity)
+
+        return of
 
     def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
         """Return γ and, where there is one, its fit."""

@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse
 
 import ipseval
-from ipseval import correction, inference
+from ipseval import correction
 from ipseval.validation import datasets
 from ipseval.validation.simulation import World
 from tests.inside.estimators import estimate, resolve_estimator
@@ -114,7 +114,7 @@ def right(folder: Path) -> dict[str, Any]:
     metric, estimator = ipseval.metric("recall@2"), resolve_estimator("snips-global")
     estimates = {("a", "recall@2", "snips-global"): estimate(sample, metric, estimator)}
     estimates |= {("b", "recall@2", "snips-global"): estimate(sample, metric, estimator)}
-    refit = inference.PowerLawRefit(split.train, gamma=0.0)
+    refit = ipseval.PowerLawPropensity(gamma=0.0).refit(split.train)
     shown = np.arange(N_ITEMS)
     times = np.full(N_ITEMS, np.datetime64("2020-01-01", "ns"))
     bandit = ipseval.ExposureLog(
@@ -173,7 +173,7 @@ def right(folder: Path) -> dict[str, Any]:
         **{f"FitError.{name}": rng.random((N_USERS, 2)) for name in ("users", "of.influence")},
         **{f"FitError.{name}": lambda user, item: np.ones((len(user), 2)) for name in ("change", "of.derivative")},
         "factors": [1.5], "refit": refit, "bootstrap_intervals.method": "percentile", "refit_intervals.method": "percentile", "replicates": rng.random(50),
-        "acceleration": 0.1, "weighted_sample.n_relevant": None, "n_relevant": None, "train_scale": 1.0, "PowerLawRefit.gamma": 0.5,
+        "acceleration": 0.1, "weighted_sample.n_relevant": None, "n_relevant": None, "train_scale": 1.0, "PowerLawPropensity.refit.gamma": None,
         "position": shown % 3 + 1, "policy": "random", "campaign": "toy", "BanditStudy.random": bandit, "bts": bandit,
         "card": datasets.CARDS["open-bandit"], "random_negatives": log, "n_in_both": 0, "StudyPositives.threshold": 4.0, "StudyPositives.n_exposed": np.full(N_ITEMS, 40),
         "StudyPositives.n_positive": counts.astype(int), "run_config.path": study_file, "run_validation.name": "coat", "run_validation.path": folder,

@@ -12,9 +12,8 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.inference import PowerLawRefit
 from ipseval.metrics import metric
-from ipseval.propensity import Propensity
+from ipseval.propensity import PowerLawPropensity, Propensity
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import estimate, resolve_estimator
 from tests.inside.inference import blocks, bootstrap_refit, draw_counts
@@ -84,8 +83,8 @@ def repeated(one, propensity: Propensity, counts: np.ndarray) -> Sample:
 @pytest.mark.parametrize(("seed", "metrics"), [(0, METRICS), (1, METRICS[1:3])])
 def test_replicates_equal_evaluations_of_logs_in_which_users_are_repeated(seed, metrics):
     log, ranks = world(seed)
-    rule = PowerLawRefit(
-        log, gamma=lambda popularity, _: 0.5 * popularity.max() / popularity.sum(), scale="max"
+    rule = PowerLawPropensity(gamma=0, scale="max").refit(
+        log, lambda popularity, _: 0.5 * popularity.max() / popularity.sum()
     )
     chosen = [metric(name) for name in metrics if name != "auc"] + [
         metric(name) for name in metrics if name == "auc"
@@ -112,7 +111,9 @@ def test_the_popularity_of_a_resample_counts_each_user_as_often_as_drawn():
         pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 2]}), users=range(3), items=range(3)
     )
     seen = []
-    rule = PowerLawRefit(log, gamma=lambda popularity, counts: seen.append((popularity, counts)) or 1.0)
+    rule = PowerLawPropensity(eta=1).refit(
+        log, lambda popularity, counts: seen.append((popularity, counts)) or 1.0
+    )
     propensity = rule(np.array([2, 1, 0]))
     assert seen[0][0].tolist() == [2, 3, 0]
     assert propensity.popularity.tolist() == [2, 3, 0]
@@ -123,7 +124,7 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
     log, _ = world(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert PowerLawRefit(log, gamma=2.0)(np.ones(log.n_users, dtype=int)).gamma == 2.0
+        assert PowerLawPropensity(gamma=2.0).refit(log)(np.ones(log.n_users, dtype=int)).gamma == 2.0
 
 
 def test_a_fixed_propensity_gives_the_plain_bootstrap():

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.inference import PowerLawRefit
 from ipseval.propensity import fit_gamma_from_exposure
 from tests.inference.worlds import ranked
 
@@ -47,7 +46,7 @@ def slope_of(popularity: np.ndarray, exposed: np.ndarray, positive: np.ndarray) 
 
 @dataclass(frozen=True)
 class Exposed:
-    """γ from the random exposure of resampled users: the rule that `PowerLawRefit` takes."""
+    """γ from the random exposure of resampled users: the rule that `PowerLawPropensity.refit` takes."""
 
     user: np.ndarray
     item: np.ndarray
@@ -80,7 +79,7 @@ def data_set(rng: np.random.Generator) -> tuple[ipseval.Interactions, ipseval.Ra
 def intervals(rng: np.random.Generator, n_resamples: int) -> tuple[pd.Series, pd.Series]:
     """The row of the frame with γ taken as known, and with γ fitted again."""
     log, positives, exposure = data_set(rng)
-    rule = PowerLawRefit(log, gamma=exposure)
+    rule = ipseval.PowerLawPropensity(gamma=0).refit(log, exposure)
     evaluation = ipseval.evaluate_ranks(
         {"popular": positives},
         propensity=rule(np.ones(N_USERS, dtype=int)),
