@@ -16,12 +16,7 @@ from ipseval.propensity._impressions import (
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._labels import PROPENSITIES, parse_propensity
 from ipseval.propensity._pair_features import profile_features
-from ipseval.propensity._popularity import (
-    PopularityExponent,
-    fit_popularity_exponent,
-    frequency_by_popularity,
-    popularity_levels,
-)
+from ipseval.propensity._popularity import PopularityExponent, fit_popularity_exponent
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
 from ipseval.propensity._steps import FitError
@@ -49,9 +44,7 @@ __all__ = [
     "fit_gamma",
     "fit_gamma_from_exposure",
     "fit_popularity_exponent",
-    "frequency_by_popularity",
     "parse_propensity",
-    "popularity_levels",
     "profile_features",
 ]
 

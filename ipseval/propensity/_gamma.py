@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import sparse
 from scipy.special import ndtri
 
@@ -181,6 +182,28 @@ class GammaFit:
         n_failed = int(np.isnan(slopes).sum())
         failed = f"{n_failed} of {n_resamples} bootstrap refits did not converge and are left out."
         return replace(self, replicates=slopes, warnings=(*self.warnings, *([failed] if n_failed else [])))
+
+    def frequency(
+        self,
+        popularity: npt.ArrayLike,
+        recommended: npt.ArrayLike | RecommendationCounts,
+        n_lists: int | None = None,
+    ) -> pd.DataFrame:
+        """Return how often items of each observed popularity are recommended, f(n*) of Yang et al. (2018).
+
+        Of lists that are given as in `fit_gamma`. Columns popularity (n* > 0, ascending), frequency (mean
+        number of lists that contain an item of that level), n_items, and fitted = exp(a) (n*)^γ, of method
+        "cloglog" the saturating curve n_lists (1 − exp(−exp(a) (n*)^γ)).
+        """
+        check_same_labels(popularity=popularity, recommended=recommended)
+        counts = check_counts("popularity", popularity)
+        lists = _as_counts(recommended, n_lists, counts.size)
+        seen = counts > 0
+        levels, level, n_items = np.unique(counts[seen], return_inverse=True, return_counts=True)
+        mean = np.bincount(level, weights=lists.item[seen]) / n_items
+        rate = np.exp(self.slope[0]) * levels ** self.slope[1]
+        fitted = -lists.n_lists * np.expm1(-rate) if self.method == "cloglog" else rate
+        return pd.DataFrame({"popularity": levels, "frequency": mean, "n_items": n_items, "fitted": fitted})
 
     def __repr__(self) -> str:
         low, high = self.conf_int()

@@ -239,7 +239,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"n_exposed and n_positive are read side by side",
     ),
     "levels of other items": (
-        lambda: ipseval.propensity.frequency_by_popularity(
+        lambda: ipseval.fit_gamma(range(1, 8), range(1, 8), 99, source="logger").frequency(
             pd.Series([1, 2], index=["a", "b"]), pd.Series([1, 2], index=["a", "c"])
         ),
         r"popularity and recommended are read side by side",

@@ -194,7 +194,7 @@ def right(folder: Path) -> dict[str, Any]:
         "mask": np.arange(len(ranked)) < 9, "steps": (), "lists": (np.array([0, 2, 4]), np.array([1, 2, 3, 4])),
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
-        "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "frequency_by_popularity.n_lists": 40,
+        "RecommendationCounts.item": counts.astype(int), "RecommendationCounts.n_lists": 40, "GammaFit.frequency.n_lists": 40,
         "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
         "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "correct_ranks.metrics": [metric],
         "popularity_weights.estimators": [estimator], "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},

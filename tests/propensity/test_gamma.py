@@ -297,3 +297,18 @@ def test_negative_binomial_search_recovers_the_parameters_it_was_simulated_with(
     assert found.params == pytest.approx([0.5, 0.7], abs=0.04)
     assert dispersion == pytest.approx(alpha, abs=0.04)
     assert found.converged
+
+
+def test_the_frequency_of_each_popularity_stands_beside_the_curve_of_the_fit():
+    counts = [0, 1, 1, 2, 4, 8]
+    recommended = [0, 2, 4, 5, 7, 9]
+    for method in ("poisson", "cloglog"):
+        with pytest.warns(IdentificationWarning, match="4 levels"):
+            found = fit_gamma(counts, recommended, 50, method, drop_top=0, source="logger")
+        frame = found.frequency(counts, recommended, 50)
+        assert frame["popularity"].tolist() == [1, 2, 4, 8]
+        assert frame["frequency"].tolist() == [3, 5, 7, 9]
+        assert frame["n_items"].tolist() == [2, 1, 1, 1]
+        rate = np.exp(found.slope[0]) * np.array([1, 2, 4, 8.0]) ** found.gamma
+        expected = rate if method == "poisson" else 50 * (1 - np.exp(-rate))
+        assert frame["fitted"].to_numpy() == pytest.approx(expected)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.special import zeta
 
 from ipseval.errors import InputError
 from ipseval.propensity import fit_popularity_exponent
@@ -92,3 +93,15 @@ def test_bad_input_says_what_came(case):
 
 def test_docstring_says_that_it_is_not_gamma():
     assert "It is not γ" in str(fit_popularity_exponent.__doc__)
+
+
+def test_levels_stand_beside_what_the_power_law_expects():
+    fit = fit_popularity_exponent([0, 1, 1, 2, 3], xmin=2)
+    frame = fit.levels([1, 1, 2, 3, 0])
+    assert frame["popularity"].tolist() == [1, 2, 3]
+    assert frame["n_items"].tolist() == [2, 1, 1]
+    assert frame["n_at_least"].tolist() == [4, 2, 1]
+    assert np.isnan(frame["fitted"][0])
+    # Two items from xmin = 2 on; of those at least 3, all but the share at 2: 2^−α/ζ(α, 2).
+    share = 2**-fit.exponent / zeta(fit.exponent, 2)
+    assert frame["fitted"][1:].tolist() == pytest.approx([2, 2 * (1 - share)])

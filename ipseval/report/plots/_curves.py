@@ -79,7 +79,7 @@ def plot_popularity(frame: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     frame : Interactions or DataFrame
-        Interactions, whose popularity is counted; or `popularity_levels(…)`: popularity, n_at_least, and
+        Interactions, whose popularity is counted; or `PopularityExponent.levels`: popularity, n_at_least, and
         optionally fitted (NaN below the fitted range).
     """
     counts = getattr(frame, "popularity", None)
