@@ -278,7 +278,7 @@ def universe_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def groups_of(options: argparse.Namespace) -> list[Any]:
     """Return what --by names: labels, and tables of attributes."""
-    from ipseval.evaluation.segments import BUILT_IN
+    from ipseval.evaluation.segments._built_in import BUILT_IN
 
     found = []
     for entry in options.by:

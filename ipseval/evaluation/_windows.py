@@ -189,7 +189,7 @@ class WindowEvaluation(Result):
         self, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
     ) -> Axes:
         """Return axes with the estimates of one metric and estimator (default: the first) over time."""
-        from ipseval.report.plots import plot_windows
+        from ipseval.report.plots._curves import plot_windows
 
         first = self.evaluations[0]
         chosen = first.metrics[0] if metric is None else metric

@@ -90,9 +90,9 @@ class ExposureCurve(Result):
 
     def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the error of every estimator, and half-widths, against the number of users."""
-        from ipseval.report.plots import plot_exposure_curve
+        from ipseval.report.plots._curves import plot_exposure_curve
 
-        return plot_exposure_curve(self, metric=metric, ax=ax)
+        return plot_exposure_curve(self.frame, metric=metric, ax=ax)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one table per metric."""

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.evaluation.slates import read_triples
 
 LISTED = pd.DataFrame({"query": [1, 1, 2], "item": ["x", "y", "x"], "label": [1, 0, 1]})
 
@@ -16,13 +15,6 @@ def test_the_error_names_a_pair_that_is_not_listed():
     scores = pd.DataFrame({"query": [1, 1, 2, 2], "item": ["x", "y", "x", "y"], "score": [4.0, 3, 2, 1]})
     with pytest.raises(ipseval.InputError, match=r"scores 1 item of 4 .*first: query and item 2, 'y'"):
         ipseval.evaluate_slates({"m": scores}, LISTED, metrics=["rr"])
-
-
-@pytest.mark.parametrize("columns", [3, 6])
-def test_triples_have_four_or_five_columns(columns, tmp_path):
-    (tmp_path / "triples").write_text("\t".join("abcdef"[:columns]) + "\n")
-    with pytest.raises(ipseval.InputError, match=f"{columns} columns; expected"):
-        read_triples(tmp_path / "triples")
 
 
 def test_masked_lists_are_refused():

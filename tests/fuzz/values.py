@@ -82,7 +82,6 @@ def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "load_adjacency.files": folder / "adjacency",
         "read_trec.qrels": folder / "qrels",
         "read_trec.runs": {"a": folder / "run"},
-        "read_triples.path": folder / "triples",
         "Slates.of_positives.model": "mine",
         "Slates.of_positives.values": np.full(int(slates.is_positive.sum()), 0.5),
     }

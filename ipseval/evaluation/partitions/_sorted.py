@@ -96,34 +96,6 @@ class Pairs:
         key &= (1 << width) - 1
         return cls(users, size, key, place)
 
-    @classmethod
-    def of_arrays(cls, lists: Arrays, catalogue: Catalogue) -> Pairs | None:
-        """Return the pairs of lists, one array for each user, or None where they must go the general road."""
-        listed = np.flatnonzero(lists.size)
-        user, size = lists.user[listed], lists.size[listed]
-        depth = (int(size.max()) - 1).bit_length() if size.size else 0
-        room = _room(user, catalogue, depth)
-        code = None if room is None else catalogue.codes(lists.item)
-        if room is None or code is None:
-            return None
-        order = np.argsort(user)
-        users, width = user[order], room[1]
-        if (users[1:] == users[:-1]).any():
-            return None
-        owner = np.empty(order.size, dtype=np.int64)
-        owner[order] = np.arange(order.size) << (width + depth)
-        key = np.repeat(owner - (np.cumsum(size) - size), size)
-        key += np.arange(key.size)
-        code <<= depth
-        key += code
-        key.sort()
-        place = key & ((1 << depth) - 1)
-        key >>= depth
-        if (key[1:] == key[:-1]).any():
-            return None
-        key &= (1 << width) - 1
-        return cls(users, size[order], key, place)
-
     def user(self, universe: AnyArray) -> IntArray | None:
         """Return the code of each pair's user in ascending ids; None where one is unknown."""
         place = np.searchsorted(universe, self.users)
@@ -192,8 +164,6 @@ class Rows:
     @cached_property
     def pairs(self) -> Pairs | None:
         """The rows as pairs; None where they must go the general road."""
-        if isinstance(self.given, Arrays):
-            return Pairs.of_arrays(self.given, self.catalogue)
         if not len(self.frame) or "score" in self.frame.columns:
             return None
         rank = self.frame["rank"].to_numpy() if "rank" in self.frame.columns else None

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.evaluation.segments._built_in import BUILT_IN
 from ipseval.evaluation.segments._decomposition import Decomposition
-from ipseval.evaluation.segments._groups import Grouping, Groups, TrainingCounts, item_groups, user_groups
-from ipseval.evaluation.segments._segments import SegmentCell, Segments
+from ipseval.evaluation.segments._groups import Groups, TrainingCounts, item_groups, user_groups
+from ipseval.evaluation.segments._segments import Segments
 
 __all__ = [
-    "BUILT_IN",
     "Decomposition",
-    "Grouping",
     "Groups",
-    "SegmentCell",
     "Segments",
     "TrainingCounts",
     "item_groups",

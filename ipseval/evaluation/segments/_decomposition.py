@@ -113,67 +113,28 @@ class Decomposition(Result):
         by, model, group, n_positives; share and value, plain and weighted; moved = (s^w − s)(v − R) and
         within = s^w (v^w − v), which sum over groups to the difference; difference = moved + within.
         """
-        rows = []
-        for number, model in enumerate(self.models):
-            moved, within = self._moved(number), self._within(number)
-            for group, label in enumerate(self.labels):
-                rows.append(
-                    {
-                        "by": self.by,
-                        "model": model,
-                        "group": label,
-                        "n_positives": int(self.n_positives[group]),
-                        "share": self.share[group],
-                        "share_weighted": self.share_weighted[group],
-                        "value": self.value[number, group],
-                        "value_weighted": self.value_weighted[number, group],
-                        "moved": moved[group],
-                        "within": within[group],
-                        "difference": moved[group] + within[group],
-                    }
-                )
-        return pd.DataFrame(rows)
-
-    @property
-    def leads(self) -> pd.DataFrame:
-        """One row per estimator, pair of recommenders and group: what the group adds to the lead.
-
-        by, estimator, model, reference, group, lead = s_g (v_g,model − v_g,reference), and total, their sum.
-        """
-        rows = []
-        for one, other in combinations(range(len(self.models)), 2):
-            for estimator, total, parts in self._lead(one, other):
-                rows += [
-                    {
-                        "by": self.by,
-                        "estimator": estimator,
-                        "model": self.models[one],
-                        "reference": self.models[other],
-                        "group": label,
-                        "lead": parts[group],
-                        "total": total,
-                    }
-                    for group, label in enumerate(self.labels)
-                ]
-        columns = ["by", "estimator", "model", "reference", "group", "lead", "total"]
-        return pd.DataFrame(rows, columns=columns)
+        n, groups = self.value.shape
+        moved, within = self._terms()
+        of_groups = {name: getattr(self, name) for name in ("n_positives", "share", "share_weighted")}
+        of_both = {"value": self.value, "value_weighted": self.value_weighted}
+        of_both |= {"moved": moved, "within": within, "difference": moved + within}
+        return pd.DataFrame(
+            {
+                "by": self.by,
+                "model": np.repeat(np.array(self.models, dtype=object), groups),
+                "group": np.tile(np.array(self.labels, dtype=object), n),
+                **{name: np.tile(one, n) for name, one in of_groups.items()},
+                **{name: one.ravel() for name, one in of_both.items()},
+            }
+        )
 
     @property
     def totals(self) -> pd.DataFrame:
         """One row per recommender: plain, weighted, difference, and its two terms moved and within."""
-        rows = [
-            (
-                model,
-                _total(self.share, self.value[number]),
-                _total(self.share_weighted, self.value_weighted[number]),
-                float(self._moved(number).sum()),
-                float(self._within(number).sum()),
-            )
-            for number, model in enumerate(self.models)
-        ]
-        frame = pd.DataFrame(rows, columns=["model", "plain", "weighted", "moved", "within"])
-        frame.insert(3, "difference", frame["weighted"] - frame["plain"])
-        return frame
+        plain, weighted = _total(self.share, self.value), _total(self.share_weighted, self.value_weighted)
+        moved, within = (one.sum(axis=1) for one in self._terms())
+        terms = {"difference": weighted - plain, "moved": moved, "within": within}
+        return pd.DataFrame({"model": self.models, "plain": plain, "weighted": weighted, **terms})
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: shares and values by group, and in words where the difference comes from."""
@@ -232,15 +193,12 @@ class Decomposition(Result):
 
         return plot_decomposition(self, ax=ax)
 
-    def _moved(self, model: int) -> FloatArray:
-        """Return (s^w − s)(v − R) of each group; without plain weight v is taken as R, and nothing moves."""
-        value = np.nan_to_num(self.value[model] - _total(self.share, self.value[model]))
-        return np.asarray((self.share_weighted - self.share) * value)
-
-    def _within(self, model: int) -> FloatArray:
-        """Return s^w (v^w − v) of each group; a group without plain weight is compared with R."""
-        own = np.where(np.isnan(self.value[model]), _total(self.share, self.value[model]), self.value[model])
-        return np.asarray(self.share_weighted * np.nan_to_num(self.value_weighted[model] - own))
+    def _terms(self) -> tuple[FloatArray, FloatArray]:
+        """Return (s^w − s)(v − R) and s^w (v^w − v); a group without plain weight has R for v."""
+        whole = _total(self.share, self.value)[:, None]
+        own = np.where(np.isnan(self.value), whole, self.value)
+        moved = (self.share_weighted - self.share) * (own - whole)
+        return moved, self.share_weighted * np.nan_to_num(self.value_weighted - own)
 
     def _lead(self, one: int, other: int) -> list[tuple[str, float, FloatArray]]:
         """Return estimator, the difference of two recommenders, and what each group adds to it."""
@@ -296,8 +254,8 @@ class Decomposition(Result):
         return ", ".join(names)
 
 
-def _total(share: FloatArray, value: FloatArray) -> float:
-    return float((share * np.nan_to_num(value)).sum())
+def _total(share: FloatArray, value: FloatArray) -> FloatArray:
+    return np.asarray((share * np.nan_to_num(value)).sum(axis=-1))
 
 
 def _shares_and_values(

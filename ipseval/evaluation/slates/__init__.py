@@ -10,9 +10,9 @@ from __future__ import annotations
 from ipseval._base.border import guard
 from ipseval.evaluation.slates._evaluate import evaluate_slates
 from ipseval.evaluation.slates._rank import rank_slates
-from ipseval.evaluation.slates._read import read_mind, read_trec, read_triples
+from ipseval.evaluation.slates._read import read_mind, read_trec
 from ipseval.evaluation.slates._slates import Slates
 
-__all__ = ["Slates", "evaluate_slates", "rank_slates", "read_mind", "read_trec", "read_triples"]
+__all__ = ["Slates", "evaluate_slates", "rank_slates", "read_mind", "read_trec"]
 
 guard(__name__)

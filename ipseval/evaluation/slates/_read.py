@@ -1,4 +1,4 @@
-"""Readers of impressions, of runs with judgements, and of triples with given negatives, as tidy frames."""
+"""Readers of impressions, and of runs with judgements, as tidy frames."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_models, counted, examples, warn_user
+from ipseval._base.checks import check_models, counted, examples, warn_user
 from ipseval.errors import DataWarning, InputError
 
 PathText: TypeAlias = str | PathLike[str]
@@ -120,49 +120,6 @@ def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFra
     pool = pool[pool["query"].isin(retrieved)].fillna({"label": 0.0})
     pool = pool.drop_duplicates(pairs)  # judgements stand first
     return pool.sort_values(pairs, ignore_index=True), scores
-
-
-def read_triples(
-    path: PathText, *, predict: Literal["head", "tail"] = "tail", sep: str = "\t"
-) -> pd.DataFrame:
-    """Return triples with given negatives as queries: a triple with one slot open, and its candidates.
-
-    Lines hold head, relation, tail, label and, where there is a fifth column, a score, without a header.
-    Labels are 1 for true triples, and 0 or -1 for negatives.
-
-    Parameters
-    ----------
-    predict : {"head", "tail"}
-        Which slot is open. Queries have ids such as "head|relation|?".
-    sep : str
-        What stands between columns.
-
-    Returns
-    -------
-    DataFrame
-        Columns query, item, label and, where given, score; ids are text.
-
-    Raises
-    ------
-    InputError
-        For files of another layout, and labels that are not 1, 0 or -1.
-    """
-    check_choice("predict", predict, ("head", "tail"))
-    table = _table(path, sep, (4, 5), "head, relation, tail, label and, where models are scored, score")
-    label = _numbers(table[3], path, "label")
-    bad = ~label.isin([1, 0, -1])
-    if bad.any():
-        raise InputError(
-            f"{path}: {int(bad.sum()):,} of {len(label):,} labels are not 1, 0 or -1 (first: line "
-            f"{1 + int(np.flatnonzero(bad)[0])})."
-        )
-    head, relation, tail = (table[column].str.strip() for column in range(3))
-    is_tail = predict == "tail"
-    query = head + "|" + relation + "|?" if is_tail else "?|" + relation + "|" + tail
-    found = {"query": query, "item": tail if is_tail else head, "label": label.clip(lower=0).astype(np.int64)}
-    if table.shape[1] == 5:
-        found["score"] = _numbers(table[4], path, "score")
-    return pd.DataFrame(found)
 
 
 def _run(path: PathText) -> pd.DataFrame:

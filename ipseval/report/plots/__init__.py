@@ -12,19 +12,15 @@ from ipseval._base.border import guard
 from ipseval.report.plots._base import COLOURS, LINES, MARKS
 from ipseval.report.plots._curves import (
     plot_examination,
-    plot_exposure_curve,
     plot_frequency,
     plot_plan,
     plot_popularity,
-    plot_windows,
+    plot_sampled,
 )
 from ipseval.report.plots._estimates import plot_estimates, plot_sensitivity, plot_weights
 from ipseval.report.plots._truth import (
     plot_agreement,
     plot_bias,
-    plot_online,
-    plot_rank_curves,
-    plot_sampled,
     plot_validation,
 )
 
@@ -36,17 +32,13 @@ __all__ = [
     "plot_bias",
     "plot_estimates",
     "plot_examination",
-    "plot_exposure_curve",
     "plot_frequency",
-    "plot_online",
     "plot_plan",
     "plot_popularity",
-    "plot_rank_curves",
     "plot_sampled",
     "plot_sensitivity",
     "plot_validation",
     "plot_weights",
-    "plot_windows",
 ]
 
 guard(__name__)

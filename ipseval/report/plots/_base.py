@@ -126,9 +126,27 @@ def reach(rows: pd.DataFrame) -> Any:
 
 
 def marks(ax: Axes, number: int, label: Any, x: Any, y: Any, **options: Any) -> None:
-    """Draw the marks of one series with their intervals."""
-    given: dict[str, Any] = {"linestyle": "none", "capsize": 2, "markersize": 5} | options
-    ax.errorbar(x, y, marker=MARKS[number % 8], color=COLOURS[number % 8], label=plain(label), **given)
+    """Draw the marks of one series, with their intervals where `xerr` or `yerr` is given."""
+    given: dict[str, Any] = {"linestyle": "none", "markersize": 5} | options
+    draw: Any = ax.plot
+    if given.keys() & {"xerr", "yerr"}:
+        given, draw = {"capsize": 2} | given, ax.errorbar
+    draw(x, y, marker=MARKS[number % 8], color=COLOURS[number % 8], label=plain(label), **given)
+
+
+def curves(
+    frame: pd.DataFrame, by: str, x: str, *, ax: Axes | None, xlabel: str, ylabel: str, width: float = 5.6
+) -> Axes:
+    """Return axes with a line over x for each value of a column, and intervals where the frame has them."""
+    ax = axes_or_new(ax, width=width)
+    for number, name in enumerate(distinct(frame[by])):
+        rows = frame[frame[by] == name].sort_values(x)
+        error = {"yerr": reach(rows)} if "ci_low" in rows else {}
+        marks(ax, number, name, rows[x], rows["estimate"], linestyle=LINES[number % 8], **error)
+    ax.set_xlabel(xlabel, parse_math=False)
+    ax.set_ylabel(ylabel, parse_math=False)
+    add_legend(ax)
+    return ax
 
 
 def forest(

@@ -8,41 +8,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.report.plots._base import (
-    COLOURS,
-    LINES,
-    MARKS,
-    add_legend,
-    axes_or_new,
-    distinct,
-    marks,
-    only,
-    plain,
-    reach,
-    table,
-)
+from ipseval.report.plots._base import COLOURS, add_legend, axes_or_new, curves, distinct, only, table
+
+USERS = "users with random exposure"
 
 
 def plot_windows(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return axes with the estimates of each recommender in every window, with intervals.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        window, model, metric, estimate, ci_low, ci_high: `WindowEvaluation.frame` of one estimator.
-    metric : str, optional
-        Which, where the frame holds several.
-    """
-    frame = table(frame, "frame", "window", "model", "metric", "estimate", "ci_low", "ci_high")
-    part = only(frame, "metric", metric)
-    ax = axes_or_new(ax)
-    for number, model in enumerate(distinct(part["model"])):
-        rows = part[part["model"] == model].sort_values("window")
-        marks(ax, number, model, rows["window"] + 1, rows["estimate"], yerr=reach(rows), linestyle="-")
-    ax.set_xlabel("window")
-    ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)
-    add_legend(ax)
-    return ax
+    """Return axes with the estimates of each recommender in every window, with intervals."""
+    part = only(frame.assign(window=frame["window"] + 1), "metric", metric)
+    return curves(part, "model", "window", ax=ax, xlabel="window", ylabel=str(part["metric"].iloc[0]))
 
 
 def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
@@ -54,22 +28,29 @@ def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
         `ExaminationCurve.frame`, or several below each other: position, theta, std_error, method.
     """
     rows = table(frame, "frame", "position", "theta", "std_error", "method")
-    ax = axes_or_new(ax)
-    for number, (method, curve) in enumerate(rows.groupby("method", sort=False)):
-        ax.errorbar(
-            curve["position"],
-            curve["theta"],
-            yerr=1.96 * curve["std_error"],
-            color=COLOURS[number % len(COLOURS)],
-            marker=MARKS[number % len(MARKS)],
-            linestyle=LINES[number % len(LINES)],
-            capsize=3,
-            label=str(method),
-        )
-    ax.set_xlabel("position")
-    ax.set_ylabel("examined, relative to the first")
+    theta, half = rows["theta"], 1.96 * rows["std_error"]
+    shown = rows.assign(estimate=theta, ci_low=theta - half, ci_high=theta + half)
+    words = "examined, relative to the first"
+    ax = curves(shown, "method", "position", ax=ax, xlabel="position", ylabel=words)
     ax.set_ylim(bottom=0)
-    add_legend(ax, loc="upper right")
+    return ax
+
+
+def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+    """Return axes with a metric against the number m of sampled candidates; dashed lines: full ranking.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        model, metric, n_sampled, estimate, ci_low, ci_high, exact.
+    """
+    frame = table(frame, "frame", "model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact")
+    part = only(frame, "metric", metric)
+    words = "sampled candidates m (dashed: full ranking)"
+    ax = curves(part, "model", "n_sampled", ax=ax, xlabel=words, ylabel=str(part["metric"].iloc[0]))
+    for number, exact in enumerate(part.drop_duplicates("model")["exact"]):
+        ax.axhline(exact, color=COLOURS[number % 8], linestyle="--", linewidth=0.9)
+    ax.set_xscale("log")
     return ax
 
 
@@ -123,34 +104,22 @@ def plot_frequency(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_exposure_curve(frame: Any, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_exposure_curve(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """Return axes with the error of every estimator against the number of users with random exposure.
 
     The shaded band of an estimator ends at the half-width of its interval: where its line is above the band,
     errors are larger than the interval says.
-
-    Parameters
-    ----------
-    frame : ExposureCurve or DataFrame
-        A curve, or its `frame`: n_users, metric, estimator, error, half_width.
-    metric : str, optional
-        Which metric; default: the first.
     """
-    frame = table(frame, "frame", "n_users", "metric", "estimator", "error", "half_width")
     part = only(frame, "metric", distinct(frame["metric"])[0] if metric is None else metric)
     sizes = sorted(part["n_users"].unique())
-    ax = axes_or_new(ax, width=6.4)
-    for number, name in enumerate(distinct(part["estimator"])):
-        rows = part[part["estimator"] == name].sort_values("n_users")
-        x, colour = [sizes.index(one) for one in rows["n_users"]], COLOURS[number % 8]
-        ax.plot(
-            x, rows["error"], color=colour, marker=MARKS[number % 8], ls=LINES[number % 8], label=plain(name)
-        )
-        ax.fill_between(x, 0, rows["half_width"], color=colour, alpha=0.07, linewidth=0)
+    shown = part.assign(estimate=part["error"], size=part["n_users"].map(sizes.index))
+    words = "mean |estimate − truth|; shaded: half-width"
+    ax = curves(shown, "estimator", "size", ax=ax, xlabel=USERS, ylabel=words, width=6.4)
+    for number, name in enumerate(distinct(shown["estimator"])):
+        rows = shown[shown["estimator"] == name].sort_values("size")
+        ax.fill_between(rows["size"], 0, rows["half_width"], color=COLOURS[number % 8], alpha=0.07, lw=0)
     ax.set_xticks(range(len(sizes)), [f"{one:,}" for one in sizes])
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("users with random exposure")
-    ax.set_ylabel("mean |estimate − truth|; shaded: half-width")
     ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
     add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return ax
@@ -172,21 +141,13 @@ def plot_plan(
     """
     frame = table(frame, "frame", "n_users", "n_items", "metric", column)
     part = only(frame, "metric", distinct(frame["metric"])[0] if metric is None else metric)
-    ax = axes_or_new(ax)
-    for number, items in enumerate(distinct(part["n_items"])):
-        rows = part[part["n_items"] == items].sort_values("n_users")
-        style: dict[str, Any] = {
-            "color": COLOURS[number % 8],
-            "marker": MARKS[number % 8],
-            "ls": LINES[number % 8],
-        }
-        ax.plot(rows["n_users"], rows[column], label=f"{items} items shown to each", **style)
+    labels = [f"{items} items shown to each" for items in part["n_items"]]
+    shown = pd.DataFrame({"items": labels, "n_users": part["n_users"], "estimate": part[column]})
+    ax = curves(shown, "items", "n_users", ax=ax, xlabel=USERS, ylabel=column.replace("_", " "))
     ax.set_xscale("log")
     ax.set_ylim(bottom=0)
-    ax.set_xticks(sorted(part["n_users"].unique()), [f"{one:,}" for one in sorted(part["n_users"].unique())])
+    sizes = sorted(part["n_users"].unique())
+    ax.set_xticks(sizes, [f"{one:,}" for one in sizes])
     ax.minorticks_off()
-    ax.set_xlabel("users with random exposure")
-    ax.set_ylabel(column.replace("_", " "))
     ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
-    add_legend(ax)
     return ax

@@ -12,14 +12,14 @@ from ipseval.errors import InputError
 from ipseval.report.plots._base import (
     COLOURS,
     LINES,
-    MARKS,
     add_legend,
     axes_or_new,
+    curves,
     distinct,
     forest,
+    marks,
     only,
     plain,
-    reach,
     table,
     tipping_gammas,
 )
@@ -200,34 +200,14 @@ def plot_segments(
     ordered = all(str(one).startswith(f"{place + 1} (") for place, one in enumerate(groups))
     if not ordered and len(groups) <= MOST_ROWS:
         return forest(part, "group", "model", f"{what}, intervals for all groups at once", ax=ax)
-    ax = axes_or_new(ax, width=6.4)
-    _curves(ax, part, groups)
-    ax.set_xlabel(f"{name}, from {plain(groups[0])} to {plain(groups[-1])}", parse_math=False)
-    ax.set_ylabel(what, parse_math=False)
-    add_legend(ax)
-    return ax
-
-
-def _curves(ax: Axes, part: pd.DataFrame, groups: list[str]) -> None:
     models = distinct(part["model"])
-    for number, model in enumerate(models):
-        rows = part[part["model"] == model]
-        place = np.array([groups.index(one) for one in rows["group"]]) + 1.0
-        shift = 0.3 * ((number + 0.5) / len(models) - 0.5)
-        ax.errorbar(
-            place + shift,
-            rows["estimate"],
-            yerr=reach(rows),
-            marker=MARKS[number % 8],
-            color=COLOURS[number % 8],
-            linestyle=LINES[number % 8],
-            linewidth=1.2,
-            markersize=4,
-            capsize=2,
-            label=plain(model),
-        )
+    shifts = {name: 0.3 * ((n + 0.5) / len(models) - 0.5) for n, name in enumerate(models)}
+    place = part["group"].map(groups.index) + 1.0 + part["model"].map(shifts)
+    words = f"{name}, from {plain(groups[0])} to {plain(groups[-1])}"
+    ax = curves(part.assign(place=place), "model", "place", ax=ax, xlabel=words, ylabel=what, width=6.4)
     ax.set_xticks(np.arange(len(groups)) + 1)
     ax.set_xlim(0.5, len(groups) + 0.5)
+    return ax
 
 
 def plot_decomposition(frame: Any, *, ax: Axes | None = None) -> Axes:
@@ -250,29 +230,15 @@ def plot_decomposition(frame: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_xticks(place)
     ax.set_ylabel("share")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    name = frame["by"].iloc[0]
-    ax.set_xlabel(f"{name}, from {plain(groups[0])} to {plain(groups[-1])}", parse_math=False)
+    ax.set_xlabel(f"{frame['by'].iloc[0]}, from {plain(groups[0])} to {plain(groups[-1])}", parse_math=False)
     right = ax.twinx()
     for number, model in enumerate(distinct(frame["model"])):
-        rows = frame[frame["model"] == model]
-        right.plot(
-            place,
-            rows["value"],
-            marker=MARKS[number % 8],
-            color=COLOURS[number % 8],
-            linestyle=LINES[number % 8],
-            markersize=5,
-            label=plain(model),
-        )
+        values = frame.loc[frame["model"] == model, "value"]
+        marks(right, number, model, place, values, linestyle=LINES[number % 8])
     right.set_ylabel("value in the group, plain")
     right.set_ylim(bottom=0)
     right.spines[["top"]].set_visible(False)
-    handles, labels = (
-        both[0] + both[1]
-        for both in zip(ax.get_legend_handles_labels(), right.get_legend_handles_labels(), strict=True)
-    )
-    for text in ax.legend(
-        handles, labels, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3
-    ).get_texts():
-        text.set_parse_math(False)
+    both = [one.get_legend_handles_labels() for one in (ax, right)]
+    handles, labels = (left + more for left, more in zip(*both, strict=True))
+    add_legend(ax, handles=handles, labels=labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     return ax

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from ipseval.errors import InputError
 from ipseval.report.plots._base import (
     AGREEMENT_WORDS,
-    COLOURS,
     add_legend,
     axes_or_new,
     distinct,
@@ -88,53 +87,25 @@ def plot_validation(frame: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_online(
-    frame: pd.DataFrame,
-    *,
-    line: tuple[float, float] | None = None,
-    label: str = "offline",
-    ax: Axes | None = None,
-) -> Axes:
+def plot_online(rows: pd.DataFrame, *, line: tuple[float, float], label: str, ax: Axes | None = None) -> Axes:
     """Return axes with online against offline differences, one mark per experiment, errors both ways.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        offline, offline_error, online, online_error.
-    line : (slope, intercept), optional
-        Of the true differences: drawn dashed.
-    label : str
-        What the offline difference is of.
+    `line`: slope and intercept of the true differences, drawn dashed; `label`: what is offline.
     """
-    if line is not None and np.shape(line) != (2,):
-        raise InputError(f"line must be a slope and an intercept; got {line!r:.80}.")
-    rows = table(frame, "data", "offline", "offline_error", "online", "online_error")
     ax = axes_or_new(ax, width=5.0, height=4.4)
     ax.axhline(0, color="0.7", linewidth=0.9)
     ax.axvline(0, color="0.7", linewidth=0.9)
     agree = np.sign(rows["offline"]) * np.sign(rows["online"]) > 0
-    for known, colour, marker, text in (
-        (agree, COLOURS[0], "o", "same sign"),
-        (~agree, COLOURS[1], "s", "other sign"),
-    ):
+    for number, (known, text) in enumerate(((agree, "same sign"), (~agree, "other sign"))):
         part = rows[known]
         if len(part):
-            ax.errorbar(
-                part["offline"], part["online"], xerr=part["offline_error"], yerr=part["online_error"],
-                linestyle="none", marker=marker, markersize=4, linewidth=0.8, color=colour, label=text,
-            )  # fmt: skip
-    if line is not None and np.isfinite(line).all():
-        ax.axline(
-            (0.0, line[1]),
-            slope=line[0],
-            linestyle="--",
-            color="0.2",
-            linewidth=1.1,
-            label="true differences",
-        )
+            errors = {"xerr": part["offline_error"], "yerr": part["online_error"], "linewidth": 0.8}
+            marks(ax, number, text, part["offline"], part["online"], **errors, capsize=0, markersize=4)
+    if np.isfinite(line).all():
+        ax.axline((0.0, line[1]), slope=line[0], ls="--", color="0.2", lw=1.1, label="true differences")
     ax.set_xlabel(f"offline difference ± standard error ({plain(label)})", parse_math=False)
     ax.set_ylabel("online difference ± standard error")
-    ax.legend(frameon=False, fontsize="small")
+    add_legend(ax, fontsize="small")
     return ax
 
 
@@ -177,49 +148,4 @@ def plot_agreement(
     ax.set_xticks(range(len(names)), names, rotation=45, ha="right", parse_math=False)
     ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.figure.colorbar(shown, ax=ax, label=AGREEMENT_WORDS.get(value, value), shrink=0.8)
-    return ax
-
-
-def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return axes with a metric against the number m of sampled candidates; dashed lines: full ranking.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        model, metric, n_sampled, estimate, ci_low, ci_high, exact.
-    """
-    frame = table(frame, "frame", "model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact")
-    part = only(frame, "metric", metric)
-    ax = axes_or_new(ax)
-    for number, model in enumerate(distinct(part["model"])):
-        rows = part[part["model"] == model].sort_values("n_sampled")
-        marks(ax, number, model, rows["n_sampled"], rows["estimate"], yerr=reach(rows), linestyle="-")
-        ax.axhline(float(rows["exact"].iloc[0]), color=COLOURS[number % 8], linestyle="--", linewidth=0.9)
-    ax.set_xscale("log")
-    ax.set_xlabel("sampled candidates m (dashed: full ranking)")
-    ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)
-    add_legend(ax)
-    return ax
-
-
-def plot_rank_curves(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return axes with a metric against the exact rank of one relevant item; dashed: sampled candidates.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        metric, n_sampled (0: all candidates), rank, value: `sampled_metrics.rank_curves`.
-    metric : str, optional
-        Which, where the frame holds several.
-    """
-    part = only(table(frame, "frame", "metric", "n_sampled", "rank", "value"), "metric", metric)
-    ax = axes_or_new(ax)
-    for number, (m, rows) in enumerate(part.groupby("n_sampled", sort=True)):
-        label = "all candidates" if m == 0 else f"{m:,} sampled, expected"
-        style = "-" if m == 0 else "--"
-        ax.plot(rows["rank"], rows["value"], style, color=COLOURS[number % 8], label=label, linewidth=1.3)
-    ax.set_xscale("log")
-    ax.set_xlabel("exact rank of the relevant item")
-    ax.set_ylabel(str(part["metric"].iloc[0]), parse_math=False)
-    add_legend(ax)
     return ax

@@ -123,7 +123,7 @@ class OnlineAgreement(Result):
 
         `indicator`: row of `frame`; default: the best.
         """
-        from ipseval.report.plots import plot_online
+        from ipseval.report.plots._truth import plot_online
 
         row = self.best if indicator is None else indicator
         if not 0 <= row < len(self.frame):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ipseval.errors import DataWarning, InputError
-from ipseval.evaluation.slates import evaluate_slates, read_mind, read_trec, read_triples
+from ipseval.evaluation.slates import evaluate_slates, read_mind, read_trec
 
 MIND = (
     "1\tU87243\t11/10/2019 11:30:54 AM\tN8668 N39081\tN78206-0 N26368-1 N7578-0\n"
@@ -83,29 +83,12 @@ def test_runs_and_judgements_in_the_layouts_of_trec_and_ms_marco(tmp_path):
             assert got.to_dict() == pytest.approx({q: one[measure] for q, one in theirs.items()}, abs=1e-12)
 
 
-def test_triples_with_given_negatives(tmp_path):
-    path = tmp_path / "test.txt"
-    path.write_text(TRIPLES)
-    frame = read_triples(path)
-    assert frame["query"].unique().tolist() == ["paris|capital of|?", "rome|capital of|?"]
-    assert frame["item"].tolist() == ["france", "spain", "italy", "italy", "spain"]
-    assert frame["label"].tolist() == [1, 0, 0, 1, 0]
-    found = evaluate_slates({"model": frame}, metrics=["mrr", "hits@1"])
-    assert found.frame["estimate"].tolist() == [0.75, 0.5]
-    heads = read_triples(path, predict="head")
-    assert heads["query"].tolist()[:2] == ["?|capital of|france", "?|capital of|spain"]
-    assert heads["item"].tolist() == ["paris"] * 3 + ["rome"] * 2
-
-
 @pytest.mark.parametrize(
     ("read", "text", "words"),
     [
         (read_mind, MIND.replace("N2-1", "N2"), r"line 3: 1 of 7 items have no label.*item-1 or item-0"),
         (read_mind, "1\tU1\tnow\tN1-1\n", "has 4 columns; expected impression id, user, time"),
         (read_mind, "", "cannot be read as a table"),
-        (read_triples, TRIPLES.replace("\t", ","), "has 1 column; expected head, relation, tail, label"),
-        (read_triples, TRIPLES.replace("-1", "2"), "2 of 5 labels are not 1, 0 or -1"),
-        (read_triples, TRIPLES.replace("0.8", "high"), r"line 1: 'high' is no score; 1 of 5 lines"),
     ],
 )
 def test_files_of_another_layout_are_refused_in_words(read, text: str, words: str, tmp_path):
