@@ -3,7 +3,7 @@
     python -m documentation.reports --data FOLDER [--impressions FOLDER]
 
 FOLDER holds the public data sets (see data/README.md), the other one impressions.parquet, recs_v1.parquet and
-recs_v2.parquet. Writes docs/reports/*.html, docs/images/gallery/*.svg, docs/images/movielens.svg and
+recs_v2.parquet. Writes docs/reports/*.html, docs/images/gallery/*.svg and
 docs/api/gallery.md, and prints the first table. Data are not written, results are: no ids of users or items.
 """
 
@@ -16,8 +16,6 @@ from pathlib import Path
 import ipseval
 from documentation.stage import ROOT
 from ipseval.ranking import baselines
-from ipseval.report._drawing import svg_file
-from ipseval.report._pictures import forest
 
 DOCS = ROOT / "docs"
 MODELS = {
@@ -112,9 +110,6 @@ def main() -> None:
         title = "Two versions of a recommender, from simulated impressions"
         two_versions(options.impressions).to_html(reports / "two-versions.html", title=title)
     gallery(first)
-    rows = first.frame
-    picture = svg_file(forest(rows[rows["metric"] == "recall@10"]))
-    (DOCS / "images" / "movielens.svg").write_text(picture, encoding="utf-8")
     print(first)
 
 

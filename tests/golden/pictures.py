@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.inside.report import Picture, curves, forest, scatter, svg_file
+from tests.inside.report import Picture, curves, scatter, svg_file
 
 FOLDER = Path(__file__).parent / "pictures"
 NAN = float("nan")
@@ -81,10 +81,8 @@ def two() -> pd.DataFrame:
 
 
 PICTURES: dict[str, Callable[[], Picture]] = {
-    "forest": lambda: forest(rows()),
     "scatter": lambda: scatter(rows(), estimators=["aoa", "snips-global"]),
     "curves": lines,
-    "forest_of_one_row": lambda: forest(many()),
     "scatter_of_two_metrics": lambda: scatter(two(), estimators=["aoa"]),
     "curves_with_gaps": gaps,
 }

@@ -24,7 +24,7 @@ from tests.inside.report import (
     Picture,
     Table,
     decimals,
-    forest,
+    scatter,
     to_html,
     to_html_tables,
     to_latex,
@@ -327,18 +327,16 @@ def test_long_names_that_differ_in_the_middle_only_stay_apart():
 
 
 def test_the_picture_puts_marks_and_intervals_where_their_values_are():
-    """Values from 0 to 0.4: the axis has 460 pixels, so 0.1 is 115 of them."""
-    frame = pd.DataFrame(
-        {"model": ["a", "b"], "metric": "recall@5", "estimator": "aoa", "estimate": [0.1, 0.3]}
-    )
-    drawn = forest(frame.assign(ci_low=[0.05, 0.2], ci_high=[0.15, 0.4])).drawn
-    marks = [float(x) for x in re.findall(r"translate\((\S+) ", drawn)][:2]
-    bars = [(float(low), float(high)) for low, high in re.findall(r'class="i" d="M(\S+) \S+H(\S+)"', drawn)]
-    zero = marks[0] - 115
-    assert marks[1] - zero == pytest.approx(345, abs=0.2)
-    assert bars[0] == pytest.approx((zero + 57.5, zero + 172.5), abs=0.2)
-    assert bars[1] == pytest.approx((zero + 230, zero + 460), abs=0.2)
-    hostile = forest(frame.assign(model="</text><script>", ci_low=0.0, ci_high=1.0)).drawn
+    """Estimates from 0 to 0.4: the axis has 250 pixels, so 0.1 is 62.5 of them, upwards."""
+    frame = pd.DataFrame({"metric": "recall@5", "estimator": "aoa", "truth": [0.1, 0.3]})
+    frame = frame.assign(estimate=[0.1, 0.3], ci_low=[0.05, 0.2], ci_high=[0.15, 0.4])
+    drawn = scatter(frame, estimators=["aoa"]).drawn
+    marks = [float(y) for y in re.findall(r"translate\(\S+ (\S+)\)", drawn)][1:3]
+    bars = [(float(low), float(high)) for low, high in re.findall(r'class="i" d="M\S+ (\S+)V(\S+)"', drawn)]
+    assert marks[0] - marks[1] == pytest.approx(125, abs=0.2)
+    assert bars[0] == pytest.approx((marks[0] + 31.25, marks[0] - 31.25), abs=0.2)
+    assert bars[1] == pytest.approx((marks[1] + 62.5, marks[1] - 62.5), abs=0.2)
+    hostile = scatter(frame.assign(metric="</text><script>"), estimators=["<script>"]).drawn
     assert "<script" not in hostile
 
 
