@@ -145,7 +145,7 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
         "--positive-share",
         type=float,
         metavar="X",
-        help="share of pairs shown at random that are liked, in (0, 1]; default: that of --exposure",
+        help="share of pairs shown at random that are liked, in (0, 1]; default: that of --exposure, or .05",
     )
     counts = {"type": _options.whole_numbers, "metavar": "N,N,…"}
     add("--n-users", default="25,50,100,200,500,1000", help="default: %(default)s", **counts)  # type: ignore[arg-type]  # a type and a help text
@@ -181,7 +181,7 @@ PLAN = Command(
         "Print, for numbers of users and items shown to each at random, how wide intervals would be and how\n"
         "small a difference would be found: what an experiment is worth before it is run."
     ),
-    examples=("ipseval plan clicks.csv --positive-share 0.05 --n-users 100,500",),
+    examples=("ipseval plan clicks.csv", "ipseval plan clicks.csv --positive-share 0.1 --n-users 100,500"),
     options=(
         *(_options.add_log, _add_sizes, _options.add_exposure, _options.add_interactions),
         *(_options.add_split, _options.add_models, _options.add_metrics, _options.add_compute),

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import check_fraction, check_positive_int
+from ipseval._base.checks import check_fraction, check_positive_int, warn_user
 from ipseval._base.types import FloatArray
 from ipseval.correction._posterior import BORROWED, posterior
 from ipseval.correction._result import Correction
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning
+
+SHARE = 0.05  # of pairs shown at random that are liked, where nothing says it
 
 
 def plan_exposure(
@@ -37,7 +39,8 @@ def plan_exposure(
     n_users, n_items : sequences of int
         Users, and items shown to each.
     positive_share : float, optional
-        Share of uniformly shown pairs that are positive, in (0, 1]. Default: the pilot's.
+        Share of uniformly shown pairs that are positive, in (0, 1]. Default: the pilot's, or .05 with a
+        `DataWarning` where there is none.
     power : float
         Chance to detect the smallest difference.
 
@@ -51,7 +54,7 @@ def plan_exposure(
     Raises
     ------
     InputError
-        Without a share and without a pilot to take it from.
+        When a number or a share is out of range.
     """
     share = _share(correction) if positive_share is None else positive_share
     check_fraction("positive_share", share, high_open=False)
@@ -88,7 +91,12 @@ def plan_exposure(
 def _share(correction: Correction) -> float:
     shown = correction.exposure
     if shown is None or not shown.positive.any():
-        raise InputError("pass positive_share, as there is no pilot with a positive to take it from.")
+        warn_user(
+            f"{SHARE:.0%} of pairs shown at random are assumed to be liked, as no pilot says so; "
+            "pass positive_share.",
+            DataWarning,
+        )
+        return SHARE
     return float(shown.positive.mean())
 
 

@@ -21,7 +21,7 @@ from ipseval.correction import (
     correction_path,
     plan_exposure,
 )
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 from ipseval.validation.simulation import World
 from tests.inside.correction import ALPHAS, SCALES, RandomSample, posterior
 from tests.inside.estimators import AOA_POOLED
@@ -325,8 +325,9 @@ def test_other_recommenders_for_the_random_sample_are_refused(world):
         correct_path(path, {name: ranks[name] for name in reversed(ranks)})
     with pytest.raises(InputError, match="leave no probability"):
         CorrectionPrior(mean=9.0, sd=0.01)
-    with pytest.raises(InputError, match="positive_share"):
-        plan_exposure(correct_path(path))
+    with pytest.warns(DataWarning, match="5% of pairs .* no pilot"):
+        plan = plan_exposure(correct_path(path), n_users=[100], n_items=[20])
+    assert plan["n_positives"].unique().tolist() == [100.0]
 
 
 def test_an_evaluation_with_exposure_has_the_rows_of_the_correction(world, exposure, found):
