@@ -186,7 +186,7 @@ FAILURE = {
     "fit gamma from a log": (["fit", "propensity", "log.csv", "--gamma", "fit"], "--recommendations"),
     "fit examination": (["fit", "examination", "log.csv"], "name the column of clicks by --clicked"),
     "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),
-    "plan": (["plan", "log.csv", *FAST], "--positive-share"),
+    "plan": (["plan", "log.csv", "--positive-share", "2", *FAST], "in (0, 1]"),
     "report": (["report", "log.csv"], "log.csv is no file of stored results, which end in .npz"),
     "report of another kind": (["report", "log.csv", "--out", "page.pdf"], "--out must end in .txt"),
     "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "a.json does not exist"),
