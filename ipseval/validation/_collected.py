@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.validation._calibration import resolve_propensity, warn_of_whole_log
-from ipseval.validation._criteria import Estimates, Ordered, error_of_difference, resampled
+from ipseval.validation._criteria import Estimates, criteria, error_of_difference, resampled
 from ipseval.validation._population import Compared, RandomExposure, choose
 from ipseval.validation._result import Cell, Validation
 from ipseval.validation.datasets import RandomExposureStudy
@@ -51,13 +52,9 @@ class Collected:
         self.metrics, self.estimators, self.models = metrics, estimators, models
         self.propensities, self.exposed, self.weights, self.ties = propensities, exposed, weights, ties
         self.confidence_level = confidence_level
-        self.rows: list[dict[str, Any]] = []  # columns of the rows of one estimator each
+        self.rows: list[pd.DataFrame] = []  # of one estimator each
         self.total: dict[tuple[str, str, str], list[Part]] = {}
-        # Users of this split, and how often each is drawn. Its estimates by identity (they are held, so no
-        # identity returns): their resamples, and how baselines meet their references.
-        self.users, self.drawn = exposed, weights
-        self.resampled: dict[int, tuple[Estimates, Ordered]] = {}
-        self.met: dict[int, FloatArray] = {}
+        self.users, self.drawn = exposed, weights  # of this split: its users, and how often each is drawn
         self.notes: dict[tuple[str, type[Warning]], str] = {}
         self.counts: list[tuple[int, int]] = []
 
@@ -74,8 +71,6 @@ class Collected:
         """Compare every propensity and estimator with the random exposure, on one split."""
         exposed = np.zeros(split.n_users, dtype=bool)
         exposed[self.exposed] = True
-        self.resampled.clear()
-        self.met.clear()
         kinds = split.test, truth.positives
         sides = [choose(ranks, one.pair_key, split.n_items) for one in kinds]
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
@@ -173,9 +168,9 @@ class Collected:
         bias, bias_se = mine.value - other.value, error_of_difference(mine, other)
         row = {
             "split": number,
-            "fold": None,
-            "model": None,
-            "metric": None,
+            "fold": pd.NA,
+            "model": np.tile(self.models, len(self.metrics)),
+            "metric": np.repeat([one.label for one in self.metrics], len(self.models)),
             "propensity": label,
             "estimator": kind.label,
             "target": compared.target,
@@ -209,46 +204,24 @@ class Collected:
                 confidence_level=self.confidence_level,
                 n_tests=bias.size,
             )
-        self.rows.append(row)
+        self.rows.append(pd.DataFrame(row))
 
     def _add_criteria(self, label: str, groups: Sequence[tuple[Estimator, Estimates, Compared]]) -> None:
         """Add the criteria of each group of estimates, of its baselines, and their noise."""
-        sides = [(of.baseline(self.metrics), of.reference(self.metrics)) for *_, of in groups]
-        # Baselines and references are the same for all propensities, and resampled and ordered once.
-        new = {id(one): one for side in sides for one in side if id(one) not in self.resampled}
-        found = [*(own for _, own, _ in groups), *new.values()]
         shape = (self.drawn.shape[0], len(self.metrics), len(self.models))
-        made = [Ordered.of(one.reshape(shape)) for one in resampled(found, self.users, self.drawn)]
-        self.resampled |= dict(zip(new, zip(new.values(), made[len(groups) :], strict=True), strict=True))
-        for (kind, *_), own, side in zip(groups, made, sides, strict=False):
-            plain, target = (self.resampled[id(one)][1] for one in side)
-            if id(side[0]) not in self.met:
-                self.met[id(side[0])] = plain.met(target)
-            met, met_plain, noise = own.met(target), self.met[id(side[0])], _noise(own.values - target.values)
+        for kind, own, compared in groups:
+            target, met_plain = compared.once("criteria", partial(self._baseline, compared, shape))
+            drawn = resampled((own,), self.users, self.drawn)[0].reshape(shape)
+            met, noise = criteria(drawn, target), _noise(drawn - target)
             for place, metric in enumerate(self.metrics):
                 part = (met[:, place], met_plain[:, place], float(noise[place]))
                 self.total.setdefault((metric.label, label, kind.label), []).append(part)
 
-    def _frame(self) -> pd.DataFrame:
-        """Return the rows of all estimators."""
-        n_models, n_metrics = len(self.models), len(self.metrics)
-        size = n_models * n_metrics
-
-        def column(name: str) -> Any:
-            if name == "model":
-                return labelled(self.models, np.tile(np.arange(n_models), n_metrics * len(self.rows)))
-            if name == "metric":
-                place = np.repeat(np.arange(n_metrics), n_models)
-                return labelled([one.label for one in self.metrics], np.tile(place, len(self.rows)))
-            parts = [row[name] for row in self.rows]
-            if isinstance(parts[0], np.ndarray):
-                return np.concatenate(parts)
-            if isinstance(parts[0], str):
-                names = {one: place for place, one in enumerate(dict.fromkeys(parts))}
-                return labelled(list(names), np.repeat([names[one] for one in parts], size))
-            return [one for part in parts for one in [part] * size]
-
-        return pd.DataFrame({name: column(name) for name in self.rows[0]}).astype({"fold": "Int64"})
+    def _baseline(self, compared: Compared, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+        """Return the resamples of the reference, and the criteria of the plain average."""
+        sides = compared.baseline(self.metrics), compared.reference(self.metrics)
+        plain, target = (one.reshape(shape) for one in resampled(sides, self.users, self.drawn))
+        return target, criteria(plain, target)
 
     def result(self, study: RandomExposureStudy) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
@@ -264,7 +237,7 @@ class Collected:
         }
         n_dropped, n_both = np.mean(self.counts, axis=0)
         return Validation(
-            self._frame(),
+            pd.concat(self.rows, ignore_index=True).astype({"fold": "Int64"}).infer_objects(),
             cells,
             study.name,
             len(self.counts),
@@ -279,16 +252,11 @@ class Collected:
         )
 
 
-def labelled(labels: list[str], place: IntArray) -> Any:
-    """Return a column of labels; only as many as there are different ones become text of the frame."""
-    return pd.Index(labels).take(place).array
-
-
 def _noise(error: FloatArray) -> FloatArray:
     """Return the mean of E|N(0, σ)| = σ√(2/π) over models, σ from the resamples; NaN without them."""
-    if error.shape[1] < 3:
-        return np.full(error.shape[2], np.nan)
-    return np.asarray(np.mean(np.sqrt(2 / np.pi) * error[:, 1:].std(axis=1, ddof=1), axis=0))
+    if len(error) < 3:
+        return np.full(error.shape[1], np.nan)
+    return np.asarray(np.mean(np.sqrt(2 / np.pi) * error[1:].std(axis=0, ddof=1), axis=1))
 
 
 def _factor_weights(

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-import numpy.typing as npt
 
 from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
 from ipseval.estimators._estimate import independent_sums
+from ipseval.inference._orders import RowOrders, measures
 from ipseval.metrics import Metric
 
-# A difference below this share of the values themselves is rounding: those recommenders are tied.
-ROUNDING = 1e-12
-# −1, 0, 1 or NaN; sums over pairs of up to 5,000 recommenders are exact.
-Signs = npt.NDArray[np.float32]
 CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
 
 
@@ -118,77 +114,19 @@ def criteria(estimate: FloatArray, reference: FloatArray) -> FloatArray:
     # mae: mean absolute error. Order: τ_b, Spearman's correlation (average ranks on ties; NaN where all are
     # equal), inverted pairs, whether the best recommender is the same, and regret: the reference value of the
     # best recommender minus that of the one chosen by the estimate.
-    return Ordered.of(estimate).met(Ordered.of(reference))
-
-
-@dataclass(frozen=True, eq=False)
-class Ordered:
-    """Values of recommenders (R, …) with what is known of their order, so that it is found out once."""
-
-    values: FloatArray
-
-    @classmethod
-    def of(cls, values: FloatArray) -> Ordered:
-        """Return values (…, R) in their order."""
-        return cls(np.ascontiguousarray(np.moveaxis(values, -1, 0)))
-
-    @cached_property
-    def best(self) -> IntArray:
-        """The place of the best recommender, (…,): the first of those that are tied."""
-        largest = self.values.max(0)
-        return np.asarray((self.values >= largest - ROUNDING * np.abs(largest)).argmax(0))
-
-    @cached_property
-    def signs(self) -> Signs:
-        """The sign of the difference of each pair of recommenders, (R(R − 1)/2, …)."""
-        first, second = np.triu_indices(len(self.values), 1)
-        size = self.values[first]
-        difference = size - self.values[second]
-        np.abs(size, out=size)
-        size *= ROUNDING
-        # Without a branch, which numbers without order would mislead: NaN stays NaN.
-        above, below = difference > size, difference < -size
-        found = np.subtract(above, below, dtype=np.float32)
-        found[np.isnan(difference)] = np.nan
-        return found
-
-    @cached_property
-    def ranks(self) -> FloatArray:
-        """Centred average ranks, doubled, (R, …): how many are below minus how many are above."""
-        pairs = np.triu_indices(len(self.values), 1)
-        counted = np.zeros((len(self.values), pairs[0].size), dtype=np.float32)
-        for sign, models in zip((1, -1), pairs, strict=True):
-            counted[models, np.arange(pairs[0].size)] = sign
-        return np.asarray(np.tensordot(counted, self.signs, 1), dtype=np.float64)
-
-    @cached_property
-    def squares(self) -> tuple[FloatArray, FloatArray]:
-        """Σ over pairs of the squared signs, Σ over recommenders of the squared ranks, (…,) both."""
-        return _product(self.signs, self.signs), _product(self.ranks, self.ranks)
-
-    def met(self, true: Ordered) -> FloatArray:
-        """Return how these estimates meet their references: see `criteria`."""
-        along = _product(self.signs, true.signs)
-        pairs, ranks = (own * other for own, other in zip(self.squares, true.squares, strict=True))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tau, spearman = along / np.sqrt(pairs), _product(self.ranks, true.ranks) / np.sqrt(ranks)
-        found, there = (np.take_along_axis(true.values, one.best[None], 0)[0] for one in (self, true))
-        return np.stack(
-            [
-                np.abs(self.values - true.values).mean(0),
-                tau,
-                spearman,
-                (self.signs * true.signs < 0).sum(0).astype(np.float64),
-                (self.best == true.best).astype(np.float64),
-                there - found,
-            ],
-            axis=-1,
-        )
-
-
-def _product(one: Signs | FloatArray, other: Signs | FloatArray) -> FloatArray:
-    """Return Σ over the first axis of products of whole numbers, (…,): exact."""
-    return np.asarray(np.einsum("p...,p...->...", one, other), dtype=np.float64)
+    own, true = (one.reshape(-1, one.shape[-1]) for one in (estimate, reference))
+    order, right = RowOrders.of(own), RowOrders.of(true)
+    found, every = measures(order, right, ()), np.arange(len(own))
+    made = np.column_stack(
+        [
+            np.abs(own - true).mean(axis=1),
+            *(found[name] for name in ("tau_b", "src", "ipc")),
+            order.best == right.best,
+            true[every, right.best] - true[every, order.best],
+        ]
+    )
+    made[np.isnan(made[:, 0])] = np.nan
+    return made.reshape(*estimate.shape[:-1], -1)
 
 
 def resampled(found: Sequence[Estimates], users: IntArray, weights: FloatArray) -> list[FloatArray]:

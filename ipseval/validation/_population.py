@@ -165,7 +165,7 @@ class Compared:
             ranks = self.held_out if side == "held_out" else self.random
             return {name: weighted_sample(one, None, None, self.ties) for name, one in ranks.items()}
 
-        return self._once(side, make)
+        return self.once(side, make)
 
     def _contributions(self, side: Side, metrics: tuple[Metric, ...]) -> FloatArray:
         def make() -> FloatArray:
@@ -176,15 +176,16 @@ class Compared:
                     return found if rows is None else found[rows]
             return contributions_of(self._samples(side), metrics)
 
-        return self._once(("c", side, metrics), make)
+        return self.once(("c", side, metrics), make)
 
     def _averages(self, side: Side, metrics: tuple[Metric, ...]) -> Estimates:
         def make() -> Estimates:
             return estimates(self._samples(side), metrics, self.plain, self._contributions(side, metrics))
 
-        return self._once(("average", side, metrics), make)
+        return self.once(("average", side, metrics), make)
 
-    def _once(self, key: Any, make: Callable[[], T]) -> T:
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """Return `make()`, called once for this comparison."""
         if key not in self._kept:
             self._kept[key] = make()
         made: T = self._kept[key]

@@ -10,68 +10,11 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.checks import as_generator, check_fraction, check_positive_int, examples
-from ipseval._base.types import AnyArray, FloatArray, RngLike
+from ipseval._base.types import FloatArray, RngLike
 from ipseval.errors import InputError
+from ipseval.inference._orders import RowOrders, measures
 
 DEFAULT_K = (1, 3, 5)
-
-
-@dataclass(frozen=True, eq=False)
-class RowOrders:
-    """The order of recommenders in each row of values, (n_rows, n_recommenders), ready to be compared.
-
-    `above` and `tied` count, for each recommender, those with a higher and with the same value (itself
-    included); `sign` holds the sign of the difference of each pair once, (n_rows, n_pairs).
-    """
-
-    above: AnyArray
-    tied: AnyArray
-    sign: AnyArray
-
-    def __repr__(self) -> str:
-        return f"RowOrders({self.above.shape[0]:,} rows of {self.above.shape[1]:,} recommenders)"
-
-    @classmethod
-    def of(cls, values: FloatArray) -> RowOrders:
-        """Return the orders of the rows of `values`; one row may also be given as a vector."""
-        values = np.atleast_2d(values)
-        sign = np.sign(values[:, None, :] - values[:, :, None]).astype(np.int8)
-        rows, columns = np.triu_indices(values.shape[1], 1)
-        above, tied = (sign > 0).sum(axis=2, dtype=np.int32), (sign == 0).sum(axis=2, dtype=np.int32)
-        return cls(above, tied, sign[:, rows, columns])
-
-    def in_top(self, k: int) -> FloatArray:
-        """Return the chance of each recommender to be among the top k, ties broken at random."""
-        chance: FloatArray = np.clip((k - self.above) / self.tied, 0, 1)
-        return chance
-
-    @property
-    def centred_ranks(self) -> FloatArray:
-        """Average ranks minus their mean."""
-        mean = (self.above.shape[1] + 1) / 2
-        return np.asarray(self.above + (self.tied + 1) / 2 - mean, dtype=np.float64)
-
-
-def measures(a: RowOrders, b: RowOrders, k: Iterable[int]) -> dict[str, FloatArray]:
-    """Return every measure for each row of two orders, (n_rows,) each; NaN where undefined."""
-    k = [check_positive_int("k", cut) for cut in k]
-    if max(k, default=1) > a.above.shape[1]:
-        raise InputError(f"k must be at most the number of recommenders, {a.above.shape[1]}; got {max(k)}.")
-    result = {f"or@{cut}": (a.in_top(cut) * b.in_top(cut)).sum(axis=1) / cut for cut in k}
-    ranks = a.centred_ranks, b.centred_ranks
-    result["src"] = _ratio((ranks[0] * ranks[1]).sum(axis=1), *((rank**2).sum(axis=1) for rank in ranks))
-    product = a.sign * b.sign
-    result["ipc"] = (product < 0).sum(axis=1).astype(np.float64)
-    untied = [np.abs(one.sign).sum(axis=1, dtype=np.float64) for one in (a, b)]
-    result["tau_b"] = _ratio(product.sum(axis=1, dtype=np.float64), *untied)
-    return result
-
-
-def _ratio(numerator: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return numerator / √(first · second), NaN where that is 0."""
-    scale = np.sqrt(first * second)
-    ratio: FloatArray = np.divide(numerator, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
-    return ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +121,6 @@ def order_agreement(
     b: Any,
     *,
     k: int | Iterable[int] | None = None,
-    paired: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
     rng: RngLike = None,
@@ -195,12 +137,10 @@ def order_agreement(
     a, b : sequence, or mapping name → value
         One value per recommender, or one (n_users,) array of per-user values per recommender, NaN for a user
         without a value. Then the means over users are ordered, and intervals come from a bootstrap over
-        users. Mappings must have the same names; sequences the same order.
+        users, who are the same in both, in the same order. Mappings must have the same names; sequences the
+        same order.
     k : int or ints, optional
         Default: those of 1, 3 and 5 that are below the number of recommenders.
-    paired : bool
-        With per-user values: True, a and b are about the same users in the same order, who are drawn
-        together; False, they are drawn separately.
     confidence_level, n_resamples, rng
         Of the percentile bootstrap over users.
 
@@ -242,15 +182,14 @@ def order_agreement(
     result = _point(means[0], means[1], _check_k(k, len(first)))
     if not per_user:
         return result
-    if paired and first.shape != second.shape:
+    if first.shape != second.shape:
         raise InputError(
             f"a has {first.shape[1]:,} users and b has {second.shape[1]:,}; give both over the same users "
-            "in the same order, NaN where a user has no value, or pass paired=False."
+            "in the same order, NaN where a user has no value."
         )
-    replicates = _resampled_means(first, second, paired, n_resamples, as_generator(rng))
-    n_users = min(first.shape[1], second.shape[1])
-    draws = measures(RowOrders.of(replicates[0]), RowOrders.of(replicates[1]), result.overlap)
-    return with_intervals(result, draws, unit="users", n_units=n_users, level=confidence_level)
+    one, other = (RowOrders.of(part) for part in _resampled_means(first, second, n_resamples, rng))
+    draws = measures(one, other, result.overlap)
+    return with_intervals(result, draws, unit="users", n_units=first.shape[1], level=confidence_level)
 
 
 def mean_agreement(
@@ -363,10 +302,7 @@ def _check_known(name: str, values: FloatArray, names: list[Any] | None) -> None
 def _check_k(k: int | Iterable[int] | None, n: int) -> list[int]:
     if k is None:
         return [cut for cut in DEFAULT_K if cut < n]
-    cuts = [check_positive_int("k", cut) for cut in (k if isinstance(k, Iterable) else [k])]
-    if any(cut > n for cut in cuts):
-        raise InputError(f"k must be at most the number of recommenders, {n}; got {max(cuts)}.")
-    return cuts
+    return list(k) if isinstance(k, Iterable) else [k]
 
 
 def _mean_known(values: FloatArray) -> FloatArray:
@@ -379,18 +315,16 @@ def _mean_known(values: FloatArray) -> FloatArray:
 
 
 def _resampled_means(
-    a: FloatArray, b: FloatArray, paired: bool, n_resamples: int, rng: np.random.Generator
+    a: FloatArray, b: FloatArray, n_resamples: int, rng: RngLike
 ) -> tuple[FloatArray, FloatArray]:
     """Return the means over resampled users, (n_resamples, n_recommenders) each."""
-    n_resamples = check_positive_int("n_resamples", n_resamples)
+    generator, n_users = as_generator(rng), a.shape[1]
     known = [~np.isnan(values) for values in (a, b)]
     filled = [np.where(mask, values, 0.0) for mask, values in zip(known, (a, b), strict=True)]
     replicates = (np.full((n_resamples, len(a)), np.nan), np.full((n_resamples, len(b)), np.nan))
-    draw = np.zeros(0, dtype=np.int64)
     for number in range(n_resamples):
-        for side, n_users in enumerate((a.shape[1], b.shape[1])):
-            if side == 0 or not paired:
-                draw = np.bincount(rng.integers(0, n_users, n_users), minlength=n_users)
+        draw = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
+        for side in (0, 1):
             # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
             total = np.einsum("u,ru->r", draw.astype(np.float64), filled[side])
             count = np.einsum("u,ru->r", draw, known[side].astype(np.int64))

@@ -15,11 +15,11 @@ from scipy.special import ndtr
 
 from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
+from ipseval.inference._orders import measures
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
     OrderAgreement,
     mean_agreement,
-    measures,
     order_agreement,
     with_intervals,
 )

@@ -16,8 +16,8 @@ from ipseval.data import Interactions
 from ipseval.estimators import Estimate
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
+from ipseval.inference._orders import RowOrders
 from ipseval.propensity import PowerLawPropensity
-from ipseval.studies.agreement._orders import RowOrders
 from ipseval.studies.protocols._run import Ranked
 
 FRAME_COLUMNS = (
