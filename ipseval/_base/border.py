@@ -135,7 +135,7 @@ def _misfit(function: Any, args: Any, kwargs: Any) -> str | None:
     except TypeError:
         return _unbound(function, args, kwargs)
     for name, kind in hints.items():
-        if name in given and type(given[name]) is not kind and not _fits(given[name], kind):
+        if name in given and type(given[name]) is not kind and not fits(given[name], kind):
             said = str(function.__annotations__[name])
             for word, words in WORDS.items():
                 said = said.replace(word, words)
@@ -202,7 +202,7 @@ def _spelt_out(hint: Any) -> Any:
     return hint
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Return whether a value has the type of an annotation; True where that cannot be told."""
     if hint is Any:
         return True
@@ -214,7 +214,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (typing.Union, types.UnionType) and has_array:
         return _is_array(value, "biuf") or (value is None and type(None) in inside)
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, one) for one in inside)
+        return any(fits(value, one) for one in inside)
     if origin is typing.Literal:
         return any(type(value) is type(one) and value == one for one in inside)
     kind = origin or hint
@@ -231,7 +231,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if isinstance(kind, type) and issubclass(kind, os.PathLike):
         return isinstance(value, kind)
     if kind is collections.abc.Mapping and isinstance(value, collections.abc.Mapping):
-        return all(_fits(one, inside[1]) for one in value.values()) if inside else True
+        return all(fits(one, inside[1]) for one in value.values()) if inside else True
     if kind in (collections.abc.Iterable, collections.abc.Sequence, list):
         if isinstance(value, (str, bytes)) and inside != (str,):
             return False
@@ -239,7 +239,7 @@ def _fits(value: Any, hint: Any) -> bool:
             return False
         if kind is not collections.abc.Iterable and not hasattr(value, "__getitem__"):
             return False
-        return not inside or not hasattr(value, "__len__") or all(_fits(one, inside[0]) for one in value)
+        return not inside or not hasattr(value, "__len__") or all(fits(one, inside[0]) for one in value)
     if getattr(kind, "_is_protocol", False):
         members = [name for one in kind.__mro__ for name in getattr(one, "__annotations__", {})]
         members += [name for name in vars(kind) if not name.startswith("_")]

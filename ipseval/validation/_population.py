@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -68,8 +68,6 @@ class Compared:
     held_out: Ranks
     random: Ranks
     ties: TieChoice
-    # Where positives are some (or all: None) of another comparison's, whose contributions are theirs too.
-    _within: Mapping[Side, tuple[Compared, BoolArray | None]] = field(default_factory=dict, repr=False)
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -120,7 +118,6 @@ class Compared:
             self,
             held_out={name: one.select(held_out) for name, one in self.held_out.items()},
             random={name: one.select(random) for name, one in self.random.items()},
-            _within={"held_out": (self, held_out), "random": (self, random)},
         )
 
     def reference(self, metrics: Sequence[Metric]) -> Estimates:
@@ -144,16 +141,13 @@ class Compared:
     def weighted(self, propensity: Propensity) -> tuple[Compared, Mapping[str, Sample]]:
         """Return the comparison without positives that have no propensity, and their weighted samples."""
         # A user who has none left leaves both sides of an average over users.
-        first = weighted_sample(self.first[0], propensity, None, self.ties)
-        if first.propensity is not None and not first.n_without_propensity:
-            return self, _Weighted(self._samples("held_out"), first.propensity, first.is_probability)
-        values = propensity.at(self.first[0].user, self.first[0].item)
-        samples = _Weighted(self._samples("held_out"), values, first.is_probability)
-        left = replace(
-            self,
-            held_out={name: one.ranked for name, one in samples.items()},
-            _within={"random": (self, None)},
-        )
+        samples = {
+            name: weighted_sample(one, propensity, None, self.ties) for name, one in self.held_out.items()
+        }
+        first = next(iter(samples.values()))
+        if not first.n_without_propensity:
+            return self, samples
+        left = replace(self, held_out={name: one.ranked for name, one in samples.items()})
         if self.target == "user":
             users = np.zeros(first.ranked.n_population, dtype=bool)
             users[first.ranked.users] = True
@@ -168,15 +162,7 @@ class Compared:
         return self.once(side, make)
 
     def _contributions(self, side: Side, metrics: tuple[Metric, ...]) -> FloatArray:
-        def make() -> FloatArray:
-            if side in self._within:
-                whole, rows = self._within[side]
-                found = whole._contributions(side, metrics)
-                if not np.isnan(found[:1]).any():  # a part may have contributions where the whole has none
-                    return found if rows is None else found[rows]
-            return contributions_of(self._samples(side), metrics)
-
-        return self.once(("c", side, metrics), make)
+        return self.once(("c", side, metrics), lambda: contributions_of(self._samples(side), metrics))
 
     def _averages(self, side: Side, metrics: tuple[Metric, ...]) -> Estimates:
         def make() -> Estimates:
@@ -190,27 +176,6 @@ class Compared:
             self._kept[key] = make()
         made: T = self._kept[key]
         return made
-
-
-@dataclass(frozen=True, eq=False)
-class _Weighted(Mapping[str, Sample]):
-    """Samples under one propensity, made when they are asked for: most estimates read the first alone."""
-
-    plain: Mapping[str, Sample]
-    propensity: FloatArray
-    is_probability: bool
-    _made: dict[str, Sample] = field(default_factory=dict, init=False, repr=False)
-
-    def __getitem__(self, name: str) -> Sample:
-        if name not in self._made:
-            self._made[name] = self.plain[name].under(self.propensity, self.is_probability)
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.plain)
-
-    def __len__(self) -> int:
-        return len(self.plain)
 
 
 def choose(ranks: Mapping[str, RankedPositives], pairs: IntArray, n_items: int) -> Ranks:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.studies.agreement._blocks import Blocks, blocks
+from ipseval.studies.agreement._blocks import Blocks
 from ipseval.studies.agreement._orders import OrderAgreement, mean_agreement, order_agreement
 
-__all__ = ["Blocks", "OrderAgreement", "blocks", "mean_agreement", "order_agreement"]
+__all__ = ["Blocks", "OrderAgreement", "mean_agreement", "order_agreement"]
 
 guard(__name__)

@@ -11,7 +11,6 @@ from scipy.stats import kendalltau, norm
 
 from ipseval._base.checks import (
     as_generator,
-    check_choice,
     check_fraction,
     check_positive_int,
     counted,
@@ -133,14 +132,6 @@ class OnlineAgreement(Result):
         part = self.data[self.data["indicator"] == row]
         line = (float(one["slope"]), float(one["intercept"]))
         return plot_online(part, line=line, label=" ".join(names) or "offline", ax=ax)
-
-    def select(self, **where: Any) -> pd.DataFrame:
-        """Return the rows of some metric, estimator or gamma."""
-        found = self.frame
-        for name, value in where.items():
-            check_choice("column", name, list(map(str, self.frame)))
-            found = found[found[name] == value]
-        return found
 
 
 def _joined(offline: Any, online: Any) -> Joined:

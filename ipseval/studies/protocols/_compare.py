@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
 from ipseval.inference._orders import measures
-from ipseval.report._tables import Heading, Notes, Part, Remark, Table
+from ipseval.report._tables import Heading, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
     OrderAgreement,
     mean_agreement,
@@ -26,7 +26,6 @@ from ipseval.studies.agreement._orders import (
 from ipseval.studies.protocols._evaluate import Result, Setting
 
 FACTORS = ("split", "k_core", "candidates", "estimator", "log")
-MAX_EXAMPLES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +201,6 @@ def holm(p_values: FloatArray) -> FloatArray:
 def verdict_section(
     comparisons: Mapping[str, list[ProtocolComparison]],
     names: Mapping[str, str],
-    first: Mapping[str, str],
     alpha: float,
 ) -> list[Part]:
     """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty."""
@@ -210,7 +208,8 @@ def verdict_section(
         Heading("Which differences are larger than their uncertainty"),
         "Two settings differ beyond their uncertainty when some pair of recommenders is in opposite order, "
         f"clear of zero in both. The test is Gail and Simon's at {alpha:.0%}, Holm-corrected over the pairs "
-        "of recommenders. Other differences in order may be noise between users.",
+        "of recommenders. Other differences in order may be noise between users. All swaps stand in "
+        "agreement_*.csv.",
     ]
     for factor, found in comparisons.items():
         parts.append(Heading(names[factor].capitalize(), 3))
@@ -224,10 +223,7 @@ def verdict_section(
             inverted = [one for one in known if one.inversions]
             rows.append((a, b, len(known), len(inverted), len(clear), _most_frequent(clear, alpha)))
         columns = ("a", "b", "comparisons", "another order", "beyond uncertainty", "most frequent swap")
-        parts += [
-            Table.of(pd.DataFrame(rows, columns=columns), n_keys=2),
-            Notes(_examples(factor, found, first, alpha)),
-        ]
+        parts.append(Table.of(pd.DataFrame(rows, columns=columns), n_keys=2))
     return parts
 
 
@@ -238,30 +234,6 @@ def _most_frequent(comparisons: Sequence[ProtocolComparison], alpha: float) -> s
         for swap in one.beyond_uncertainty(alpha)
     )
     return "".join(f"{text} ({count})" for text, count in swaps.most_common(1))
-
-
-def _examples(
-    factor: str, comparisons: Sequence[ProtocolComparison], first: Mapping[str, str], alpha: float
-) -> tuple[str, ...]:
-    """Return a line per comparison with clear swaps, those at the first level of other factors if any."""
-    clear = [one for one in comparisons if one.beyond_uncertainty(alpha)]
-    if not clear:
-        return ("No pair of recommenders swaps beyond its uncertainty.",)
-    usual = [one for one in clear if {**one.other_levels(), **first} == {**first, **one.other_levels()}]
-    chosen = (usual or clear)[:MAX_EXAMPLES]
-    lines = []
-    for one in chosen:
-        swaps = one.beyond_uncertainty(alpha)
-        shown = "; ".join(
-            f"{swap.better_in_a} > {swap.better_in_b} under {one.level_a}, the reverse under {one.level_b} "
-            f"(p = {swap.p_value:.2g})"
-            for swap in swaps[:2]
-        )
-        more = f"; and {len(swaps) - 2} more" if len(swaps) > 2 else ""
-        lines.append(f"{', '.join(one.other_levels().values())}, {one.metric}: {shown}{more}.")
-    if len(clear) > len(chosen):
-        lines.append(f"and {len(clear) - len(chosen)} other comparisons: agreement_{factor}.csv.")
-    return tuple(lines)
 
 
 def conclusions(

@@ -18,7 +18,7 @@ from ipseval.report._reported import Result as Printable
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 from ipseval.report._text import to_text
 from ipseval.report._words import csv_text
-from ipseval.studies.agreement import Blocks, blocks
+from ipseval.studies.agreement._blocks import Blocks, blocks
 from ipseval.studies.protocols._compare import (
     FACTORS,
     ProtocolComparison,
@@ -220,7 +220,7 @@ class ProtocolStudy(Printable):
         return square
 
     def blocks(self, factor: str = "log", measure: str = "src", *, metric: str | None = None) -> Blocks:
-        """Return the blocks of levels that agree, by clustering `matrix`; see `agreement.blocks`.
+        """Return the blocks of levels that agree, by clustering `matrix`.
 
         Raises
         ------
@@ -290,7 +290,7 @@ def _tables(study: ProtocolStudy, digits: int) -> Tables:
     parts: list[Part] = []
     for factor in compared:  # logs come last
         parts += _table_section(study, factor, digits) if factor != "log" else _matrix_section(study, digits)
-    verdict = verdict_section(compared, NAMES, _first_levels(study), 1 - study.confidence_level)
+    verdict = verdict_section(compared, NAMES, 1 - study.confidence_level)
     parts += [*verdict, Heading("What to know"), Notes(_notes(study))]
     return Tables(
         (*study._headline(), *study._remarks()[0].lines), (*_summary(study), *parts), title="Protocol study"

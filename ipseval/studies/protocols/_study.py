@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ipseval._base.artefacts import check_is_file, read_table, reading, writable
+from ipseval._base.border import fits
 from ipseval._base.checks import as_list, check_fraction, check_positive_int, examples, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 from ipseval.data import Interactions
@@ -34,31 +35,30 @@ SETTING_COLUMNS = (
     *("log", "split", "k_core", "candidates", "model", "repeat", "setting", "metric", "value", "std_error"),
     *("n_tried", "n_settings", "chosen_share"),
 )
-# What each entry must be: a type, a list of it, or one of several.
+# What each entry must be.
 _TOP = {"path": str, "logs": dict, "models": dict, "protocols": dict, "study": dict}
-_STUDY = {
-    "metrics": (str, [str]),
-    "estimators": (str, [str]),
-    "gammas": [float],
-    "k": (int, [int]),
+_STUDY: dict[str, Any] = {
+    "metrics": str | list[str],
+    "estimators": str | list[str],
+    "gammas": list[float],
+    "k": int | list[int],
     "confidence_level": float,
     "n_resamples": int,
     "rng": int,
 }
-_PROTOCOLS = {
-    "order": [str],
-    "holdout": [str],
-    "k_core": [int],
-    "candidates": [(str, dict)],
+_PROTOCOLS: dict[str, Any] = {
+    "order": list[str],
+    "holdout": list[str],
+    "k_core": list[int],
+    "candidates": list[str | dict[str, Any]],
     "n_repeats": int,
     "test_fraction": float,
     "validation_fraction": float,
     "n_validation": int,
 }
-_COLUMNS = {"user": str, "item": str, "value": str, "timestamp": str, "duplicates": str}
-_LOG = {"file": str, "dataset": str, "options": dict, "min_value": float, **_COLUMNS}
+_COLUMNS = ("user", "item", "value", "timestamp", "duplicates")
+_LOG = {"file": str, "dataset": str, "options": dict, "min_value": float, **dict.fromkeys(_COLUMNS, str)}
 _MODEL = {"function": str, "options": dict}
-_WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table"}
 
 
 def study(
@@ -378,21 +378,6 @@ def _check_entries(where: str, entry: Any, known: dict[str, Any]) -> None:
     if unknown:
         raise InputError(f"{where} has unknown entries {examples(unknown)}; known: {', '.join(known)}.")
     for name, value in entry.items():
-        if not _is(value, known[name]):
-            raise InputError(f"{where}: {name} must be {_words(known[name])}; got {value!r:.80}.")
-
-
-def _is(value: Any, kind: Any) -> bool:
-    if isinstance(kind, tuple):
-        return any(_is(value, one) for one in kind)
-    if isinstance(kind, list):
-        return isinstance(value, list) and all(_is(one, kind[0]) for one in value)
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float) if kind is float else kind)
-
-
-def _words(kind: Any) -> str:
-    if isinstance(kind, tuple):
-        return " or ".join(map(_words, kind))
-    return f"a list, each entry {_words(kind[0])}" if isinstance(kind, list) else _WORDS[kind]
+        if not fits(value, known[name]):
+            said = getattr(known[name], "__name__", "") if isinstance(known[name], type) else known[name]
+            raise InputError(f"{where}: {name} must be {said}; got {value!r:.80}.")
