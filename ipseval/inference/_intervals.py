@@ -202,23 +202,16 @@ def _population(sums: Mapping[Key, UserSums]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class _Stacked:
-    """The distinct per-user sums of all estimates side by side, (n_users, n_columns), and who reads which."""
+    """The distinct per-user sums of all estimates side by side, and who reads which."""
 
-    matrix: FloatArray
-    numerator: IntArray
-    denominator: IntArray
-    volume: IntArray
-    entered: IntArray
-    has_volume: BoolArray
+    matrix: FloatArray  # (n_users, n_columns)
+    reads: IntArray  # (5, n_estimates): columns of N, D, V, M and of what fitted weights move
     is_root: BoolArray
-    fitted: IntArray
-    fitted_total: FloatArray
 
     @classmethod
     def of(cls, sums: Mapping[Key, UserSums], users: IntArray) -> _Stacked:
         columns: list[FloatArray] = []
         known: dict[bytes, int] = {}
-        reads: list[tuple[int, ...]] = []
 
         def place(rows: IntArray, values: FloatArray) -> int:
             column = np.zeros(users.size)
@@ -230,29 +223,28 @@ class _Stacked:
                 columns.append(column)
             return known[key]
 
+        reads = []
         for one in sums.values():
             rows = np.searchsorted(users, one.users)
-            entered = place(rows, np.ones(rows.size) if one.size is None else one.size)
-            volume = entered if one.volume is None else place(rows, one.volume)
-            sums_of = place(rows, one.numerator), place(rows, one.denominator), volume, entered
-            moved = one.propensity_influence
-            reads.append((*sums_of, entered if moved is None else place(np.arange(users.size), moved[users])))
-        numerator, denominator, volume_of, entered_of, fitted = np.array(reads).T
-        has_volume = np.array([one.volume is not None for one in sums.values()])
-        is_root = np.array([one.root for one in sums.values()])
-        matrix = np.column_stack(columns)
-        known_weights = np.array([one.propensity_influence is None for one in sums.values()])
-        fitted_total = np.where(known_weights, np.nan, matrix.sum(axis=0)[fitted])
-        read = (numerator, denominator, volume_of, entered_of, has_volume, is_root)
-        return cls(matrix, *read, fitted, fitted_total)
+            size = np.ones(rows.size) if one.size is None else one.size
+            volume = size if one.volume is None else one.volume
+            moved = (
+                np.zeros(users.size) if one.propensity_influence is None else one.propensity_influence[users]
+            )
+            reads.append(
+                [
+                    *(place(rows, values) for values in (one.numerator, one.denominator, volume, size)),
+                    place(np.arange(users.size), moved),
+                ]
+            )
+        return cls(np.column_stack(columns), np.array(reads).T, np.array([one.root for one in sums.values()]))
 
     def ratios(self, totals: FloatArray) -> FloatArray:
         """Return the estimates of each resample from its totals, (n_resamples, n_estimates)."""
+        numerator, denominator, volume, size, moved = (totals[:, columns] for columns in self.reads)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = totals[:, self.numerator] / totals[:, self.denominator]
-            factor = totals[:, self.volume] / totals[:, self.entered]
-        values = np.where(self.has_volume, ratio * factor, ratio)
-        values[:, self.is_root] = np.sqrt(values[:, self.is_root])
-        moved = ~np.isnan(self.fitted_total)
-        values[:, moved] += totals[:, self.fitted[moved]] - self.fitted_total[moved]
-        return np.where(totals[:, self.denominator] == 0, np.nan, values)
+            values = numerator / denominator
+            values[:, self.is_root] = np.sqrt(values[:, self.is_root])
+            values *= volume / size
+        values += moved - self.matrix.sum(axis=0)[self.reads[4]]
+        return np.where(denominator == 0, np.nan, values)
