@@ -20,6 +20,7 @@ NEEDS_LOG = (
     "{model} reads impressions, which interactions do not have. Fit it to an ExposureLog, or give it one: "
     "{model}(log=…)."
 )
+NO_PROPENSITY = "the log has no propensities; name their column with propensity=."
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,7 @@ class LoggedPropensity:
         log = log_of(self, train)
         counts = PairCounts.of(log, self.examination)
         if log.propensity is None:
-            raise PropensityError("the log has no propensities; name their column with propensity=.")
+            raise PropensityError(NO_PROPENSITY)
         theta = _examination_of(log, self.examination)
         _, group, shown = np.unique(log.pair_key, return_inverse=True, return_counts=True)
         chance = np.bincount(group, log.propensity * theta) / shown
@@ -287,9 +288,6 @@ class _Chance:
         return np.where(chance > 0, chance, np.nan)
 
 
-COLUMNS = ["check", "position", "item", "value", "expected", "std_error", "z", "passes"]
-
-
 def check_logged(log: ExposureLog, *, significance: float = 0.01) -> pd.DataFrame:
     """Return checks of a log's propensities against what it shows, one row for each check.
 
@@ -297,13 +295,11 @@ def check_logged(log: ExposureLog, *, significance: float = 0.01) -> pd.DataFram
     there a chance each time:
 
     * "sum": the mean of 1/p over the impressions is the number of items, as chances sum to 1;
-    * "item": the mean of 1/p over all T, counting the impressions of one item, is 1;
-    * "smallest propensity", and "largest weights": the share of all weight Σ1/p that the largest tenth of a
-      percent of impressions carries.
+    * "item": the mean of 1/p over all T, counting the impressions of one item, is 1.
 
-    The first two hold in expectation for right propensities; z is the distance in standard errors, which
-    treat slates as independent. `passes` is whether |z| stays below the normal quantile of `significance`,
-    divided by the number of items in the row's position for "item" rows; missing where nothing is tested.
+    Both hold in expectation for right propensities; z is the distance in standard errors, which treat slates
+    as independent. `passes` is whether |z| stays below the normal quantile of `significance`, divided by the
+    number of items in the row's position for "item" rows.
 
     Parameters
     ----------
@@ -326,43 +322,31 @@ def check_logged(log: ExposureLog, *, significance: float = 0.01) -> pd.DataFram
     check_type("log", log, ExposureLog)
     check_fraction("significance", significance)
     if log.propensity is None:
-        raise PropensityError("the log has no propensities; name their column with propensity=.")
+        raise PropensityError(NO_PROPENSITY)
     position = np.zeros(len(log), dtype=np.int64) if log.position is None else log.position
-    rows: list[tuple[object, ...]] = []
+    frames = []
     for place in np.unique(position):
         at = position == place
-        rows += _checks_at(int(place), log.item[at], 1 / log.propensity[at], log, significance)
-    return pd.DataFrame(rows, columns=COLUMNS).astype({"passes": "boolean"})
-
-
-def _checks_at(
-    place: int, item: IntArray, weight: FloatArray, log: ExposureLog, significance: float
-) -> list[tuple[object, ...]]:
-    """Return the rows of one position."""
-    present, code = np.unique(item, return_inverse=True)
-    n = weight.size
-    by_item = np.bincount(code, weight) / n
-    error = np.sqrt(np.maximum(np.bincount(code, weight**2) / n - by_item**2, 0) / n)
-    total = float(weight.mean())
-    total_error = float(weight.std() / np.sqrt(n))
-    rows = [_row("sum", place, None, total, float(present.size), total_error, significance)]
-    for one, value, se in zip(present, by_item, error, strict=True):
-        level = significance / present.size
-        rows.append(_row("item", place, log.item_ids[one], float(value), 1.0, float(se), level))
-    largest = np.sort(weight)[-max(1, round(n / 1000)) :]
-    nothing = (float("nan"),) * 3
-    rows.append(("smallest propensity", place, None, float(1 / weight.max()), *nothing, None))
-    rows.append(
-        ("share of largest weights", place, None, float(largest.sum() / weight.sum()), *nothing, None)
-    )
-    return rows
-
-
-def _row(
-    check: str, place: int, item: object, value: float, expected: float, error: float, level: float
-) -> tuple[object, ...]:
-    # Equal weights have no spread: what is left of it is rounding.
-    off = abs(value - expected)
-    exact = error <= 1e-9 * expected
-    z = (0.0 if off <= 1e-6 * expected else np.inf) if exact else (value - expected) / error
-    return check, place, item, value, expected, error, z, bool(abs(z) <= ndtri(1 - level / 2))
+        weight, n = 1 / log.propensity[at], int(at.sum())
+        present, code = np.unique(log.item[at], return_inverse=True)
+        by_item, squares = np.bincount(code, weight) / n, np.bincount(code, weight**2) / n
+        value = np.append(weight.mean(), by_item)
+        expected = np.append(float(present.size), np.ones(present.size))
+        error = np.sqrt(np.append(weight.var(), np.maximum(squares - by_item**2, 0)) / n)
+        # Equal weights have no spread: what is left of it is rounding.
+        same = np.where(np.abs(value - expected) <= 1e-6 * expected, 0.0, np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(error <= 1e-9 * expected, same, (value - expected) / error)
+        level = significance / np.append(1, np.full(present.size, present.size))
+        columns = {
+            "check": ["sum", *["item"] * present.size],
+            "position": int(place),
+            "item": np.append([None], log.item_ids[present].astype(object)),
+            "value": value,
+            "expected": expected,
+            "std_error": error,
+            "z": z,
+            "passes": np.abs(z) <= ndtri(1 - level / 2),
+        }
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
