@@ -141,7 +141,7 @@ def fitted_gammas(models: Mapping[str, Any], split: Split, k: int = 50) -> pd.Da
             for method in ("level-ols", "negative-binomial", "poisson", "cloglog"):
                 fit = fit_gamma(split.train.popularity, counts, method=method, source="evaluated")
                 row[method], row[method + " se"], row[method + " fit"] = fit.gamma, fit.standard_error, fit
-        row["items"] = int((counts.item > 0).sum())
+        row["items"] = int((counts.sum(axis=0) > 0).sum())
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -20,7 +20,7 @@ import numpy as np
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import split_random
 from ipseval.errors import InputError
-from ipseval.propensity import RecommendationCounts, count_recommendations, fit_gamma, fit_popularity_exponent
+from ipseval.propensity import count_recommendations, fit_gamma, fit_popularity_exponent
 from ipseval.ranking import baselines, top_items
 from reproductions.data import load_citeulike_a
 
@@ -80,7 +80,7 @@ def recommenders(train: Interactions, seed: int) -> dict[str, Callable[[], Any]]
     }
 
 
-def cell(train: Interactions, counts: RecommendationCounts, method: Any) -> str:
+def cell(train: Interactions, counts: Any, method: Any) -> str:
     """Return γ ± its standard error; a dash where no item outside the top 0.5 % is ever recommended."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -104,7 +104,7 @@ def main(path: str, seed: int) -> None:
         start = time.perf_counter()
         counts = count_recommendations(top_items(make(), split, k=50), train, rng=seed)
         cells = [cell(train, counts, method) for method in METHODS]
-        print(f"| {name} | {' | '.join(cells)} | {int((counts.item > 0).sum()):,} |", flush=True)
+        print(f"| {name} | {' | '.join(cells)} | {int((counts.sum(axis=0) > 0).sum()):,} |", flush=True)
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
     print(f"\nExponent of the popularity distribution: {fit_popularity_exponent(train.popularity)}")
 

@@ -18,7 +18,7 @@ from ipseval.propensity._labels import PROPENSITIES, parse_propensity
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity import PopularityExponent, fit_popularity_exponent
 from ipseval.propensity._power_law import PowerLawPropensity
-from ipseval.propensity._recommendations import RecommendationCounts, count_recommendations
+from ipseval.propensity._recommendations import count_recommendations
 from ipseval.propensity._steps import FitError
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "PowerLawPropensity",
     "Propensity",
     "PropensityModel",
-    "RecommendationCounts",
     "StratifiedPropensity",
     "check_logged",
     "count_recommendations",

@@ -24,7 +24,7 @@ from ipseval._base.types import BoolArray, FloatArray, RngLike, freeze
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity._base import Basis
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
-from ipseval.propensity._recommendations import RecommendationCounts
+from ipseval.propensity._recommendations import list_matrix
 
 NOT_IDENTIFIED = (
     "n* = (number of users who like the item) × P, so that n* alone fits every P: only random exposure or\n"
@@ -186,7 +186,7 @@ class GammaFit:
     def frequency(
         self,
         popularity: npt.ArrayLike,
-        recommended: npt.ArrayLike | RecommendationCounts,
+        recommended: npt.ArrayLike | sparse.csr_array,
         n_lists: int | None = None,
     ) -> pd.DataFrame:
         """Return how often items of each observed popularity are recommended, f(n*) of Yang et al. (2018).
@@ -197,12 +197,12 @@ class GammaFit:
         """
         check_same_labels(popularity=popularity, recommended=recommended)
         counts = check_counts("popularity", popularity)
-        lists = _as_counts(recommended, n_lists, counts.size)
+        total, n_lists, _ = _as_counts(recommended, n_lists, counts.size)
         seen = counts > 0
         levels, level, n_items = np.unique(counts[seen], return_inverse=True, return_counts=True)
-        mean = np.bincount(level, weights=lists.item[seen]) / n_items
+        mean = np.bincount(level, weights=total[seen]) / n_items
         rate = np.exp(self.slope[0]) * levels ** self.slope[1]
-        fitted = -lists.n_lists * np.expm1(-rate) if self.method == "cloglog" else rate
+        fitted = -n_lists * np.expm1(-rate) if self.method == "cloglog" else rate
         return pd.DataFrame({"popularity": levels, "frequency": mean, "n_items": n_items, "fitted": fitted})
 
     def __repr__(self) -> str:
@@ -233,7 +233,7 @@ NOT_CONVERGED = "the fit of γ did not converge; do not use it."
 
 def fit_gamma(
     popularity: npt.ArrayLike,
-    recommended: npt.ArrayLike | RecommendationCounts,
+    recommended: npt.ArrayLike | sparse.csr_array,
     n_lists: int | None = None,
     method: Method = "negative-binomial",
     *,
@@ -260,10 +260,11 @@ def fit_gamma(
     ----------
     popularity : (n_items,) array-like
         n*_i, training interactions of each item, >= 0. Items with 0 are left out, and counted.
-    recommended : (n_items,) array-like, or (n_lists, k) int array, or RecommendationCounts
-        How many lists hold each item; or the lists themselves, as item codes, which allow a bootstrap.
+    recommended : (n_items,) array-like, or (n_lists, k) int array, or sparse array
+        How many lists hold each item; or the lists themselves, as item codes, −1 in empty places, or as
+        `count_recommendations` returns them, which allow a bootstrap.
     n_lists : int
-        Number of lists; not needed with lists or `RecommendationCounts`.
+        Number of lists; not needed with lists.
     method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
         See the table.
     drop_top : float
@@ -300,12 +301,12 @@ def fit_gamma(
     check_choice("source", source, SOURCES)
     check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
-    shown = _as_counts(recommended, n_lists, counts.size)
+    total, n_lists, lists = _as_counts(recommended, n_lists, counts.size)
     keep, numbers = select_items(counts, drop_top=drop_top)
-    popular, total = counts[keep], shown.item[keep]
+    popular, total = counts[keep], total[keep]
     if total.sum() == 0:
         raise InputError(f"none of the {total.size:,} items with n* > 0 that are kept was ever recommended.")
-    result, dispersion = _fit(method, popular, total, shown.n_lists)
+    result, dispersion = _fit(method, popular, total, n_lists)
     gamma = float(result.params[1])
     evaluated = (
         "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
@@ -327,7 +328,7 @@ def fit_gamma(
         slope=np.asarray(result.params),
         dispersion=dispersion,
         warnings=notes,
-        lists=None if shown.lists is None else _list_levels(popular, keep, shown),
+        lists=None if lists is None else _list_levels(popular, keep, lists),
         **numbers,
     )
 
@@ -393,19 +394,25 @@ def gamma_above_one(gamma: float) -> str:
 
 
 def _as_counts(
-    recommended: npt.ArrayLike | RecommendationCounts, n_lists: int | None, n_items: int
-) -> RecommendationCounts:
-    if isinstance(recommended, RecommendationCounts):
-        if recommended.item.size != n_items:
-            raise InputError(
-                f"recommended counts {recommended.item.size} items, popularity {n_items}; they must agree."
-            )
-        return recommended
-    array = np.asarray(recommended)
-    if array.ndim == 2:
+    recommended: npt.ArrayLike | sparse.csr_array, n_lists: int | None, n_items: int
+) -> tuple[FloatArray, int, sparse.csr_array | None]:
+    """Return how many lists hold each item, how many there are, and the lists where they are given."""
+    if not sparse.issparse(recommended):
+        array = np.asarray(recommended)
+        if array.ndim != 2:
+            return _checked_counts(recommended, n_lists, n_items)
         if n_lists not in (None, len(array)):
             raise InputError(f"recommended holds {len(array)} lists, and n_lists is {n_lists}; leave it out.")
-        return RecommendationCounts.from_lists(array, n_items)
+        recommended = list_matrix(array, n_items)
+    lists = sparse.csr_array(recommended)
+    if lists.shape[1] != n_items:
+        raise InputError(f"recommended counts {lists.shape[1]} items, popularity {n_items}; they must agree.")
+    return np.asarray(lists.sum(axis=0), dtype=np.float64), lists.shape[0], lists
+
+
+def _checked_counts(
+    recommended: npt.ArrayLike, n_lists: int | None, n_items: int
+) -> tuple[FloatArray, int, None]:
     counts = check_counts("recommended", recommended, size=n_items)
     if n_lists is None:
         raise InputError("n_lists is needed with counts: the number of lists that were counted.")
@@ -416,7 +423,7 @@ def _as_counts(
             f"a list holds an item at most once, so that recommended <= n_lists = {n_lists}; "
             f"{n_above} of {counts.size} items have more."
         )
-    return RecommendationCounts(counts, int(n_lists))
+    return counts, int(n_lists), None
 
 
 def _fit(method: Method, popular: FloatArray, total: FloatArray, n_lists: int) -> tuple[Any, float | None]:
@@ -449,16 +456,8 @@ def pearson_dispersion(result: Any) -> float | None:
     return float(result.pearson_chi2 / result.df_resid) if result.df_resid > 0 else None
 
 
-def _list_levels(popular: FloatArray, keep: BoolArray, shown: RecommendationCounts) -> ListLevels:
+def _list_levels(popular: FloatArray, keep: BoolArray, lists: sparse.csr_array) -> ListLevels:
     """Return how often each list holds items of each level."""
     level, place = np.unique(popular, return_inverse=True)
-    of_item = np.full(keep.size, -1, dtype=np.int64)
-    of_item[keep] = place
-    assert shown.lists is not None
-    row, item = shown.lists
-    column = of_item[item]
-    used = column >= 0
-    counts = sparse.csr_array(
-        (np.ones(int(used.sum())), (row[used], column[used])), shape=(shown.n_lists, level.size)
-    )
-    return ListLevels(np.log(level), np.bincount(place).astype(np.float64), counts)
+    of_level = sparse.csr_array((np.ones(place.size), (np.flatnonzero(keep), place)), (keep.size, level.size))
+    return ListLevels(np.log(level), np.bincount(place).astype(np.float64), lists @ of_level)

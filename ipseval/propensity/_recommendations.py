@@ -1,15 +1,15 @@
-"""How often each item is recommended: counted from top-k lists."""
+"""Which items each list recommends: read from top-k lists, or from the best items of a scorer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ipseval._base.checks import as_generator, check_positive_int, kind_of
 from ipseval._base.ids import distinct
-from ipseval._base.types import AnyArray, FloatArray, IntArray, RngLike, freeze, readonly
+from ipseval._base.types import AnyArray, IntArray, RngLike
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity._base import as_frame
@@ -17,82 +17,41 @@ from ipseval.propensity._base import as_frame
 OF_SCORES = "pass its best items, ipseval.ranking.top_items(model, split, k=50)."
 
 
-@dataclass(frozen=True, eq=False)
-class RecommendationCounts:
-    """How many of `n_lists` lists hold each item.
+def list_matrix(lists: AnyArray, n_items: int) -> sparse.csr_array:
+    """Return which items the rows of an (n_lists, k) array of codes hold; −1 fills lists shorter than k."""
+    if lists.ndim != 2 or lists.dtype.kind not in "iu" or lists.shape[0] == 0:
+        raise InputError(
+            "lists must be an (n_lists, k) integer array of item codes; got "
+            f"shape {lists.shape}, dtype {lists.dtype}."
+        )
+    bad = (lists < -1) | (lists >= n_items)
+    if bad.any():
+        raise InputError(
+            f"item codes must be in 0 … {n_items - 1} (or −1 for an empty place); {int(bad.sum())} of "
+            f"{lists.size:,} are not (e.g. {lists[bad][0]})."
+        )
+    row, column = np.nonzero(lists >= 0)
+    return _matrix(row, lists[row, column].astype(np.int64), lists.shape[0], n_items)
 
-    Attributes
-    ----------
-    item : (n_items,) float array
-        Number of lists that hold the item, 0 … n_lists.
-    n_lists : int
-        Number of lists.
-    lists : (list, item) pair of (n_entries,) int arrays, or None
-        The entries of the lists, for a bootstrap over lists.
-    """
 
-    item: FloatArray
-    n_lists: int
-    lists: tuple[IntArray, IntArray] | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, "item")
-        if self.lists is not None:
-            object.__setattr__(self, "lists", (readonly(self.lists[0]), readonly(self.lists[1])))
-
-    def __repr__(self) -> str:
-        shown = int((self.item > 0).sum())
-        return f"RecommendationCounts({self.n_lists:,} lists, {shown:,} of {self.item.size:,} items shown)"
-
-    @classmethod
-    def from_lists(cls, lists: AnyArray, n_items: int) -> RecommendationCounts:
-        """Return the counts of an (n_lists, k) array of item codes; −1 fills lists shorter than k.
-
-        Raises
-        ------
-        InputError
-            For codes outside −1 … n_items − 1, other than integers, or repeated within a list.
-
-        Examples
-        --------
-        >>> RecommendationCounts.from_lists(np.array([[0, 2], [2, -1]]), 4).item
-        array([1., 0., 2., 0.])
-        """
-        lists, n_items = np.asarray(lists), check_positive_int("n_items", n_items)
-        if lists.ndim != 2 or lists.dtype.kind not in "iu" or lists.shape[0] == 0:
-            raise InputError(
-                "lists must be an (n_lists, k) integer array of item codes; got "
-                f"shape {lists.shape}, dtype {lists.dtype}."
-            )
-        bad = (lists < -1) | (lists >= n_items)
-        if bad.any():
-            raise InputError(
-                f"item codes must be in 0 … {n_items - 1} (or −1 for an empty place); {int(bad.sum())} of "
-                f"{lists.size:,} are not (e.g. {lists[bad][0]})."
-            )
-        row, column = np.nonzero(lists >= 0)
-        return cls._from_entries(row, lists[row, column].astype(np.int64), lists.shape[0], n_items)
-
-    @classmethod
-    def _from_entries(cls, row: IntArray, item: IntArray, n_lists: int, n_items: int) -> RecommendationCounts:
-        n_repeated = row.size - distinct(row * np.int64(n_items) + item).size
-        if n_repeated:
-            raise InputError(f"{n_repeated} entries repeat an item of the same list; each may occur once.")
-        counts = np.bincount(item, minlength=n_items).astype(np.float64)
-        return cls(counts, n_lists, (row.astype(np.int64), item))
+def _matrix(row: IntArray, item: IntArray, n_lists: int, n_items: int) -> sparse.csr_array:
+    n_repeated = row.size - distinct(row * np.int64(n_items) + item).size
+    if n_repeated:
+        raise InputError(f"{n_repeated} entries repeat an item of the same list; each may occur once.")
+    return sparse.csr_array((np.ones(row.size), (row, item)), shape=(n_lists, n_items))
 
 
 def count_recommendations(
     lists: Any, train: Interactions, *, k: int = 50, rng: RngLike = None
-) -> RecommendationCounts:
-    """Return how many users' top-k lists hold each item.
+) -> sparse.csr_array:
+    """Return which items each user's top-k list holds, (n_lists, n_items) of 0 and 1; sums count lists.
 
     Parameters
     ----------
     lists : lists
-        An (n_lists, ≤ k) integer array of item codes; a frame with columns user, item and rank (ascending) or
-        score (descending), of which the first k per user count; or what `ipseval.ranking.top_items(model,
-        split, k=k)` returns for a scorer.
+        An (n_lists, ≤ k) integer array of item codes, −1 in empty places; a frame with columns user, item and
+        rank (ascending) or score (descending), of which the first k per user count; or what
+        `ipseval.ranking.top_items(model, split, k=k)` returns for a scorer.
     train : Interactions
         Training log: the ids.
     k : int
@@ -106,8 +65,8 @@ def count_recommendations(
         For a shape or type that does not fit, unknown ids, repeated items.
     """
     check_positive_int("k", k)
-    if isinstance(lists, RecommendationCounts):
-        return lists
+    if sparse.issparse(lists):
+        return sparse.csr_array(lists)
     if hasattr(lists, "n_above") and hasattr(lists, "n_tied"):
         return _count_top(lists, train, k, as_generator(rng))
     if isinstance(lists, np.ndarray) and lists.ndim == 2 and lists.dtype.kind in "iu":
@@ -116,7 +75,7 @@ def count_recommendations(
                 "an integer array is read as lists of item codes, and this one has a column for every item; "
                 f"if it holds scores, {OF_SCORES}"
             )
-        return RecommendationCounts.from_lists(lists[:, :k], train.n_items)
+        return list_matrix(lists[:, :k], train.n_items)
     frame = as_frame(lists)
     if frame is not None and {"user", "item"} <= set(frame.columns):
         return _count_frame(frame, train, k)
@@ -126,8 +85,8 @@ def count_recommendations(
     )
 
 
-def _count_top(top: Any, train: Interactions, k: int, rng: np.random.Generator) -> RecommendationCounts:
-    """Return the counts of each user's best items; those that tie for the last places are drawn."""
+def _count_top(top: Any, train: Interactions, k: int, rng: np.random.Generator) -> sparse.csr_array:
+    """Return the lists of each user's best items; those that tie for the last places are drawn."""
     if not (np.array_equal(top.item_ids, train.item_ids) and np.array_equal(top.user_ids, train.user_ids)):
         raise InputError("the best items have other ids than the training log; rank them on its split.")
     order = np.lexsort((top.item, top.user))
@@ -136,10 +95,10 @@ def _count_top(top: Any, train: Interactions, k: int, rng: np.random.Generator) 
     last = np.flatnonzero(~chosen & (n_above < k))
     for crowd in np.split(last, np.flatnonzero(np.diff(user[last])) + 1) if last.size else []:
         chosen[rng.choice(crowd, size=k - n_above[crowd[0]], replace=False)] = True
-    return RecommendationCounts._from_entries(user[chosen], item[chosen], train.n_users, train.n_items)
+    return _matrix(user[chosen], item[chosen], train.n_users, train.n_items)
 
 
-def _count_frame(frame: Any, train: Interactions, k: int) -> RecommendationCounts:
+def _count_frame(frame: Any, train: Interactions, k: int) -> sparse.csr_array:
     key = next((name for name in ("rank", "score") if name in frame.columns), None)
     log = Interactions.from_frame(frame, value=key, users=train.user_ids, items=train.item_ids)
     row, item = log.user, log.item
@@ -149,4 +108,4 @@ def _count_frame(frame: Any, train: Interactions, k: int) -> RecommendationCount
         kept = order[np.arange(row.size) - starts < k]
         row, item = row[kept], item[kept]
     users, row = np.unique(row, return_inverse=True)
-    return RecommendationCounts._from_entries(row, item, users.size, train.n_items)
+    return _matrix(row, item, users.size, train.n_items)
