@@ -119,8 +119,8 @@ def prereleases(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def slow(session: nox.Session) -> None:
-    """Run the statistical tests, all of them: hours. `-- --slow-share 10` takes one in ten."""
-    session.install("-e", ".[test]")
+    """Run the slow tests, notebooks and site, all of them: hours. `-- --slow-share 10` takes one in ten."""
+    session.install("-e", ".[test,docs]")
     cell(session, "slow", "-m", "slow", *session.posargs)
 
 

@@ -138,6 +138,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share", type=int, default=1, metavar="N", help="of all tests, run one in N, chosen in the same way"
     )
+    parser.addoption(
+        "--turn", type=int, default=0, metavar="K", help="which share: N turns one after the other run all"
+    )
 
 
 def layer_of(path: Path) -> str:
@@ -175,8 +178,10 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(layer_of(item.path))
-    of_slow, of_all = config.getoption("--slow-share"), config.getoption("--share")
-    left_out = [item for item in items if not (in_share(item, of_all) and in_share(item, of_slow, "slow"))]
+    of_slow, of_all, turn = map(config.getoption, ("--slow-share", "--share", "--turn"))
+    left_out = [
+        item for item in items if not (in_share(item, of_all, turn) and in_share(item, of_slow, turn, "slow"))
+    ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -193,7 +198,7 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()  # at the end Python collects what it can, or compiled libraries call it a leak
 
 
-def in_share(item: pytest.Item, share: int, marker: str = "") -> bool:
+def in_share(item: pytest.Item, share: int, turn: int, marker: str = "") -> bool:
     """Return whether a test is among one in `share` tests, or has not the marker that is shared out."""
     counts = not marker or item.get_closest_marker(marker) is not None
-    return not counts or zlib.crc32(item.nodeid.encode()) % max(share, 1) == 0
+    return not counts or (zlib.crc32(item.nodeid.encode()) + turn) % max(share, 1) == 0
