@@ -68,16 +68,10 @@ def gate(models):
 LOG = ipseval.Interactions.from_frame(TRAIN.assign(value=1.0), value="value")
 FOUND = {
     "no estimator": (lambda: few(estimators=[]), "estimators is empty"),
-    "lists of allowed items": (
-        lambda: ipseval.evaluate({"a": SCORES}, SPLIT, candidates=[[1], [1, 2]]),
-        r"candidates must be 'all', SampledCandidates, ids.*\[\[1\], \[1, 2\]\]",
-    ),
     "a column twice": (
         lambda: ipseval.evaluate({"a": pd.DataFrame(SCORES, columns=[0, 1, 1])}, SPLIT),
         "must not repeat a column",
     ),
-    "models that are no names": (lambda: gate({"als": {"b": []}}), "models must be names of recommenders"),
-    "no models": (lambda: gate([]), "models must be names of recommenders"),
     "counts that are none": (
         lambda: ipseval.fit_gamma_from_exposure([1, 2, 3], [9, 9, 9], [1, 2, 3], held_out=[1e300, 1, 2]),
         "held_out must be finite counts >= 0 and at most 2.53; 1 of 3",

@@ -11,8 +11,11 @@ import pandas as pd
 import pytest
 
 import ipseval
+import ipseval.report.plots
+from ipseval import inference
 from tests.contracts.test_bad_input import SCORES, SPLIT, TEST, TRAIN, frame, known, run
 from tests.inside.estimators import Average, Ips
+from tests.inside.inference import pareto_k, users_needed
 
 RENAMED = ipseval.Split.from_frames(
     TRAIN.replace({"user": dict(enumerate("abc"))}), TEST.replace({"user": dict(enumerate("abc"))})
@@ -72,8 +75,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: run(estimators=[Ips]),
         r"'snips' or an Estimator object; got <class",
     ),
-    "confidence level of None": (lambda: run(confidence_level=None), r"must be in \(0, 1\); got None"),
-    "confidence level as text": (lambda: run(confidence_level="0.9"), r"must be in \(0, 1\); got '0.9'"),
     "column named twice": (
         lambda: ipseval.Interactions.from_frame(pd.DataFrame([[1, 2, 3]], columns=["user", "user", "item"])),
         r"several columns of one name \('user', 'user', 'item'\)",
@@ -81,10 +82,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "no column for users": (
         lambda: ipseval.Interactions.from_frame(TRAIN, user=None),
         r"user must be the name of a column of the frame; got None",
-    ),
-    "propensity of a split": (
-        lambda: ipseval.PowerLawPropensity(gamma=0).fit(SPLIT),
-        r"train must be Interactions; got Split. Pass split.train",
     ),
     "counts in the order of value_counts": (
         lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=pd.Series([2, 2, 0, 2]).value_counts()),
@@ -149,14 +146,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: run(np.ma.array(SCORES, mask=SCORES > 5)),
         r"als is a masked array.*filled\(-np.inf\)",
     ),
-    "ranks from 1 in the place of counts from 0": (
-        lambda: ipseval.evaluate_ranks({"a": ranks_of([2, 3])}, metrics=["recall@2"]),
-        r"n_above and n_tied must be >= 0.*below n_candidates; 1 of 2 positives",
-    ),
-    "negative ranks": (
-        lambda: ipseval.evaluate_ranks({"a": ranks_of([-1, 0])}, metrics=["recall@2"]),
-        r"n_above and n_tied must be >= 0.*1 of 2 positives",
-    ),
     "prior of another name": (
         lambda: ipseval.metric("auc", sampled="bv", prior="empirical"),
         r"unknown value for prior: 'empirical'",
@@ -165,45 +154,17 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[0, 0, 1])}, RATINGS),
         r"m: row or column labels of the predictions repeat",
     ),
-    "rating predictions of other users": (
-        lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[7, 8, 9])}, RATINGS),
-        r"m: predictions of rated pairs must be finite; 3 of 3",
-    ),
     "masked predictions of ratings": (
         lambda: ipseval.evaluation.evaluate_ratings({"m": np.ma.array(SCORES, mask=SCORES > 5)}, RATINGS),
         r"m: predictions is a masked array",
-    ),
-    "ratings as a frame": (
-        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, TRAIN),
-        r"ratings must be Interactions; got DataFrame",
     ),
     "ratings with a propensity to be fitted": (
         lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, RATINGS, propensity=known(np.ones(3))),
         r"propensity must be a Propensity; got KnownPropensity.*fit\(ratings\)",
     ),
-    "frame instead of a split to rank on": (
-        lambda: ipseval.rank_positives(SCORES, TEST),
-        r"split must be a Split; got DataFrame.*split_random",
-    ),
-    "frame instead of a split, ranked": (
-        lambda: ipseval.ranking.rank_positives(SCORES, TEST),
-        r"split must be a Split; got DataFrame.*split_random",
-    ),
-    "a number of candidates": (
-        lambda: ipseval.rank_positives(SCORES, SPLIT, candidates=2),
-        r"candidates must be 'all', SampledCandidates, ids.*got 2. Pass SampledCandidates\(2\)",
-    ),
-    "codes that are no whole numbers": (
-        lambda: ipseval.RankedPositives([0.0, 1.0], [0, 0], [0, 0], [0, 0], [3, 3], [0, 1], [0, 1, 2]),
-        r"user must hold whole numbers; got dtype float64",
-    ),
     "masked user factors": (
         lambda: run((np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1)))),
         r"als: user factors is a masked array.*filled\(-np.inf\)",
-    ),
-    "masked item bias": (
-        lambda: run((np.ones((3, 1)), np.ones((3, 1)), np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]))),
-        r"als: item bias is a masked array",
     ),
     "function that gives masked scores": (
         lambda: run(lambda users: np.ma.array(SCORES[users], mask=SCORES[users] > 5)),
@@ -217,14 +178,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
             SPLIT,
         ),
         r"is a masked array",
-    ),
-    "nullable scores with a hole": (
-        lambda: run(pd.DataFrame(SCORES, dtype="Float64").mask(SCORES == 1)),
-        r"als.*NaN",
-    ),
-    "scores that are text": (
-        lambda: run(pd.DataFrame(SCORES).astype(str)),
-        r"als must hold real numbers; got dtype",
     ),
     "counts of other items": (
         lambda: ipseval.fit_gamma(
@@ -244,33 +197,11 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         ),
         r"popularity and recommended are read side by side",
     ),
-    "ids that are equal but of different types": (
-        lambda: ipseval.Interactions.from_frame(
-            pd.DataFrame({"user": pd.Series([True, 1], dtype=object), "item": [1, 2]})
-        ),
-        r"column 'user' mixes ids of types bool, int",
-    ),
-    "whole and broken numbers as ids": (
-        lambda: ipseval.Interactions.from_frame(
-            pd.DataFrame({"user": [1, 2], "item": pd.Series([1, 1.0], dtype=object)})
-        ),
-        r"column 'item' mixes ids of types float, int",
-    ),
-    "ids of mixed types under a universe": (
-        lambda: ipseval.Interactions.from_frame(
-            pd.DataFrame({"user": pd.Series([True, 1], dtype=object), "item": [1, 2]}), users=[1]
-        ),
-        r"column 'user' mixes ids of types bool, int",
-    ),
     "seed that is text": (
         lambda: ipseval.split_random(
             ipseval.Interactions.from_frame(frame([0, 0], [0, 1])), test_fraction=0.5, rng="a"
         ),
         r"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got 'a'",
-    ),
-    "seed below 0": (
-        lambda: ipseval.SampledCandidates(2, rng=-1),
-        r"rng must be an integer >= 0.*got -1",
     ),
     "seed of a bootstrap": (lambda: run(interval="bca", rng=0.5), r"rng must be an integer >= 0.*got 0.5"),
     "floor that is text": (
@@ -290,9 +221,58 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ipseval.metrics.sampled.equivalent_cutoff(1, "a", 10),
         r"n_candidates must be a number or an array of numbers, all finite; got 'a'",
     ),
-    "no resamples": (
-        lambda: run().with_intervals("bca", n_resamples=0),
-        r"n_resamples must be an integer >= 1; got 0",
+    "positions for a mask": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT).select(np.arange(2)),
+        r"keep must hold True or False for each of 2 rows; got int64 of shape \(2,\)",
+    ),
+    "values of other positives": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT).sum_by_user(np.ones(5)),
+        r"values must have one entry for each of 2 positives",
+    ),
+    "more pairs than items": (
+        lambda: ipseval.evaluation.evaluate_ratings({"a": SCORES}, RATINGS, n_pairs=99),
+        r"n_pairs is above the number of items, 3, for 3 users",
+    ),
+    "table as propensities": (
+        lambda: ipseval.propensity.Propensity(np.ones((3, 2)), True, "mine", 3),
+        r"item must be one-dimensional; got shape \(3, 2\)",
+    ),
+    "propensities of fewer items": (
+        lambda: ipseval.propensity.Propensity(np.ones(2), True, "mine", 3),
+        r"item must have 3 entries, one for each id; got 2",
+    ),
+    "distribution of one number": (
+        lambda: ipseval.SampledCandidates(2, distribution=-1),
+        r"distribution must be one-dimensional; got shape \(\)",
+    ),
+    "lists counted twice": (
+        lambda: ipseval.fit_gamma(np.arange(1.0, 5), np.array([[0, 1], [2, 3]]), n_lists=40),
+        r"recommended holds 2 lists, and n_lists is 40; leave it out",
+    ),
+    "masked ranks": (
+        lambda: ipseval.expected_sampled(np.ma.array([1, 2], mask=[0, 1]), 10, 5, "recall@2"),
+        r"ranks is a masked array",
+    ),
+    "name that is a number": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, name=5),
+        r"name must be str; got int",
+    ),
+    "lists longer than memory": (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, top_k=2**62),
+        r"lists of 4,611,686,018,427,387,904 items for 2 users need too much memory",
+    ),
+    "tail of negative values": (lambda: pareto_k(-np.ones(50)), r"50 of 50 are negative"),
+    "a test of level 5": (
+        lambda: users_needed(1.0, 0.2, level=5),
+        r"level must be in \(0, 1\); got 5",
+    ),
+    "no metric to bound": (
+        lambda: inference.bounds({}, [], [], factors=[2.0]),
+        r"samples must not be empty",
+    ),
+    "axes that are text": (
+        lambda: ipseval.plots.plot_estimates(run(), ax="a"),
+        r"ax must be matplotlib axes",
     ),
 }
 
