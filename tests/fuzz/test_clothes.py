@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -20,114 +19,81 @@ def test_the_same_data_in_other_clothes_gives_the_same_numbers_or_an_error():
     assert tally.same > 0.8 * tally.n  # an error for everything would be no answer
 
 
-@pytest.fixture
-def split():
-    frame = pd.DataFrame({"user": ["ann", "ann", "bob", "bob"], "item": [1, 2, 3, 4]})
-    return ipseval.Split.from_frames(
-        frame.iloc[[0, 2]], frame.iloc[[1, 3]], users=["ann", "bob"], items=[1, 2, 3, 4]
-    )
-
-
+FRAME = pd.DataFrame({"user": ["ann", "ann", "bob", "bob"], "item": [1, 2, 3, 4]})
+SPLIT = ipseval.Split.from_frames(
+    FRAME.iloc[[0, 2]], FRAME.iloc[[1, 3]], users=["ann", "bob"], items=[1, 2, 3, 4]
+)
 SCORES = pd.DataFrame([[0.0, 4, 2, 1], [0, 2, 1, 4]], ["ann", "bob"], [1, 2, 3, 4])
+# The lists hold items 2 and 3, and 4 and 2; 2 and 3 have one direction, 4 another: ild is (0 + 1)/2.
+VECTORS = pd.DataFrame({"a": [1.0, 1, 1, 0], "b": [0.0, 0, 0, 1]}, index=[1, 2, 3, 4])
+ALLOWED = pd.Series([False, True, False, True], index=[1, 2, 3, 4])
+LISTED = pd.DataFrame(
+    {"query": [1, 1, 2, 2], "item": [1, 2, 1, 2], "label": [1, 0, 0, 1], "s": [4.0, 2, 1, 3]}, [7, 3, 9, 5]
+)
+RATED = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0], "value": [4.0, 2, 5]})
+RANKS = pd.Series([1, 4, 2, 3], index=[5, 6, 7, 8])
 
 
-def recall(model, split, **options):
-    found = ipseval.evaluate({"m": model}, split, metrics=["recall@1"], estimators=["aoa"], **options)
+def estimate(found) -> float:
     return found.frame["estimate"].item()
 
 
-def test_vectors_of_items_are_read_by_their_labels(split):
-    """The lists hold items 2 and 3, and 4 and 2; 2 and 3 have one direction, 4 another: ild is (0 + 1)/2."""
-    vectors = pd.DataFrame({"a": [1.0, 1, 1, 0], "b": [0.0, 0, 0, 1]}, index=[1, 2, 3, 4])
-    ranks = {"m": rank_positives(SCORES, split, top_k=2)}
-    for given in (vectors, vectors.loc[[4, 1, 3, 2]]):
-        found = beyond_accuracy(ranks, split, measures=["ild@2"], item_vectors=given)
-        assert found.frame["estimate"].item() == 0.5
-    with pytest.raises(ipseval.InputError, match="no ids of the split"):
-        beyond_accuracy(ranks, split, measures=["ild@2"], item_vectors=vectors.rename({4: 5}))
+def recall(model, **options) -> float:
+    return estimate(
+        ipseval.evaluate({"m": model}, SPLIT, metrics=["recall@1"], estimators=["aoa"], **options)
+    )
 
 
-def test_a_mask_of_allowed_items_is_read_by_its_labels(split):
-    allowed = pd.Series([False, True, False, True], index=[1, 2, 3, 4])
-    assert recall(SCORES, split, candidates=allowed.sort_values()) == 1.0
-    with pytest.raises(ipseval.InputError, match="says nothing of 1 of 4 items"):
-        recall(SCORES, split, candidates=allowed.drop(1))
+def diversity(vectors) -> float:
+    ranks = {"m": rank_positives(SCORES, SPLIT, top_k=2)}
+    return estimate(beyond_accuracy(ranks, SPLIT, measures=["ild@2"], item_vectors=vectors))
 
 
-def test_frames_that_functions_return_are_read_by_their_labels(split):
-    moved = SCORES[[4, 1, 3, 2]]
-    assert recall(lambda users: moved.iloc[users], split) == 1.0
-    assert recall(lambda users: moved.iloc[users[::-1]], split) == 1.0
-    assert (
-        recall(lambda users: pd.DataFrame(SCORES.to_numpy()[users]), split) == 1.0
-    )  # numbered, not labelled
-    with pytest.raises(ipseval.InputError, match="no ids of the split"):
-        recall(lambda users: moved.rename(columns={4: 9}).iloc[users], split)
+def reciprocal(scores) -> float:
+    return estimate(ipseval.evaluate_slates({"m": scores}, LISTED, metrics=["rr"]))
 
 
-def test_factors_are_read_by_their_labels(split):
+def error(predictions) -> float:
+    ratings = ipseval.Interactions.from_frame(RATED, value="value")
+    return estimate(ipseval.evaluation.evaluate_ratings({"m": predictions}, ratings, metrics=["mae"]))
+
+
+def corrected(**given) -> float:
+    return ipseval.correct_sampled(RANKS, n_sampled=5, metric="auc", method="none", **given).estimate
+
+
+def test_the_numbers_of_labelled_data_are_worked_by_hand():
     """One user factor of 1 each: the item factor is the score, 4 for item 2 and 3 for item 4."""
+    assert diversity(VECTORS.loc[[4, 1, 3, 2]]) == 0.5
+    assert recall(SCORES, candidates=ALLOWED.sort_values()) == 1.0
+    assert recall(lambda users: SCORES[[4, 1, 3, 2]].iloc[users[::-1]]) == 1.0
+    assert recall(lambda users: pd.DataFrame(SCORES.to_numpy()[users])) == 1.0  # numbered, not labelled
     users = pd.DataFrame({"f": [1.0, 1.0]}, ["ann", "bob"])
     items = pd.DataFrame({"f": [0.0, 4, 1, 3]}, [1, 2, 3, 4])
-    assert recall((users, items), split) == recall((users, items.loc[[4, 2, 1, 3]]), split) == 0.5
-    bias = pd.Series([0.0, 0, 0, 9], [1, 2, 3, 4])
-    assert recall((users, items, bias.iloc[::-1]), split) == 0.5
-
-
-def test_scores_of_slates_are_read_by_the_labels_of_the_rows():
-    slates = pd.DataFrame(
-        {"query": [1, 1, 2, 2], "item": [1, 2, 1, 2], "label": [1, 0, 0, 1], "s": [4.0, 2, 1, 3]}
-    )
-
-    def rr(scores, frame):
-        return ipseval.evaluate_slates({"m": scores}, frame, metrics=["rr"]).frame["estimate"].item()
-
-    assert rr(slates["s"].sort_values(), slates) == 1.0
-    odd = slates.set_axis([7, 3, 9, 5])
-    assert (
-        rr(odd["s"].sort_index(), odd)
-        == rr(odd["s"].sort_index(), ipseval.evaluation.slates.Slates.from_frame(odd))
-        == 1.0
-    )
-    with pytest.raises(ipseval.InputError, match="its labels are others than those of the rows"):
-        rr(odd["s"].rename({7: 70}), odd)
-
-
-def test_predicted_ratings_are_read_by_the_labels_of_the_ratings():
-    frame = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0], "value": [4.0, 2, 5]})
-    ratings = ipseval.Interactions.from_frame(frame, value="value")
-
-    def mae(predictions):
-        return (
-            ipseval.evaluation.evaluate_ratings({"m": predictions}, ratings, metrics=["mae"])
-            .frame["estimate"]
-            .item()
-        )
-
-    assert mae(frame["value"]) == mae(frame["value"].sort_values()) == 0.0
-    assert mae(frame["value"].set_axis([3, 7, 8])) == 0.0  # in the order of a log of which it is a part
-    with pytest.raises(ipseval.InputError, match=r"Bring it in their order"):
-        mae(frame["value"].set_axis([8, 3, 7]))
-
-
-def test_weights_and_numbers_of_candidates_go_with_the_ranks_by_label():
-    ranks = pd.Series([1, 4, 2, 3], index=[5, 6, 7, 8])
-    weights, n = pd.Series([1.0, 2, 3, 4], ranks.index), pd.Series([20, 30, 40, 50], ranks.index)
-
-    def corrected(**given):
-        return ipseval.correct_sampled(ranks, n_sampled=5, metric="auc", method="none", **given).estimate
-
+    assert recall((users, items.loc[[4, 2, 1, 3]])) == 0.5
+    assert reciprocal(LISTED["s"].sort_index()) == 1.0
+    assert error(RATED["value"].sort_values()) == 0.0
+    assert error(RATED["value"].set_axis([3, 7, 8])) == 0.0  # in the order of a log of which it is a part
     # auc of rank r among 5 drawn: (6 − r)/5.
-    assert corrected(n_candidates=n, weights=weights) == pytest.approx(
-        (1 * 5 + 2 * 2 + 3 * 4 + 4 * 3) / 5 / 10
-    )
-    moved = weights.sample(frac=1, random_state=2)
-    assert list(moved.index) != list(ranks.index)
-    assert corrected(n_candidates=n[::-1], weights=moved) == corrected(n_candidates=n, weights=weights)
-    expected = ipseval.expected_sampled(ranks, n, 5, "recall@1")
-    assert np.array_equal(ipseval.expected_sampled(ranks, n.iloc[[2, 0, 3, 1]], 5, "recall@1"), expected)
-    with pytest.raises(ipseval.InputError, match="its labels are others"):
-        corrected(n_candidates=n, weights=weights.set_axis([1, 2, 3, 4]))
+    weights, n = pd.Series([1.0, 2, 3, 4], RANKS.index), pd.Series([20, 30, 40, 50], RANKS.index)
+    expected = (1 * 5 + 2 * 2 + 3 * 4 + 4 * 3) / 5 / 10
+    assert corrected(n_candidates=n[::-1], weights=weights.iloc[[2, 0, 3, 1]]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: diversity(VECTORS.rename({4: 5})), "no ids of the split"),
+        (lambda: recall(SCORES, candidates=ALLOWED.drop(1)), "says nothing of 1 of 4 items"),
+        (lambda: recall(lambda users: SCORES.rename(columns={4: 9}).iloc[users]), "no ids of the split"),
+        (lambda: reciprocal(LISTED["s"].rename({7: 70})), "its labels are others than those of the rows"),
+        (lambda: error(RATED["value"].set_axis([8, 3, 7])), "Bring it in their order"),
+        (lambda: corrected(n_candidates=20, weights=pd.Series(1.0, [1, 2, 3, 4])), "its labels are others"),
+    ],
+)
+def test_labels_of_other_things_are_refused(call, message):
+    with pytest.raises(ipseval.InputError, match=message):
+        call()
 
 
 @pytest.mark.parametrize(
@@ -141,16 +107,3 @@ def test_lists_at_positions_that_the_log_does_not_have_are_refused(shift, messag
     lists = frame[["user", "item", "position"]].assign(position=frame["position"] + shift)
     with pytest.raises(ipseval.InputError, match=message):
         evaluate_policies(log, {"a": lists})
-
-
-def test_numbers_in_the_byte_order_of_another_machine_are_read():
-    frame = pd.DataFrame({"user": [0, 0, 1], "item": [4, 5, 4], "value": [4, 2, 5]})
-    log = ipseval.Interactions.from_frame(frame.astype(">i8"), value="value")
-    assert log.item_ids.tolist() == [4, 5]
-    assert log.value.tolist() == [4, 2, 5]
-
-
-def test_a_lazy_frame_of_propensities_is_collected(split):
-    polars = pytest.importorskip("polars")
-    known = polars.LazyFrame({"user": ["ann", "bob"], "item": [2, 4], "propensity": [0.5, 0.25]})
-    assert ipseval.KnownPropensity(pair=known).fit(split).pair.tolist() == [0.5, 0.25]
