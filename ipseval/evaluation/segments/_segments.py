@@ -117,6 +117,10 @@ def gap_error(one: float, two: float, both: float) -> float:
 
 
 Cell = tuple[str, str]
+GAPS = (
+    *("by", "metric", "estimator", "model", "group", "reference", "difference", "std_error"),
+    *("ci_low", "ci_high", "p_value", "note"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,38 +242,22 @@ class Segments(Result):
         n_members (users or items of the group), n_users, n_positives, ess (effective number of users);
         share (of the weight), part (what the group adds to the whole: parts sum to it); note.
         """
-        rows = []
+        parts = []
         for (metric, estimator), cell in self.cells.items():
             for number, model in enumerate(self.models):
                 covariance, value = cell.within(number), cell.shown(number)
-                error = np.sqrt(np.diag(covariance))
                 half = cell.half_width(number, self._level(covariance))
-                ends = np.array([value - half, value + half])
+                found = _with_errors("estimate", value, covariance, half, cell, cell.suppressed[number])
                 if cell.in_unit and not may_leave(estimator):
-                    ends = np.array([within_unit(*one) for one in zip(value, *ends, strict=True)]).T
-                for place, label in enumerate(self.labels):
-                    hidden = bool(cell.suppressed[number, place])
-                    rows.append(
-                        {
-                            "by": self.name,
-                            "group": label,
-                            "model": model,
-                            "metric": metric,
-                            "estimator": estimator,
-                            "estimate": value[place],
-                            "std_error": _known(error[place], value[place]),
-                            "ci_low": ends[0][place],
-                            "ci_high": ends[1][place],
-                            "n_members": int(self.sizes[place]),
-                            "n_users": int(cell.n_users[place]),
-                            "n_positives": int(cell.n_positives[place]),
-                            "ess": cell.effective[number, place],
-                            "share": cell.share[number, place],
-                            "part": cell.part[number, place],
-                            "note": _said(cell, place, hidden, np.isnan(half[place])),
-                        }
-                    )
-        return pd.DataFrame(rows)
+                    ends = zip(value, value - half, value + half, strict=True)
+                    found["ci_low"], found["ci_high"] = np.array([within_unit(*one) for one in ends]).T
+                note = found.pop("note")
+                keys = {"by": self.name, "group": self.labels, "model": model}
+                keys |= {"metric": metric, "estimator": estimator}
+                counts = {"n_members": self.sizes, "n_users": cell.n_users, "n_positives": cell.n_positives}
+                rest = {name: getattr(cell, name)[number] for name in ("effective", "share", "part")}
+                parts.append(pd.DataFrame({**keys, **found, **counts, **rest, "note": note}))
+        return pd.concat(parts, ignore_index=True).rename(columns={"effective": "ess"})
 
     @property
     def metrics(self) -> list[str]:
@@ -292,34 +280,21 @@ class Segments(Result):
         InputError
             With fewer than two recommenders, or a reference that is none of them.
         """
-        rows = []
+        parts = []
         for (metric, estimator), cell in self.cells.items():
             for one, other in self._pairs(reference):
                 gap, covariance = cell.lead(one, other)
-                error = np.sqrt(np.diag(covariance))
                 effective = np.minimum(cell.effective[one], cell.effective[other])
+                error = np.sqrt(np.diag(covariance))
                 half = reach(error, effective, self._level(covariance))
-                p_value = t_test(gap, error, effective - 1)
                 hidden = cell.suppressed[one] | cell.suppressed[other]
-                for place, label in enumerate(self.labels):
-                    rows.append(
-                        {
-                            "by": self.name,
-                            "group": label,
-                            "metric": metric,
-                            "estimator": estimator,
-                            "model": self.models[one],
-                            "reference": self.models[other],
-                            "difference": gap[place],
-                            "std_error": _known(error[place], gap[place]),
-                            "ci_low": gap[place] - half[place],
-                            "ci_high": gap[place] + half[place],
-                            "p_value": p_value[place],
-                            "n_users": int(cell.n_users[place]),
-                            "note": _said(cell, place, bool(hidden[place]), np.isnan(half[place])),
-                        }
-                    )
-        return _adjusted(pd.DataFrame(rows), correction, ["metric", "estimator"])
+                found = _with_errors("difference", gap, covariance, half, cell, hidden)
+                note = found.pop("note")
+                keys = {"by": self.name, "group": self.labels, "metric": metric, "estimator": estimator}
+                keys |= {"model": self.models[one], "reference": self.models[other]}
+                tested = {"p_value": t_test(gap, error, effective - 1), "n_users": cell.n_users, "note": note}
+                parts.append(pd.DataFrame({**keys, **found, **tested}))
+        return _adjusted(pd.concat(parts, ignore_index=True), correction, ["metric", "estimator"])
 
     def gaps(self, reference: str | None = None, *, correction: Correction = "holm") -> pd.DataFrame:
         """Return differences between groups, for each recommender: of all pairs, or to one group.
@@ -339,30 +314,24 @@ class Segments(Result):
         for (metric, estimator), cell in self.cells.items():
             for number, model in enumerate(self.models):
                 value, covariance = cell.shown(number), cell.within(number)
+                hidden, users = cell.suppressed[number], cell.effective[number] - 1
                 for a, b in self._group_pairs(reference):
                     one, two = covariance[a, a], covariance[b, b]
                     error = gap_error(one, two, covariance[a, b]) if one and two else 0.0
-                    freedom = satterthwaite(one, two, *(cell.effective[number, [a, b]] - 1))
+                    freedom = satterthwaite(one, two, users[a], users[b])
                     gap = float(gap_of(value[a], value[b]))
                     half = float(reach(np.array(error), freedom + 1, 1 - self.confidence_level))
-                    notes = [_said(cell, one, bool(cell.suppressed[number, one]), False) for one in (a, b)]
+                    notes = [_said(cell, place, bool(hidden[place]), False) for place in (a, b)]
                     rows.append(
-                        {
-                            "by": self.name,
-                            "metric": metric,
-                            "estimator": estimator,
-                            "model": model,
-                            "group": self.labels[a],
-                            "reference": self.labels[b],
-                            "difference": gap,
-                            "std_error": _known(error, gap),
-                            "ci_low": gap - half,
-                            "ci_high": gap + half,
-                            "p_value": float(t_test(np.array(gap), np.array(error), np.array(freedom))),
-                            "note": "; ".join(dict.fromkeys(filter(None, notes))),
-                        }
+                        (
+                            *(self.name, metric, estimator, model, self.labels[a], self.labels[b]),
+                            *(gap, np.nan if np.isnan(gap) else error, gap - half, gap + half),
+                            float(t_test(np.array(gap), np.array(error), np.array(freedom))),
+                            "; ".join(dict.fromkeys(filter(None, notes))),
+                        )
                     )
-        return _adjusted(pd.DataFrame(rows), correction, ["metric", "estimator", "model"])
+        frame = pd.DataFrame(rows, columns=list(GAPS))
+        return _adjusted(frame, correction, ["metric", "estimator", "model"])
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: a table per metric, who leads where, whether groups differ.
@@ -417,8 +386,24 @@ class Segments(Result):
         return [(number, base) for number in range(n_groups) if number != base]
 
 
-def _known(error: float, value: float) -> float:
-    return float("nan") if np.isnan(value) else float(error)
+def _with_errors(
+    name: str,
+    value: FloatArray,
+    covariance: FloatArray,
+    half: FloatArray,
+    cell: SegmentCell,
+    hidden: BoolArray,
+) -> dict[str, Any]:
+    """Return the columns of a value in every group, with its error, interval and note."""
+    error = np.sqrt(np.diag(covariance))
+    places = zip(range(value.size), hidden.tolist(), np.isnan(half).tolist(), strict=True)
+    return {
+        name: value,
+        "std_error": np.where(np.isnan(value), np.nan, error),
+        "ci_low": value - half,
+        "ci_high": value + half,
+        "note": [_said(cell, *one) for one in places],
+    }
 
 
 def _said(cell: SegmentCell, place: int, hidden: bool, no_interval: bool) -> str:
