@@ -13,7 +13,6 @@ from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_two
 from ipseval.evaluation.partitions._partition import (
-    UserRows,
     add_rows,
     catalogue,
     count_rows,
@@ -76,7 +75,7 @@ def evaluate_dask(
     from dask.delayed import delayed
 
     counts = _counted("item", train, *([test] if items is None else []))
-    plan = make_plan(*catalogue(counts, items), lambda: UserRows.of(_counted("user", train, test)), **options)
+    plan = make_plan(*catalogue(counts, items), lambda: _counted("user", train, test), **options)
     lists, factors = split_models(models, plan.users, len(plan.items))
     frames = {"train": train[["user", "item"]], "test": test[["user", "item"]], **_named(lists)}
     parts = _side_by_side(frames) if partitioned else _shuffled(frames, n_partitions or test.npartitions)

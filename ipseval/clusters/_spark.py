@@ -19,7 +19,7 @@ from ipseval.clusters._blocks import ORDERS, dealt, opened
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_all
-from ipseval.evaluation.partitions._partition import Plan, UserRows, catalogue, reduce_partition
+from ipseval.evaluation.partitions._partition import Plan, catalogue, reduce_partition
 from ipseval.evaluation.partitions._plan import PartitionOptions, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays
 
@@ -61,7 +61,7 @@ def evaluate_spark(
     from pyspark.sql import functions
 
     counts = _counted("item", train, *([test] if items is None else []))
-    plan = make_plan(*catalogue(counts, items), lambda: UserRows.of(_counted("user", train, test)), **options)
+    plan = make_plan(*catalogue(counts, items), lambda: _counted("user", train, test), **options)
     lists, factors = split_models(models, plan.users, len(plan.items))
     session = train.sparkSession
     size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))

@@ -20,7 +20,6 @@ from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from tests.inside.estimators import Moments
 from tests.inside.evaluation import (
-    UserRows,
     finish,
     make_plan,
     popularity_of,
@@ -72,9 +71,9 @@ def local(frames, models, *, users=None, items=None, by=None, **options):
         return found if by is None else replace(found, segments=segment(found, by))
 
 
-def user_rows(frames) -> UserRows:
-    counts = frames["train"]["user"].value_counts()
-    return UserRows(counts.index.to_numpy(), counts.to_numpy(), frames["test"]["user"].unique())
+def user_rows(frames) -> pd.DataFrame:
+    counts = [frames[name]["user"].value_counts() for name in ("train", "test")]
+    return pd.concat(counts, axis=1, keys=["trained", "tested"]).fillna(0).astype(int)
 
 
 def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, **options):

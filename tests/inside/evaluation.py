@@ -10,7 +10,6 @@ from ipseval.evaluation._windows import _over_windows
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.partitions import _partition, _plan, _sorted
 from ipseval.evaluation.partitions._partition import (
-    UserRows,
     add_rows,
     catalogue,
     count_rows,

@@ -211,7 +211,7 @@ def calibration(data: Recommended) -> UserSums:
 
     p: shares of the user's training items in ten groups of items by n*; q: those of its list.
     """
-    groups = quantile_groups(data.train.popularity, N_GROUPS, "item", "popularity", "n*")
+    groups = quantile_groups(data.train.popularity, N_GROUPS, "item", "popularity")
     n, n_groups = data.top.users.size, len(groups.labels)
     row, place = np.nonzero(data.inside)
     q = np.bincount(row * n_groups + groups.codes[data.item[row, place]], minlength=n * n_groups)

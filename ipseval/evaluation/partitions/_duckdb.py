@@ -17,7 +17,7 @@ from ipseval._base.ids import to_id_array
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.evaluation._evaluate import Evaluation
-from ipseval.evaluation.partitions._partition import UserRows, popularity_of, reduce_partition, universe
+from ipseval.evaluation.partitions._partition import popularity_of, reduce_partition, universe
 from ipseval.evaluation.partitions._plan import PartitionOptions, bar, finish, make_plan, split_models
 
 ROWS = 8_000_000  # of all files in a part, about: 1 GB with what is made of them
@@ -171,11 +171,14 @@ def _catalogue(connection: Any, tables: dict[str, _Table], items: Any | None) ->
     return ids, popularity_of(ids, counted["item"].to_numpy(), counted["n"].to_numpy())
 
 
-def _user_rows(connection: Any, tables: dict[str, _Table]) -> UserRows:
-    query = f"SELECT user, count(*) AS n FROM {tables['train'].source} GROUP BY user"  # nosec B608
-    counted = connection.execute(query).df()
-    tested = connection.execute(f"SELECT DISTINCT user FROM {tables['test'].source}").df()  # nosec B608
-    return UserRows(counted["user"].to_numpy(), counted["n"].to_numpy(), tested["user"].to_numpy())
+def _user_rows(connection: Any, tables: dict[str, _Table]) -> pd.DataFrame:
+    rows = " UNION ALL ".join(
+        f"SELECT user, {name == 'train'}::INT AS trained, {name == 'test'}::INT AS tested FROM {one.source}"  # nosec B608
+        for name, one in tables.items()
+    )
+    query = f"SELECT user, sum(trained) AS trained, sum(tested) AS tested FROM ({rows}) GROUP BY user"  # nosec B608
+    counts: pd.DataFrame = connection.execute(query).df()
+    return counts.set_index("user")
 
 
 def _found(name: str, files: Files) -> list[str]:

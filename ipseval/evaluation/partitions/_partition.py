@@ -64,21 +64,6 @@ def catalogue(counts: pd.DataFrame, items: Any | None) -> tuple[AnyArray, IntArr
 
 
 @dataclass(frozen=True, eq=False)
-class UserRows:
-    """The training rows of each user, and the users of the test frame."""
-
-    trained: AnyArray
-    n_rows: IntArray
-    tested: AnyArray
-
-    @classmethod
-    def of(cls, counts: pd.DataFrame) -> UserRows:
-        """Return them from counts of rows by user, `trained` and `tested`."""
-        trained, tested = (counts.index[counts[name] > 0].to_numpy() for name in ("trained", "tested"))
-        return cls(trained, counts.loc[counts["trained"] > 0, "trained"].to_numpy(), tested)
-
-
-@dataclass(frozen=True, eq=False)
 class Grouped:
     """The groups of all users and items, as every worker has them."""
 
@@ -92,7 +77,7 @@ class Grouped:
         items: AnyArray,
         popularity: IntArray,
         users: AnyArray | None,
-        count: Callable[[], UserRows],
+        count: Callable[[], pd.DataFrame],
     ) -> Grouped:
         """Return the groups that `by` names; `count` goes through the frames, if users are grouped."""
         if by is None:
@@ -100,12 +85,10 @@ class Grouped:
         none = np.zeros(0, dtype=np.int64)
         if of_items_alone(by):
             return cls(resolve(by, none, items, TrainingCounts(popularity, none)))
-        rows = count()
-        ids = universe(pd.unique(np.concatenate([rows.trained, rows.tested]))) if users is None else users
-        place = pd.Index(ids).get_indexer(pd.Index(rows.trained))
-        activity = np.zeros(ids.size, dtype=np.int64)
+        rows = count()["trained"]
+        ids = universe(rows.index.to_numpy()) if users is None else users
         # Users of the frames that are not in users= are an error of their partition.
-        activity[place[place >= 0]] = rows.n_rows[place >= 0]
+        activity = rows.reindex(pd.Index(ids), fill_value=0).to_numpy(dtype=np.int64)
         return cls(resolve(by, ids, items, TrainingCounts(popularity, activity)), ids)
 
     @property

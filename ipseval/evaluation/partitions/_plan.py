@@ -30,7 +30,6 @@ from ipseval.evaluation.partitions._partition import (
     Grouped,
     Plan,
     Seen,
-    UserRows,
     absent_users,
     reduce_users,
 )
@@ -63,7 +62,7 @@ def bar(parts: Any, progress: bool | None, total: int | None = None) -> Any:
 def make_plan(
     items: AnyArray,
     popularity: IntArray,
-    count: Callable[[], UserRows],
+    count: Callable[[], pd.DataFrame],
     *,
     users: Any | None = None,
     propensity: Any = None,
@@ -76,7 +75,7 @@ def make_plan(
 ) -> Plan:
     """Return the plan, with the propensity fitted to the counts of all training interactions.
 
-    `count` goes through the frames for the rows of each user, where groups of users need them.
+    `count` goes through the frames for the rows of each user, `trained` and `tested`, where groups need them.
     """
     check_options(options, PartitionOptions)
     check_type("per_user", per_user, (bool, np.bool_))

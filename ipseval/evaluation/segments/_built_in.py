@@ -22,7 +22,7 @@ from ipseval.evaluation.segments._groups import (
     series_axis,
 )
 
-Rule = Callable[[TrainingCounts, int], Groups]
+Rule = Callable[[IntArray, int, Axis, str], Groups]
 
 
 def resolve(
@@ -93,8 +93,9 @@ def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts 
     )
 
 
-def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str, what: str) -> Groups:
+def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str) -> Groups:
     """Return groups of about equally many, from the lowest count up; equal counts stay together."""
+    what = COUNTED[axis]
     level, inverse, size = np.unique(counts, return_inverse=True, return_counts=True)
     middle = (np.cumsum(size) - size / 2) / max(counts.size, 1)
     group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
@@ -116,28 +117,13 @@ def cold_groups(counts: IntArray, below: int, axis: Axis, name: str) -> Groups:
     return Groups(axis, name, labels, (counts >= below).astype(np.int64), note)
 
 
-def _popularity(counts: TrainingCounts, n: int) -> Groups:
-    return quantile_groups(counts.popularity, n, "item", "popularity", "n*")
-
-
-def _activity(counts: TrainingCounts, n: int) -> Groups:
-    return quantile_groups(counts.activity, n, "user", "activity", "interactions")
-
-
-def _cold_users(counts: TrainingCounts, below: int) -> Groups:
-    return cold_groups(counts.activity, below, "user", "cold-users")
-
-
-def _cold_items(counts: TrainingCounts, below: int) -> Groups:
-    return cold_groups(counts.popularity, below, "item", "cold-items")
-
-
+COUNTED: dict[Axis, str] = {"item": "n*", "user": "interactions"}
 # Label -> what is grouped, the rule, and the number that a label without one stands for.
 BUILT_IN: dict[str, tuple[Axis, Rule, int]] = {
-    "popularity": ("item", _popularity, 10),
-    "activity": ("user", _activity, 4),
-    "cold-users": ("user", _cold_users, 1),
-    "cold-items": ("item", _cold_items, 1),
+    "popularity": ("item", quantile_groups, 10),
+    "activity": ("user", quantile_groups, 4),
+    "cold-users": ("user", cold_groups, 1),
+    "cold-items": ("item", cold_groups, 1),
 }
 
 
@@ -157,4 +143,5 @@ def _built_in(label: str, users: AnyArray, items: AnyArray, counts: TrainingCoun
             f"groups by {name} need the training counts of the {size:,} {axis}s that are evaluated, in their "
             f"order; got {counts.along(axis).size:,}."
         )
-    return rule(counts, check_positive_int(name, int(number or default)))
+    chosen = check_positive_int(name, int(number or default))
+    return rule(counts.along(axis), chosen, axis, name.strip().lower())
