@@ -28,7 +28,8 @@ from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path,
 from ipseval.correction._posterior import RandomSample
 from ipseval.estimators._labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
-from ipseval.validation._curve import WITH_INTERACTIONS, held_out_and_random, shown_positives
+from ipseval.validation._curve import WITH_INTERACTIONS, held_out_and_random
+from ipseval.validation._population import liked_pairs, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
 from reproductions import correction_family, feedback_worlds
 from reproductions.correction_coat import recommenders
@@ -100,7 +101,7 @@ def of_study(study: RandomExposureStudy, number: int, metrics: tuple[str, ...]) 
     """Return the case of a split of a log: trained recommenders, and what users liked at random."""
     rng = np.random.default_rng(number)
     split = split_random(study.positives().biased, test_fraction=0.2, rng=rng)
-    random = shown_positives(study, split)
+    random = liked_pairs(shown_outside(study, split))
     both = held_out_and_random(split, random)
     ranks = {name: rank_positives(one(split.train), both) for name, one in recommenders().items()}
     key = both.test.pair_key

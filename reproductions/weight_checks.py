@@ -28,7 +28,7 @@ from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
-from ipseval.validation._population import Compared, RandomExposure, choose
+from ipseval.validation._population import Compared, choose, liked_pairs, shown_outside
 from ipseval.validation._validate import _ranks
 from ipseval.validation.datasets import RandomExposureStudy
 from reproductions.conditional_score import ConditionalScore, conditional_score
@@ -274,12 +274,12 @@ def check_weights(
     for number in range(n_splits):
         split = split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(split.n_users) % 2)
-        truth = RandomExposure.of(positives, split, study)
+        shown_pairs = shown_outside(study, split)
         scorers = {name: adapt(train(split.train), split, name=name) for name, train in models.items()}
-        ranks = _ranks(scorers, split, truth, DEFAULT_COMPUTE)
-        collected.add(number, split, truth, scorers, ranks, fold)
+        ranks = _ranks(scorers, split, shown_pairs, DEFAULT_COMPUTE)
+        collected.add(number, split, shown_pairs, scorers, ranks, fold)
         shown = np.isin(np.arange(split.n_users), exposed)
-        sides = (choose(ranks, one.pair_key, split.n_items) for one in (split.test, truth.positives))
+        sides = (choose(ranks, one, split.n_items) for one in (split.test.pair_key, liked_pairs(shown_pairs)))
         targets = dict.fromkeys([*(kind.target for kind in kinds), "pooled"])
         compared = Compared.of(targets, *sides, shown, "default")
         checks = SplitBalance(compared["pooled"], np.log(split.train.popularity + 1.0))
@@ -289,7 +289,7 @@ def check_weights(
             weighted = {target: one.weighted(fitted) for target, one in compared.items()}
             pairs = [(kind, *weighted[kind.target]) for kind in kinds]
             balance.add_propensity(label, fitted, pairs, checks, fold)
-    return Checks(balance.frame(0.95), collected.result(study).frame, balance.per_item)
+    return Checks(balance.frame(0.95), collected.result(study, len(positives.random)).frame, balance.per_item)
 
 
 def verdicts(balance: pd.DataFrame, frame: pd.DataFrame, per_item: Mapping[str, bool]) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.validation._calibration import resolve_propensity, warn_of_whole_log
 from ipseval.validation._criteria import Estimates, criteria, error_of_difference, resampled
-from ipseval.validation._population import Compared, RandomExposure, choose
+from ipseval.validation._population import Compared, choose, liked_pairs
 from ipseval.validation._result import Cell, Validation
 from ipseval.validation.datasets import RandomExposureStudy
 
@@ -63,7 +63,7 @@ class Collected:
         self,
         number: int,
         split: Split,
-        truth: RandomExposure,
+        shown: Exposure,
         scorers: Mapping[str, Any],
         ranks: Mapping[str, RankedPositives],
         fold: IntArray,
@@ -71,18 +71,17 @@ class Collected:
         """Compare every propensity and estimator with the random exposure, on one split."""
         exposed = np.zeros(split.n_users, dtype=bool)
         exposed[self.exposed] = True
-        kinds = split.test, truth.positives
-        sides = [choose(ranks, one.pair_key, split.n_items) for one in kinds]
+        sides = [choose(ranks, one, split.n_items) for one in (split.test.pair_key, liked_pairs(shown))]
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
         compared = Compared.of(targets, sides[0], sides[1], exposed, self.ties)
         # Users without positives of either kind add nothing to any estimate.
         self.users = union(*(one.users for one in compared["pooled"].first))
         self.drawn = np.ascontiguousarray(self.weights[:, np.searchsorted(self.exposed, self.users)])
-        self.counts.append((truth.n_dropped, compared["user"].n_users if "user" in compared else 0))
+        self.counts.append((int(shown.positive.sum()), compared["user"].n_users if "user" in compared else 0))
         for one in compared.values():
             self._add_random_sample(number, one, compared["pooled"], fold)
         for label, rule in self.propensities.items():
-            fitted = self._fitted(label, rule, split, truth.exposure, scorers, fold)
+            fitted = self._fitted(label, rule, split, shown, scorers, fold)
             weighted = {target: one.weighted(fitted) for target, one in compared.items()}
             self._add_propensity(number, label, weighted)
 
@@ -223,7 +222,7 @@ class Collected:
         plain, target = (one.reshape(shape) for one in resampled(sides, self.users, self.drawn))
         return target, criteria(plain, target)
 
-    def result(self, study: RandomExposureStudy) -> Validation:
+    def result(self, study: RandomExposureStudy, n_liked: int) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
         for text in self.notes.values():
             warn_user(text, DataWarning)
@@ -235,7 +234,7 @@ class Collected:
             )
             for key, parts in self.total.items()
         }
-        n_dropped, n_both = np.mean(self.counts, axis=0)
+        n_kept, n_both = np.mean(self.counts, axis=0)
         return Validation(
             pd.concat(self.rows, ignore_index=True).astype({"fold": "Int64"}).infer_objects(),
             cells,
@@ -246,7 +245,7 @@ class Collected:
             self.exposed.size,
             float(n_both),
             len(self.models),
-            float(n_dropped),
+            float(n_liked - n_kept),
             notes=tuple(self.notes.values()),
             confidence_level=self.confidence_level,
         )

@@ -31,7 +31,7 @@ from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.validation._criteria import CRITERIA, criteria
-from ipseval.validation._population import Ranks, choose
+from ipseval.validation._population import Ranks, choose, liked_pairs, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy
 
 POWER_LAW = "power law"
@@ -176,7 +176,7 @@ def exposure_curve(
     generator, rows = as_generator(rng), []
     for number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
-        both = held_out_and_random(split, shown_positives(study, split))
+        both = held_out_and_random(split, liked_pairs(shown_outside(study, split)))
         ranks = {
             name: rank_positives(model(split.train), both, name=name, compute=compute)
             for name, model in models.items()
@@ -199,12 +199,6 @@ def _sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
             f"n_users must be numbers below {n_exposed:,}, the users with random exposure; got {sizes}."
         )
     return sizes
-
-
-def shown_positives(study: RandomExposureStudy, split: Split) -> IntArray:
-    """Return the keys of the random-exposure positives outside training."""
-    shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
-    return shown.pair_key[shown.positive]
 
 
 def held_out_and_random(split: Split, random: IntArray) -> Split:
@@ -236,8 +230,8 @@ class _Prepared:
         rule: Any,
         rng: np.random.Generator,
     ) -> _Prepared:
-        shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
-        keys = split.test.pair_key, shown.pair_key[shown.positive]
+        shown = shown_outside(study, split)
+        keys = split.test.pair_key, liked_pairs(shown)
         held_out, random = (choose(ranks, one, split.n_items) for one in keys)
         paths = {CORRECTED: correction_path(held_out, split, metrics=metrics, rng=rng)}
         if len(study.biased) > len(study.positives().biased):

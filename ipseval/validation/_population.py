@@ -11,7 +11,6 @@ import numpy as np
 from ipseval._base.ids import among
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
-from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
@@ -22,36 +21,29 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.validation._criteria import Estimates, contributions_of, estimates
-from ipseval.validation.datasets import RandomExposureStudy, StudyPositives
+from ipseval.validation.datasets import RandomExposureStudy
 
 T = TypeVar("T")
 Side = Literal["held_out", "random"]
 Ranks = dict[str, RankedPositives]
 
 
-@dataclass(frozen=True, eq=False)
-class RandomExposure:
-    """Random exposure without the training pairs of a split."""
+def shown_outside(study: RandomExposureStudy, split: Split, threshold: float | None = None) -> Exposure:
+    """Return what was shown at random outside training, and what of it was liked."""
+    split.check_seen_excluded("validation against random exposure")
+    same = np.array_equal(split.user_ids, study.biased.user_ids)
+    if not (same and np.array_equal(split.item_ids, study.biased.item_ids)):
+        raise InputError("the split must be over the user_ids and item_ids of the study.")
+    cut = study.threshold if threshold is None else threshold
+    shown = Exposure.from_ratings(study.random, threshold=cut).without(split.train)
+    if not shown.positive.any():
+        raise InputError("every random-exposure positive is a training pair: there is no reference.")
+    return shown
 
-    exposure: Exposure
-    positives: Interactions
-    n_dropped: int
 
-    @classmethod
-    def of(cls, positives: StudyPositives, split: Split, study: RandomExposureStudy) -> RandomExposure:
-        """Return what was shown at random outside training, and what of it was liked."""
-        split.check_seen_excluded("validation against random exposure")
-        same = np.array_equal(split.user_ids, study.biased.user_ids)
-        if not (same and np.array_equal(split.item_ids, study.biased.item_ids)):
-            raise InputError("the split must be over the user_ids and item_ids of the study.")
-        liked = among(study.random.pair_key, positives.random.pair_key)
-        exposure = Exposure(
-            study.random.user, study.random.item, liked, split.n_users, split.n_items
-        ).without(split.train)
-        kept = positives.random.select(~among(positives.random.pair_key, split.train.pair_key))
-        if not len(kept):
-            raise InputError("every random-exposure positive is a training pair: there is no reference.")
-        return cls(exposure, kept, len(positives.random) - len(kept))
+def liked_pairs(shown: Exposure) -> IntArray:
+    """Return the keys of the pairs that were shown and liked."""
+    return shown.pair_key[shown.positive]
 
 
 @dataclass(frozen=True, eq=False)

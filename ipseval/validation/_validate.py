@@ -15,6 +15,7 @@ from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.ids import distinct
 from ipseval._base.registry import lookup
 from ipseval._base.types import RngLike, TieChoice
+from ipseval.data._evidence import Exposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
@@ -38,7 +39,7 @@ from ipseval.validation._calibration import Calibration, seeded
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
 from ipseval.validation._criteria import user_weights
 from ipseval.validation._curve import held_out_and_random
-from ipseval.validation._population import RandomExposure
+from ipseval.validation._population import liked_pairs, shown_outside
 from ipseval.validation._result import Validation
 from ipseval.validation.datasets import STUDIES, RandomExposureStudy
 
@@ -152,15 +153,15 @@ def validate(
     for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)
-        truth = RandomExposure.of(positives, one, study)
+        shown = shown_outside(study, one, threshold)
         if split is None:
             for name, model in models.items():
                 check_callable(f"the model {name!r}", model)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
-        ranks = _ranks(scorers, one, truth, compute)
-        collected.add(number, one, truth, scorers, ranks, fold)
-    return collected.result(study)
+        ranks = _ranks(scorers, one, shown, compute)
+        collected.add(number, one, shown, scorers, ranks, fold)
+    return collected.result(study, len(positives.random))
 
 
 def _check_given(models: Mapping[str, Any], propensities: Mapping[str, Any]) -> None:
@@ -173,10 +174,10 @@ def _check_given(models: Mapping[str, Any], propensities: Mapping[str, Any]) -> 
 
 
 def _ranks(
-    scorers: Mapping[str, Any], split: Split, truth: RandomExposure, compute: ComputeOptions
+    scorers: Mapping[str, Any], split: Split, shown: Exposure, compute: ComputeOptions
 ) -> dict[str, RankedPositives]:
     """Return the ranks of held-out and random positives by every model, made in one pass."""
-    union = held_out_and_random(split, truth.positives.pair_key)
+    union = held_out_and_random(split, liked_pairs(shown))
     return {
         name: rank_positives(scorer, union, name=name, compute=compute) for name, scorer in scorers.items()
     }

@@ -265,8 +265,6 @@ def test_table_averages_over_logs(tmp_path: Path) -> None:
         assert row.n_beyond == rows["n_beyond"].sum()
         assert row.src_low <= row.src <= row.src_high
         assert row.n_logs == 2
-    by_logs = study.table("split", metric="auc", over="logs")
-    assert by_logs["src_low"].iloc[0] == pytest.approx(each[each["estimator"] == "aoa"]["src"].min())
 
 
 def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: Path) -> None:

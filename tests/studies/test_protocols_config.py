@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -66,16 +65,15 @@ def test_a_study_from_a_file_writes_report_and_tables(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.md").read_text(encoding="utf-8") == found.to_markdown()
 
 
-def test_a_file_can_choose_positives_by_value_and_read_a_data_set(
-    tmp_path: Path, shared_data: Callable[[str], Path]
-) -> None:
+def test_a_file_can_choose_positives_by_value_and_read_impressions(tmp_path: Path) -> None:
     frame = make_log().to_frame().assign(stars=np.tile([5, 4, 3, 4, 5, 1, 2, 4, 5, 4], 60))
     frame.to_csv(tmp_path / "shop.csv", index=False)
-    entry = {"file": "shop.csv", "value": "stars", "min_value": 4}
-    log = _log("shop", entry, tmp_path)
-    assert (len(log), log.n_pairs_removed, log.value) == (7 * 60, 3 * 60, None)
-    # Coat has 1,905 self-selected ratings of 4 and more.
-    assert len(_log("coat", {"file": "coat", "dataset": "coat"}, shared_data("coat").parent)) == 1905
+    log = _log("shop", {"file": "shop.csv", "value": "stars", "threshold": 4}, tmp_path)
+    assert (len(log), log.value is None) == (7 * 60, True)
+    frame.assign(clicked=frame["stars"] >= 4).drop(columns=["stars", "timestamp"]).to_csv(
+        tmp_path / "shown.csv", index=False
+    )
+    assert len(_log("shop", {"file": "shown.csv"}, tmp_path)) == 7 * 60
 
 
 BAD_CONFIGS = {
@@ -85,13 +83,10 @@ BAD_CONFIGS = {
     "no function": (CONFIG.replace('"config_models:constant"', '"config_models"'), "'module:function'"),
     "no logs": (CONFIG.replace("[logs.shop]", "[log]"), "unknown entries 'log'"),
     "no file": (CONFIG.replace("shop.csv", "none.csv"), "none.csv does not exist"),
-    "no dataset": (CONFIG.replace("timestamp = ", "dataset = "), "Choices: adjacency, coat"),
     "not TOML": ("[", "cannot read"),
-    "no values": (CONFIG.replace("[models.first]", "min_value = 4\n[models.first]"), "needs values"),
-    "no loader": (CONFIG.replace("[models.first]", "options = {a = 1}\n[models.first]"), "this is a file"),
-    "a loader with columns": (
-        CONFIG.replace("[models.first]", 'dataset = "coat"\n[models.first]'),
-        "remove timestamp",
+    "no such column": (
+        CONFIG.replace('timestamp = "time"', 'timestamp = "when"'),
+        "column 'when' is not there",
     ),
     "a random scheme without seed": (
         CONFIG.replace("k_core", "candidates = [{n_sampled = 3}]\nk_core"),
@@ -112,7 +107,7 @@ WRONG_TYPES = {
     ("protocols", "the file"): ['"all"'],
     ("file", "[logs.shop]"): ["3", "{a = 1}"],
     ("timestamp", "[logs.shop]"): ["3", "[1]"],
-    ("min_value", "[logs.shop]"): ['"4"', "true", "1979-05-27"],
+    ("threshold", "[logs.shop]"): ['"4"', "true", "1979-05-27"],
     ("options", "[models.first]"): ["3", '"item"'],
     ("function", "[models.first]"): ["3", '["a:b"]'],
     ("k_core", "[protocols]"): ["5", '["5"]', "[5.0]", "[true]"],

@@ -59,10 +59,7 @@ class ShownData:
 
 
 class Reward(Protocol):
-    """A fitted reward model: m̂(u, i) for any pair.
-
-    One that has `sums(user, item)`, Σ m̂ over the pairs of each user in closed form, is asked for that, too.
-    """
+    """A fitted reward model: m̂(u, i) for any pair."""
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return m̂ of each pair, (n,): the chance that the item is taken once it is examined."""
@@ -190,17 +187,8 @@ class LinearReward:
 
     def total(self, user: IntArray) -> FloatArray:
         """Return Σ_i m̂(u, i) of each user, (n,)."""
-        value = np.full(user.size, self.item.sum())
-        for u, v in zip(self.user_factors.T, self.item_factors.T, strict=True):
-            value += u[user] * v.sum()
-        return value
-
-    def sums(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return Σ m̂ over the pairs of each user, (n_users,): Σ_i b_i + Σ_k p_uk Σ_i v_ik."""
-        shape = self.user_factors.shape[0], self.item.size
-        pairs = csr_array((np.ones(item.size), (user, item)), shape=shape)
-        within = np.einsum("nk,nk->n", self.user_factors, pairs @ self.item_factors)
-        return np.asarray(pairs @ self.item + within)
+        within = np.einsum("nk,k->n", self.user_factors[user], self.item_factors.sum(axis=0))
+        return np.asarray(self.item.sum() + within)
 
 
 def item_means(data: ShownData, shrinkage: float) -> FloatArray:

@@ -141,7 +141,7 @@ class FittedRewards:
             users = np.flatnonzero(fold == number)
             total[users] = _checked(model.total(users), users.size)
         out = split.excluded
-        total -= made.sums(out.user, out.item)
+        total -= np.bincount(out.user, made.predict(out.user, out.item), minlength=total.size)
         return cls(shown, made.predict(shown.user, shown.item), total, models, fold, counted)
 
     def __repr__(self) -> str:
@@ -155,19 +155,6 @@ class FittedRewards:
             rows = np.flatnonzero(fold == number)
             if rows.size:
                 value[rows] = _checked(model.predict(user[rows], item[rows]), rows.size)
-        return value
-
-    def sums(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return Σ m̂ over the pairs of each user, (n_users,); by `sums` of the rewards that have it."""
-        value = np.zeros(self.fold.size)
-        fold = self.fold[user]
-        for number, model in enumerate(self.models):
-            rows = np.flatnonzero(fold == number)
-            if hasattr(model, "sums"):
-                value += _checked(model.sums(user[rows], item[rows]), value.size)
-            else:
-                predicted = _checked(model.predict(user[rows], item[rows]), rows.size)
-                value += np.bincount(user[rows], predicted, minlength=value.size)
         return value
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -138,19 +137,16 @@ def _compare(
 
 
 def mean_of_comparisons(
-    group: Sequence[ProtocolComparison], *, over: Literal["users", "logs"], confidence_level: float
+    group: Sequence[ProtocolComparison], confidence_level: float
 ) -> OrderAgreement | None:
-    """Return the mean agreement over logs; intervals over "users" by replicates, over "logs" by bootstrap."""
+    """Return the mean agreement over logs, with intervals over users from the replicates."""
     known = [one for one in group if one.agreement is not None]
     agreements = [one.agreement for one in known if one.agreement is not None]
     if not known:
         return None
     if len(known) == 1:
         return agreements[0]
-    # A seed of its own, so that a table of a study is the same whenever it is printed.
-    mean = mean_agreement(agreements, confidence_level=confidence_level, rng=0)
-    if over == "logs":
-        return mean
+    mean = mean_agreement(agreements, n_resamples=1, rng=0)
     each = [measures(one.a.orders, one.b.orders, mean.overlap) for one in known]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nanmean of a replicate undefined on every log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -162,21 +162,18 @@ class ProtocolStudy(Printable):
         *,
         metric: str | None = None,
         reference: str | None = None,
-        over: Literal["users", "logs"] = "users",
     ) -> pd.DataFrame:
         """Return the agreement averaged over logs, as in Tables 1 and 2 of Zhao et al. (CIKM 2020).
 
         One row per pair of levels, other factors and metric. n_beyond counts the pairs of models that swap
-        beyond their uncertainty, summed over logs; n_logs the logs with defined estimates.
+        beyond their uncertainty, summed over logs; n_logs the logs with defined estimates. Intervals are over
+        the users of these logs.
 
         Parameters
         ----------
         factor, metric, reference
             As in `comparisons`; not "log".
-        over : {"users", "logs"}
-            What the intervals are over: the users of these logs, or logs like these (which needs many).
         """
-        check_choice("over", over, ("users", "logs"))
         if factor == "log":
             raise InputError("a table averages over logs; for agreement between logs use between or matrix.")
         groups: dict[tuple[str, ...], list[ProtocolComparison]] = {}
@@ -186,7 +183,7 @@ class ProtocolStudy(Printable):
         rows = []
         for group in groups.values():
             row: dict[str, object] = {key: text for key, text in _where(group[0]).items() if key != "log"}
-            mean = mean_of_comparisons(group, over=over, confidence_level=self.confidence_level)
+            mean = mean_of_comparisons(group, self.confidence_level)
             row |= {} if mean is None else mean.to_dict()
             alpha = 1 - self.confidence_level
             row["n_beyond"] = sum(len(one.beyond_uncertainty(alpha)) for one in group)

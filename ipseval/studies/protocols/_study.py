@@ -15,12 +15,13 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval._base.artefacts import check_is_file, read_table, reading, writable
+from ipseval._base.artefacts import check_is_file, reading, writable
 from ipseval._base.border import fits
 from ipseval._base.checks import as_list, check_fraction, check_positive_int, examples, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
-from ipseval.data import Interactions
-from ipseval.errors import DataWarning, InputError, UnknownNameError
+from ipseval.data import ExposureLog, Interactions
+from ipseval.data.reading import read
+from ipseval.errors import DataWarning, InputError
 from ipseval.estimators._labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import SampledCandidates
@@ -29,7 +30,6 @@ from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
 from ipseval.studies.protocols._result import ProtocolStudy
 from ipseval.studies.protocols._run import FitFunction, Plan, Ranked, check_inputs, run
 from ipseval.studies.protocols._store import Store
-from ipseval.validation import datasets
 
 SETTING_COLUMNS = (
     *("log", "split", "k_core", "candidates", "model", "repeat", "setting", "metric", "value", "std_error"),
@@ -56,8 +56,8 @@ _PROTOCOLS: dict[str, Any] = {
     "validation_fraction": float,
     "n_validation": int,
 }
-_COLUMNS = ("user", "item", "value", "timestamp", "duplicates")
-_LOG = {"file": str, "dataset": str, "options": dict, "min_value": float, **dict.fromkeys(_COLUMNS, str)}
+_READ = ("user", "item", "value", "timestamp", "clicked", "ignore", "duplicates", "missing", "units")
+_LOG = {"file": str, "threshold": float, **dict.fromkeys(_READ, str)}
 _MODEL = {"function": str, "options": dict}
 
 
@@ -230,13 +230,12 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
 
         path = "results"                    # folder for ranks, tables and report.md, relative to this file
 
-        [logs.shop]                         # a table of interactions …
-        file = "shop.parquet"               # CSV, TSV or Parquet, relative to this file
-        timestamp = "time"                  # columns; user and item are the default of these two
-        [logs.films]                        # … or a data set by its loader
-        dataset = "movielens"               # ipseval.datasets.load_movielens
-        file = "ml-100k"                    # options = {…} are passed to the loader
-        # min_value = 4: only pairs with this value or more are positives, and count alike
+        [logs.shop]                         # options of ipseval.read
+        file = "shop.parquet"               # relative to this file
+        timestamp = "time"                  # columns, where they have no usual name
+        [logs.films]
+        file = "ml-100k/u.data"
+        threshold = 4                       # only pairs with this value or more are positives
 
         [models.popularity]
         function = "ipseval.ranking.baselines:popularity"    # module:function, train -> scorer
@@ -290,37 +289,10 @@ def _log(name: str, entry: Any, folder: Path) -> Interactions:
     _check_entries(where, entry, _LOG)
     if "file" not in entry:
         raise InputError(f"{where} needs file = '<path>'.")
-    log = _read_log(where, entry, folder / entry["file"])
-    if "min_value" not in entry:
-        return log
-    if log.value is None:
-        raise InputError(f"{where}: min_value needs values, and this log has none.")
-    with reading(where, "min_value is for numbers."):
-        keep = log.value >= entry["min_value"]
-    return replace(log.select(keep), value=None, n_pairs_removed=log.n_pairs_removed + int((~keep).sum()))
-
-
-def _read_log(where: str, entry: dict[str, Any], file: Path) -> Interactions:
-    columns = {key: entry[key] for key in _COLUMNS if key in entry}
-    options = entry.get("options", {})
-    if "dataset" not in entry:
-        if options:
-            raise InputError(f"{where}: options are for the loader of a dataset; this is a file.")
-        return Interactions.from_frame(read_table(file), **columns)
-    if columns:
-        raise InputError(f"{where}: a dataset is read by its loader; remove {', '.join(columns)}.")
-    loader = getattr(datasets, f"load_{entry['dataset']}", None)
-    if loader is None:
-        known = [one.removeprefix("load_") for one in dir(datasets) if one.startswith("load_")]
-        raise UnknownNameError(f"dataset in {where}:", entry["dataset"], known)
-    with reading(where, "See the documentation of its loader for the options."):
-        loaded = loader(file, **options)
-    if isinstance(loaded, datasets.RandomExposureStudy):
-        # Of biased against random exposure, the self-selected positives are the log.
-        return loaded.positives().biased
-    if not isinstance(loaded, Interactions):
-        raise InputError(f"{where}: {entry['dataset']} is no log of interactions.")
-    return loaded
+    options = {key: value for key, value in entry.items() if key != "file"}
+    log = read(folder / entry["file"], **options)
+    log = log.positives if isinstance(log, ExposureLog) else log
+    return replace(log, value=None) if "threshold" in entry else log  # positives count alike
 
 
 def _model(name: str, entry: Any, folder: Path) -> Callable[[Interactions], Any]:
