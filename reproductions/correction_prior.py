@@ -40,11 +40,10 @@ STEPS = {
     "sd": (0.8, 1.25),
     "deviation": (0.75, 1.33),
     "whole_deviation": (0.75, 1.33),
-    "unseen": (0.7, 1.4),
+    "flatness": (0.7, 1.4),
     "log_scale_sd": (0.8, 1.25),
     "shared": (0.8, 1.25),
     "own_personal": (0.6, 1.6),
-    "temper": (0.7, 1.4),
     "interactions_mean": (0.85, 1.18),
     "interactions_sd": (0.75, 1.33),
     "interactions_weight": (0.8, 1.2),
@@ -146,7 +145,7 @@ def best(cases: Sequence[Case], start: CorrectionPrior, n_rounds: int) -> Correc
 def strength_likelihood(one: Case, prior: CorrectionPrior) -> np.ndarray:
     """Return the likelihood of the true values for each α, up to a factor."""
     known = RandomSample(one.truth, 1e-8 * np.eye(one.truth.size), 10**12, 10**12, 1.0)
-    given = ("deviation", "whole_deviation", "log_scale_sd", "unseen", "shared", "own_personal")
+    given = ("deviation", "whole_deviation", "log_scale_sd", "flatness", "shared", "own_personal")
     flat = replace(FLAT, **{name: getattr(prior, name) for name in given})
     return posterior(one.path, flat, known).alpha_mass
 

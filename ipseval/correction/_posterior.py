@@ -1,4 +1,4 @@
-"""The posterior of α and of the recommenders' values, on a grid of strengths and scales of deviations."""
+"""The posterior of α and of the recommenders' values, on a grid of strengths."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from ipseval._base.types import FloatArray, IntArray
+from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.correction._path import CorrectionPath, by_user, contributions
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE, SCALES, CorrectionPrior
 from ipseval.ranking import RankedPositives
 
 # Positives from which the random sample's own covariance counts half, and that of the path half.
 BORROWED = 1600
+LEVEL = 20  # users, or hits, from which the sample's own level of variance counts half
 PASSES = 2
 NEGLIGIBLE = 1e-6
 RIDGE = 1e-9
 N_DRAWS = 4000
-STRAIN = 6  # scale of deviations from which a path is said not to explain exposure
+STRAIN = 6  # scale of a deviation from which a path is said not to explain exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +62,23 @@ class RandomSample:
         """
         root = np.sqrt(1 + path.within * (self.repeated - 1))
         lent = np.tensordot(grid_mass, path.spread, 1) * np.outer(root, root) / self.n_positives
+        own = self.own * (max(self.n_users - 1, 3) / max(self.n_users - 3, 1))  # as of a t distribution
+        # The level of variance is the sample's own before its correlations are: by users where all ranks
+        # count, by hits where few do.
+        metric = path.metric_of
+        size = np.bincount(metric, np.where(path.whole, self.n_users, self.n_positives * self.value))
+        size = size / np.bincount(metric)
+        mine, given = (np.bincount(metric, np.diag(one)) for one in (own, lent))
+        ratio = np.divide(mine, given, out=np.ones(size.size), where=given > 0)
+        level = np.sqrt((size * ratio + LEVEL) / (size + LEVEL))[metric]
         share = BORROWED / (BORROWED + self.n_positives)
-        return np.asarray(share * lent + (1 - share) * self.own + path.half_hit(self.n_positives))
+        found = share * lent * np.outer(level, level) + (1 - share) * own
+        return np.asarray(found + path.half_hit(self.n_positives))
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A mixture of normal distributions of all cells, for each basis, α and scale that is not negligible.
+    """A mixture of normal distributions of all cells, for each basis and α that is not negligible.
 
     Attributes
     ----------
@@ -77,7 +88,7 @@ class Posterior:
     mean : (n_parts, n_cells) array
     covariance : (n_parts, n_cells, n_cells) array
     strained : float
-        Probability that deviations are several times as large as expected, or α is above 1 by positives.
+        Probability that an axis deviates several times as much as expected, or α is above 1 by positives.
     """
 
     grid_mass: FloatArray
@@ -148,65 +159,89 @@ def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample
     """Return the posterior of the cells given the random sample's mean d = θ(α) + δ + error.
 
     Without a sample it is the prior: θ(α) with the deviations δ and the log's own sampling error. With one,
-    the covariance of the error is taken at the strengths that a first pass finds likely. Metrics that read
-    the whole ranking and those cut at a rank have a scale of deviations each. What the sample says of these
-    scales counts by `prior.temper` only, as cells are not as many witnesses; given the scales, α keeps all.
+    the covariance of the error is taken at the strengths that a first pass finds likely. The deviations have
+    axes, each with an unknown scale of its own; of the mixture over scales each α keeps mean and covariance.
     """
     mass = prior.grid_mass(path.bases)
     grid = np.flatnonzero(mass > NEGLIGIBLE)
-    log_scale, scale = _scales(path, prior)
-    unit, value = _deviations(path, prior)[path.basis], path.value[grid]
-    log_mass = log_scale[:, None] + np.log(mass[grid])
-    weight = np.exp(log_mass)
-    noise: FloatArray = np.zeros(unit.shape[1:])
-
-    def before(pair: IntArray, point: IntArray) -> FloatArray:
-        at = grid[point]
-        factor = scale[pair]
-        return np.asarray(path.covariance[at] + unit[at] * factor[:, :, None] * factor[:, None, :])
-
-    for _ in range(PASSES if sample is not None else 0):
-        assert sample is not None
+    axes, weight = _axes(path, prior)[path.basis[grid]], mass[grid]
+    if sample is None:
+        spread = prior.mean_square_scale * (axes @ axes.swapaxes(1, 2))
+        return Posterior(mass, weight / weight.sum(), path.value[grid], path.covariance[grid] + spread)
+    for _ in range(PASSES):
         noise = sample.covariance(path, _on_grid(weight, grid, mass.size))
         # Equal recommenders make it singular; this little does not move them apart.
         noise = noise + np.eye(len(noise)) * (RIDGE * np.trace(noise) / len(noise))
-        every = np.arange(grid.size)
-        fit = np.array(
-            [
-                _misfit(before(np.full(grid.size, pair), every) + noise, sample.value - value)
-                for pair in range(log_scale.size)
-            ]
-        )
-        of_scale = logsumexp(log_mass - fit, axis=1, keepdims=True) - log_scale[:, None]
-        log_weight = log_mass - fit - (1 - prior.temper) * of_scale
+        white = _Whitened.of(sample.value - path.value[grid], path.covariance[grid] + noise, axes, prior)
+        log_weight = np.log(mass[grid]) + white.fit
         weight = np.exp(log_weight - logsumexp(log_weight))
-    pair, point = np.nonzero(weight > NEGLIGIBLE)
-    mean, covariance = value[point], before(pair, point)
-    if sample is not None:
-        missed = (sample.value - mean)[..., None]
-        solved = np.linalg.solve(covariance + noise, np.concatenate([missed, covariance], axis=-1))
-        mean = mean + (covariance @ solved[..., :1])[..., 0]
-        covariance = covariance - covariance @ solved[..., 1:]
-    kept = weight[pair, point] / weight[pair, point].sum()
+    kept = weight > NEGLIGIBLE
+    chosen, at = weight[kept] / weight[kept].sum(), grid[kept]
+    mean, covariance, far = white.moments(kept, sample.value - path.value[at], path.covariance[at], noise)
     beyond = (path.alpha > 1) & np.array([one != INTERACTIONS for one in path.bases])[path.basis]
-    strained = float(kept @ ((scale[pair] >= STRAIN).any(axis=1) | beyond[grid[point]]))
-    return Posterior(_on_grid(weight, grid, mass.size), kept, mean, covariance, strained)
+    strained = float(chosen @ np.where(beyond[at], 1.0, far))
+    return Posterior(_on_grid(weight, grid, mass.size), chosen, path.value[at] + mean, covariance, strained)
 
 
-def _misfit(covariance: FloatArray, missed: FloatArray) -> FloatArray:
-    """Return minus the log density of what is missed, up to a constant, (n_grid,)."""
-    root = np.linalg.cholesky(covariance)
-    white = np.linalg.solve(root, missed[..., None])[..., 0]
-    return np.asarray((white**2).sum(-1) / 2 + np.log(np.einsum("gii->gi", root)).sum(-1))
+@dataclass(frozen=True, eq=False)
+class _Whitened:
+    """What is missed in coordinates in which all errors are white, and every axis of deviations is apart.
+
+    Attributes
+    ----------
+    back : (n_grid, n_cells, n_axes) array
+        From these coordinates to cells.
+    away : (n_grid, n_axes) array
+    variance, log_density : (n_grid, n_axes, n_scales) arrays
+        Of deviations, and of what is missed with the probability of the scale.
+    fit : (n_grid,) array
+        Log density of all that is missed.
+    """
+
+    back: FloatArray
+    away: FloatArray
+    variance: FloatArray
+    log_density: FloatArray
+    fit: FloatArray
+
+    @classmethod
+    def of(cls, missed: FloatArray, error: FloatArray, axes: FloatArray, prior: CorrectionPrior) -> _Whitened:
+        """Return it for each strength, longest axis first, so that this one is exact."""
+        root = np.linalg.cholesky(error)
+        white = np.linalg.solve(root, np.concatenate([axes, missed[..., None]], axis=2))
+        turn, size = np.linalg.qr(white[..., :-1])
+        away = (turn.swapaxes(1, 2) @ white[..., -1:])[..., 0]
+        variance = (size**2).sum(axis=2)[..., None] * SCALES**2
+        log_density = (
+            np.log(prior.scale_mass) - (away[..., None] ** 2 / (1 + variance) + np.log1p(variance)) / 2
+        )
+        fit = logsumexp(log_density, axis=2).sum(axis=1) - np.log(np.einsum("gii->gi", root)).sum(axis=1)
+        return cls(root @ turn, away, variance, log_density, fit)
+
+    def moments(
+        self, kept: BoolArray, missed: FloatArray, own: FloatArray, noise: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return mean and covariance of truth − θ(α), and the probability that an axis is strained."""
+        back, away, log_density = self.back[kept], self.away[kept], self.log_density[kept]
+        of_scale = np.exp(log_density - logsumexp(log_density, axis=2, keepdims=True))
+        gain = self.variance[kept] / (1 + self.variance[kept])
+        pull = (of_scale * gain).sum(axis=2)
+        left = pull + away**2 * ((of_scale * gain**2).sum(axis=2) - pull**2)
+        moved = (back @ (pull * away)[..., None])[..., 0]
+        # The deviation, and of the rest that part which is θ(α)'s own error: (N + P)⁻¹ P.
+        share = np.linalg.solve(own + noise, own)
+        rest = np.eye(noise.shape[0]) - share
+        mean = moved + np.einsum("gji,gj->gi", share, missed - moved)
+        spread = (back * left[:, None, :]) @ back.swapaxes(1, 2)
+        covariance = rest.swapaxes(1, 2) @ spread @ rest + own @ rest
+        return mean, covariance, of_scale[:, :, SCALES >= STRAIN].sum(axis=2).max(axis=1)
 
 
-def _scales(path: CorrectionPath, prior: CorrectionPrior) -> tuple[FloatArray, FloatArray]:
-    """Return log probabilities of pairs of scales, and the scale of each cell, (n_pairs, n_cells)."""
-    mass, whole = np.log(prior.scale_mass), path.whole
-    if whole.all() or not whole.any():
-        return mass, np.repeat(SCALES[:, None], whole.size, axis=1)
-    first, second = np.divmod(np.arange(SCALES.size**2), SCALES.size)
-    return mass[first] + mass[second], np.where(whole, SCALES[first][:, None], SCALES[second][:, None])
+def _axes(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
+    """Return principal axes of the deviations of each basis, longest first, (n_bases, n_cells, n_cells)."""
+    same = path.whole[:, None] == path.whole
+    length, axis = np.linalg.eigh(_deviations(path, prior) * same)
+    return np.asarray(axis * np.sqrt(np.maximum(length, 0))[:, None, :])[..., ::-1]
 
 
 def _deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
@@ -223,5 +258,5 @@ def _deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
 
 def _on_grid(weight: FloatArray, grid: IntArray, size: int) -> FloatArray:
     """Return the probability of each point of the grid."""
-    found = np.bincount(grid, weight.sum(axis=0), size)
+    found = np.bincount(grid, weight, size)
     return np.asarray(found / found.sum())

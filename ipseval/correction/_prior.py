@@ -17,6 +17,8 @@ ALPHAS.setflags(write=False)
 SCALES = 0.4 * 2.5 ** np.arange(5)
 SCALES.setflags(write=False)
 SPIKE_WIDTH = 0.03
+# Deviations grow where the path is flat: where α = .45 takes less than this of what AOA is above chance.
+USUAL_REACH, MOST = 0.5, 5.0
 # Where on the grid corrections are measured: α = .45.
 REFERENCE = 6
 # What the odds of a path are made of; see CorrectionPath.
@@ -30,12 +32,13 @@ class CorrectionPrior:
     α is near 0 with probability `no_bias`, and N(mean, sd²) on [0, 1.8] otherwise. The truth deviates from
     θ(α) as if the weights erred by more than a power: normal deviations that covary as the contributions of
     the recommenders do, so that equal recommenders deviate alike. Their mean standard deviation in a metric
-    is `deviation` times √(c² + (`unseen` h)²), where c is the size of the metric's correction, and h how far
-    AOA is above chance: where odds explain little of a high AOA, much may be missing. Metrics that are linear
-    in the rank read the whole ranking, of which a power of the odds expresses less: their deviation is
-    `whole_deviation`. Those cut at a rank have a shift in common. Each of the two kinds has an unknown scale
-    of its own, from .4 to 16, whose logarithm is normal around 0. The share of profiles in selection is
-    unknown, too: it moves each kind along the difference of the paths by pairs and by items.
+    is `deviation` times h (h/2c)^`flatness`, where h is how far AOA is above chance, and c the size of the
+    metric's correction: where the path is flat, much may be missing. Metrics that are linear in the rank read
+    the whole ranking, of which a power of the odds expresses less: their deviation is `whole_deviation`.
+    Those cut at a rank have a shift in common. Every principal axis of the deviations of a kind has an
+    unknown scale of its own, from .4 to 16, whose logarithm is normal around 0: one that errs much says
+    nothing of the others. The share of profiles in selection is unknown, too: it moves each kind along the
+    difference of the paths by pairs and by items.
 
     Odds of positives come from two bases, each as likely as the other. Where odds of all interactions are
     given, liked or not, they have probability `interactions_weight`, and a normal distribution of α alone:
@@ -50,7 +53,7 @@ class CorrectionPrior:
         Probability, in (0, 1), that the log needs no correction.
     mean, sd : float
         Of α otherwise; sd > 0.
-    deviation, whole_deviation, unseen : float
+    deviation, whole_deviation, flatness : float
         The size of a correction is |θ(0) − θ(.45)|, averaged over recommenders.
     log_scale_sd : float
         Standard deviation of the logarithm of a scale, > 0.
@@ -58,9 +61,6 @@ class CorrectionPrior:
         Standard deviation of the shift that recommenders have in common, in those of the other deviations.
     own_personal : float
         Standard deviation of the share of profiles.
-    temper : float
-        In (0, 1]: how much of what random exposure says of the scales counts, as deviations of recommenders
-        and metrics are not as many witnesses as there are of them.
     interactions_mean, interactions_sd : float
         Of α where the odds are those of all interactions; sd > 0.
     interactions_weight : float
@@ -73,18 +73,17 @@ class CorrectionPrior:
     (1.0, array([0. , 1.8]))
     """
 
-    no_bias: float = 0.05
+    no_bias: float = 0.08
     mean: float = 0.5
-    sd: float = 0.4
-    deviation: float = 0.08
-    whole_deviation: float = 0.15
-    unseen: float = 0.7
-    log_scale_sd: float = 0.8
-    shared: float = 2.0
+    sd: float = 0.6
+    deviation: float = 0.06
+    whole_deviation: float = 0.11
+    flatness: float = 0.8
+    log_scale_sd: float = 0.7
+    shared: float = 1.6
     own_personal: float = 0.4
-    temper: float = 0.25
     interactions_mean: float = 1.1
-    interactions_sd: float = 0.3
+    interactions_sd: float = 0.22
     interactions_weight: float = 0.65
 
     def __post_init__(self) -> None:
@@ -92,9 +91,8 @@ class CorrectionPrior:
         check_fraction("interactions_weight", self.interactions_weight)
         check_real("mean", self.mean)
         check_real("interactions_mean", self.interactions_mean)
-        check_fraction("temper", self.temper, high_open=False)
         positive = ("sd", "deviation", "whole_deviation", "log_scale_sd", "shared", "interactions_sd")
-        for name in (*positive, "unseen", "own_personal"):
+        for name in (*positive, "flatness", "own_personal"):
             check_real(name, getattr(self, name), low=0)
         for mean, sd in ((self.mean, self.sd), (self.interactions_mean, self.interactions_sd)):
             if not np.any(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)):
@@ -125,6 +123,11 @@ class CorrectionPrior:
         mass = np.exp(-((np.log(SCALES) / self.log_scale_sd) ** 2) / 2)
         return np.asarray(mass / mass.sum())
 
+    @property
+    def mean_square_scale(self) -> float:
+        """Mean of the squared scale."""
+        return float(self.scale_mass @ SCALES**2)
+
     def deviations(
         self,
         correction: FloatArray,
@@ -148,13 +151,12 @@ class CorrectionPrior:
         whole : (n_cells,) bool array
             Whether that metric is linear in the rank.
         """
-        variance = np.bincount(metric, np.diag(spread))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            size = np.hypot(np.abs(correction), self.unseen * above)
-            unit = np.bincount(metric, size) / np.sqrt(np.bincount(metric) * variance)
-        unit = np.where(variance > 0, unit, 0.0)[metric] * np.where(
-            whole, self.whole_deviation, self.deviation
-        )
+        height, step = (np.bincount(metric, np.abs(one)) for one in (above, correction))
+        flat = USUAL_REACH * height / np.maximum(step, 1e-12)
+        size = height * flat.clip(1 / MOST, MOST) ** self.flatness
+        scale = np.sqrt(np.bincount(metric) * np.bincount(metric, np.diag(spread)))
+        unit = np.divide(size, scale, out=np.zeros_like(size), where=scale > 0)[metric]
+        unit = unit * np.where(whole, self.whole_deviation, self.deviation)
         found = spread * np.outer(unit, unit)
         # Metrics cut at a rank: a shift that recommenders share, beside what covaries as contributions do.
         sd = np.sqrt(np.diag(found)) * ~whole
