@@ -75,7 +75,7 @@ class Case:
         path = next(iter(self.paths.values()))
         judge = RandomSample.of({name: one.select(~mine) for name, one in self.ranks.items()}, path)
         shown = {name: one.select(mine) for name, one in self.ranks.items()} if size else None
-        return shown, judge.value, np.sqrt(np.diag(judge.own))
+        return shown, judge.value, np.sqrt(np.diag(judge.own + path.half_hit(judge.n_positives)))
 
 
 def prepared(source: str, number: int, data: Path | None) -> Case:
@@ -135,7 +135,7 @@ def judge(case: Case, sizes: tuple[int, ...], n_draws: int, seed: int) -> Iterat
 def scores(found: Any, truth: np.ndarray, error: np.ndarray) -> Iterator[dict[str, Any]]:
     """Yield the scores of each metric and estimator of a correction."""
     models = len(found.path.models)
-    warned = not getattr(found, "explained", True)
+    warned = not found.explained
     alpha = {"alpha": found.alpha.mean, "warned": float(warned)}
     for number, one in enumerate(found.path.metrics):
         cells = slice(number * models, (number + 1) * models)
@@ -224,8 +224,6 @@ def table(rows: pd.DataFrame) -> str:
     for size in rows["size"].unique():
         plain = mean["error"].xs((size, AOA_POOLED), level=("size", "estimator"))
         for name in rows.loc[rows["size"] == size, "estimator"].unique():
-            if name == AOA_POOLED and size != rows["size"].iloc[0]:
-                continue
             at = (size, name)
             removed = pd.Series({(*at, m): 100 * (1 - mean["error"][(*at, m)] / plain[m]) for m in metrics})
             own = name in (CORRECTED, WITH_INTERACTIONS)

@@ -166,7 +166,7 @@ def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample
     grid = np.flatnonzero(mass > NEGLIGIBLE)
     axes, weight = _axes(path, prior)[path.basis[grid]], mass[grid]
     if sample is None:
-        spread = prior.mean_square_scale * (axes @ axes.swapaxes(1, 2))
+        spread = (prior.scale_mass @ SCALES**2) * (axes @ axes.swapaxes(1, 2))
         return Posterior(mass, weight / weight.sum(), path.value[grid], path.covariance[grid] + spread)
     for _ in range(PASSES):
         noise = sample.covariance(path, _on_grid(weight, grid, mass.size))

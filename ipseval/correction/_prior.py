@@ -123,11 +123,6 @@ class CorrectionPrior:
         mass = np.exp(-((np.log(SCALES) / self.log_scale_sd) ** 2) / 2)
         return np.asarray(mass / mass.sum())
 
-    @property
-    def mean_square_scale(self) -> float:
-        """Mean of the squared scale."""
-        return float(self.scale_mass @ SCALES**2)
-
     def deviations(
         self,
         correction: FloatArray,
