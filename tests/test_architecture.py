@@ -44,7 +44,6 @@ INSIDE = (
 
 THIRD_PARTY = {
     "_base": {"pandas"},
-    "_base.ids": {"pyarrow"},
     "_base.columns": {"narwhals"},
     "_base.compute": {"threadpoolctl", "tqdm"},
     "data": {"pandas"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_finite, counted, examples
-from ipseval._base.ids import Ids, of_text
+from ipseval._base.ids import Ids, coded
 from ipseval._base.types import AnyArray, BoolArray
 from ipseval.errors import InputError
 
@@ -31,18 +32,35 @@ def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     return {name: _complete(table[name], name) for name in names}
 
 
-def log_columns(
-    frame: Any, ids: list[str], numbers: list[str]
-) -> tuple[dict[str, Ids | AnyArray], dict[str, AnyArray]]:
-    """Return columns of ids and others, as `columns_of` does; ids that are text as codes."""
+def log_columns(frame: Any, ids: list[str], numbers: list[str]) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
+    """Return columns of ids as codes, and others as `columns_of` does."""
     table = _table(frame, [*ids, *numbers])
-    found: dict[str, Ids | AnyArray] = {}
+    found = {name: ids_of(table[name], f"column {name!r}") for name in ids}
     for name in ids:
-        texts = of_text(table[name].to_native())
-        if texts is not None:
-            _refuse_missing(texts.missing, name)
-        found[name] = _complete(table[name], name) if texts is None else texts
+        _refuse_missing(found[name].missing, name)
     return found, {name: _complete(table[name], name) for name in numbers}
+
+
+def ids_of(column: Any, name: str) -> Ids:
+    """Return a column of narwhals as codes of its sorted distinct ids, −1 where one is missing."""
+    native = column.to_native()
+    if not isinstance(native, pd.Series) and find_spec("pyarrow"):
+        native = native.to_arrow() if hasattr(native, "to_arrow") else native  # of polars
+        if hasattr(native.type, "index_type"):  # a dictionary
+            try:
+                native = native.to_pandas()
+            except ValueError:  # it repeats a text
+                native = native.cast(native.type.value_type)
+        if not isinstance(native, pd.Series):
+            native = pd.Series(native, dtype=pd.ArrowDtype(native.type))
+    elif not isinstance(native, pd.Series):
+        native = pd.Series(_in_utc(column).to_numpy())
+    kind = native.dtype
+    if isinstance(kind, np.dtype) or (kind.kind in "iu" and not native.isna().any()):
+        return coded(native.to_numpy(), name)
+    codes, distinct = pd.factorize(native)  # of one type: nothing is equal to a hash alone
+    found = coded(np.asarray(distinct.astype(object)), name)
+    return Ids(np.append(found.codes, -1)[codes], found.ids)
 
 
 def _table(frame: Any, names: list[str]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice, examples
-from ipseval._base.columns import columns_of, to_numbers
+from ipseval._base.columns import columns_of, log_columns, to_numbers
 from ipseval._base.counts import Count, some
 from ipseval._base.ids import places
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -59,14 +59,17 @@ def read_columns(frame: Any, names: dict[str, str | None], users: Any, items: An
     for key, name in names.items():
         if not isinstance(name, str) and (name is not None or key in ("user", "item", "clicked")):
             raise InputError(f"{key} must be the name of a column of the frame; got {name!r:.80}.")
-    columns = columns_of(frame, list(given.values()))
-    data = {key: columns[one] for key, one in given.items()}
-    if data["user"].size == 0:
+    universes = {"user": users, "item": items, "query": None}
+    of_ids, others = (
+        [one for key, one in given.items() if (key in universes) is wanted] for wanted in (True, False)
+    )
+    ids, columns = log_columns(frame, of_ids, others)
+    if not len(ids[given["user"]]):
         raise InputError("the frame has no rows; at least one impression is needed.")
-    for key, universe in (("user", users), ("item", items), ("query", None)):
-        if key in data:
-            codes, ids = encode(data[key], universe, f"column {given[key]!r}", complete=True)
-            data |= {key: codes, f"{key}_ids": ids}
+    data = {key: columns[one] for key, one in given.items() if key not in universes}
+    for key in universes.keys() & given.keys():
+        codes, known = encode(ids[given[key]], universes[key], f"column {given[key]!r}")
+        data |= {key: codes, f"{key}_ids": known}
     for key in {"clicked", "shown"} & set(data):
         data[key] = as_truths(data[key], f"column {given[key]!r}")
     for key in {"timestamp", "position", "propensity"} & set(data):

@@ -13,7 +13,7 @@ from ipseval._base.border import guard
 from ipseval._base.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
 from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.ids import Ids, as_ids, mixed, of_integers, places, refuse_header, to_id_array
+from ipseval._base.ids import Ids, as_ids, coded, places, refuse_header, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray, assign, owned, readonly
 from ipseval.errors import InputError
 
@@ -122,8 +122,8 @@ class Interactions:
                 "the frame has no rows; at least one user–item pair is needed. For a test set without "
                 "training items, pass train=None to Split.from_frames."
             )
-        user_codes, user_ids = encode(ids[user], users, f"column {user!r}", complete=True)
-        item_codes, item_ids = encode(ids[item], items, f"column {item!r}", complete=True)
+        user_codes, user_ids = encode(ids[user], users, f"column {user!r}")
+        item_codes, item_ids = encode(ids[item], items, f"column {item!r}")
         log = made(
             user=user_codes,
             item=item_codes,
@@ -338,14 +338,9 @@ def check_interactions(log: Any, name: str, instead: str = "Interactions.from_fr
         raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {instead}.")
 
 
-def encode(
-    values: AnyArray | Ids, universe: Any | None, name: str, *, complete: bool = False
-) -> tuple[IntArray, AnyArray]:
+def encode(values: AnyArray | Ids, universe: Any | None, name: str) -> tuple[IntArray, AnyArray]:
     """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values."""
-    if isinstance(values, Ids):
-        found = values
-    else:
-        found = _distinct(as_ids(values, name, complete=complete), name, sort=universe is None)
+    found = values if isinstance(values, Ids) else coded(as_ids(values, name), name)
     if universe is None:
         refuse_header(found.codes, found.ids, name)
         return found.codes, found.ids
@@ -360,18 +355,6 @@ def encode(
             "or remove their rows."
         )
     return place.take(found.codes), ids
-
-
-def _distinct(values: AnyArray, name: str, *, sort: bool) -> Ids:
-    """Return codes of the distinct values."""
-    if values.dtype.kind in "iu" and values.dtype != np.uint64:
-        whole = of_integers(values.astype(np.int64, copy=False))
-        return Ids(whole.codes, whole.ids.astype(values.dtype, copy=False))
-    try:
-        codes, ids = pd.factorize(values, sort=sort)
-    except TypeError:
-        raise mixed(values, name) from None
-    return Ids(codes.astype(np.int64, copy=False), ids)
 
 
 guard(__name__)

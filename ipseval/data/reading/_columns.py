@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples
-from ipseval._base.ids import Ids, as_ids, header_among, mixed, of_integers, of_native
+from ipseval._base.columns import ids_of
+from ipseval._base.ids import Ids, header_among
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem
 
@@ -27,10 +28,7 @@ _CANONICAL = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 def encoded(column: Any, name: str, *, from_text: bool = False) -> Ids:
     """Return a column (of narwhals) as codes of its distinct ids."""
     # Of a text file, ids are whole numbers if all are written as such: beside 007 all are text.
-    native = column.to_native()
-    found = of_native(native)
-    if found is None:
-        found = _of_array(_with_missing(native, column), name)
+    found = ids_of(column, name)
     return Ids(*_as_numbers(found)) if from_text else found
 
 
@@ -41,23 +39,6 @@ def _with_missing(native: Any, column: Any) -> AnyArray:
         return native.to_numpy() if numeric else native.astype(object).to_numpy()
     array: AnyArray = column.to_numpy()
     return array.astype(object) if array.dtype.kind in "US" else array
-
-
-def _of_array(values: AnyArray, name: str) -> Ids:
-    missing = np.asarray(pd.isna(values))
-    kept = as_ids(values[~missing] if missing.any() else values, name, complete=True)
-    if kept.dtype.kind == "f" and (kept == np.floor(kept)).all() and (np.abs(kept) < 2**53).all():
-        kept = kept.astype(np.int64)  # whole numbers beside missing ones, as pandas holds them
-    if kept.dtype.kind in "iu" and kept.dtype != np.uint64:
-        found = of_integers(kept.astype(np.int64, copy=False))
-    else:
-        try:
-            found = Ids(*pd.factorize(kept, sort=True))
-        except TypeError:
-            raise mixed(kept, name) from None
-    codes = np.full(values.size, -1, dtype=np.int64)
-    codes[~missing] = found.codes
-    return Ids(codes, found.ids)
 
 
 def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:

@@ -151,11 +151,11 @@ class Slates:
         data = {name: columns[column] for name, column in names.items()}
         if not data["query"].size:
             raise InputError("the frame has no rows; at least one item of one query is needed.")
-        queries, query_ids = encode(data["query"], None, f"column {query!r}", complete=True)
-        found, item_ids = encode(data["item"], items, f"column {item!r}", complete=True)
+        queries, query_ids = encode(data["query"], None, f"column {query!r}")
+        found, item_ids = encode(data["item"], items, f"column {item!r}")
         more: dict[str, Any] = {}
         if "user" in names:
-            codes, more["user_ids"] = encode(data["user"], users, f"column {names['user']!r}", complete=True)
+            codes, more["user_ids"] = encode(data["user"], users, f"column {names['user']!r}")
             more["user"] = _of_query(queries, codes, query_ids, more["user_ids"])
         if "position" in names:
             more["position"] = _whole(to_numbers(data["position"], f"column {names['position']!r}"))
