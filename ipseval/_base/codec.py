@@ -25,98 +25,68 @@ from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 
 # Where the classes are that files hold, by their names in files, which stay. Edit a module with its move.
-PLACES = {
-    "ipseval._base.counts": {"count": "Count"},
-    "ipseval.cli._fit": {"fitted": "Fitted"},
-    "ipseval.correction._difference": {"correction-difference": "Difference"},
-    "ipseval.correction._path": {"correction-path": "CorrectionPath"},
-    "ipseval.correction._posterior": {"correction-posterior": "Posterior", "random-sample": "RandomSample"},
-    "ipseval.correction._prior": {"correction-prior": "CorrectionPrior"},
-    "ipseval.correction._result": {"correction": "Correction", "correction-order": "OrderPosterior"},
-    "ipseval.data._evidence": {"exposure": "Exposure"},
-    "ipseval.data._interactions": {"interactions": "Interactions"},
-    "ipseval.estimators._average": {"estimator-average": "Average", "estimator-shrunk": "ShrunkSnips"},
-    "ipseval.estimators._claims": {"claim": "Claim"},
-    "ipseval.estimators._estimate": {"estimate": "Estimate"},
-    "ipseval.estimators._ips": {"estimator-ips": "Ips"},
-    "ipseval.estimators._sample": {"extent": "Extent", "sample": "Sample"},
-    "ipseval.estimators._sums": {"merged-sums": "MergedSums", "moments": "Moments", "user-sums": "UserSums"},
-    "ipseval.evaluation._differences": {"evaluation-difference": "EvaluationDiff"},
-    "ipseval.evaluation._leaderboard": {"leaderboard": "Leaderboard"},
-    "ipseval.evaluation._page": {"gamma-sweep": "Swept", "page-curves": "Drawn"},
-    "ipseval.evaluation._result": {"evaluation": "Evaluation"},
-    "ipseval.evaluation._verdict": {"verdict-reach": "Reach", "verdict-weights": "Weights"},
-    "ipseval.evaluation._windows": {"window-evaluation": "WindowEvaluation"},
-    "ipseval.evaluation.beyond._measures": {"measure": "Measure"},
-    "ipseval.evaluation.beyond._result": {"beyond-accuracy": "BeyondAccuracy"},
-    "ipseval.evaluation.segments._decomposition": {"decomposition": "Decomposition"},
-    "ipseval.evaluation.segments._groups": {"training-counts": "TrainingCounts"},
-    "ipseval.evaluation.segments._segments": {"segment-cell": "SegmentCell", "segments": "Segments"},
-    "ipseval.inference._interval_methods": {"interval": "Interval"},
-    "ipseval.inference._sensitivity": {"sensitivity": "Sensitivity"},
-    "ipseval.inference._weights": {"weight-diagnostics": "WeightDiagnostics"},
-    "ipseval.metrics._additive": {
-        "metric-atop": "Atop",
-        "metric-dcg": "Dcg",
-        "metric-hits": "Hits",
-        "metric-mean-dcg": "MeanDcg",
-        "metric-recall": "Recall",
-    },
-    "ipseval.metrics._base": {"definition": "Definition"},
-    "ipseval.metrics._first_relevant": {"metric-hit": "Hit", "metric-mrr": "ReciprocalRank"},
-    "ipseval.metrics._ideal_list": {
-        "metric-ndcg": "Ndcg",
-        "metric-precision": "Precision",
-        "metric-rbp": "Rbp",
-    },
-    "ipseval.metrics._pairwise": {"metric-ap": "AveragePrecision", "metric-auc": "Auc"},
-    "ipseval.metrics._ratings": {
-        "metric-mae": "Mae",
-        "metric-mse": "Mse",
-        "metric-rmse": "Rmse",
-        "rated-pairs": "RatedPairs",
-    },
-    "ipseval.metrics.sampled._metric": {"metric-sampled": "SampledMetric"},
-    "ipseval.policies._estimators": {
-        "estimator-dm": "DirectMethod",
-        "estimator-dr": "DoublyRobust",
-        "estimator-shown": "SnipsShown",
-        "rewarded": "Rewarded",
-        "rewarded-metric": "RewardedMetric",
-    },
-    "ipseval.policies._result": {"policy-evaluation": "PolicyEvaluation", "policy-value": "Value"},
-    "ipseval.propensity._base": {
-        "propensity": "Propensity",
-        "propensity-stepped": "_Stepped",
-        "propensity-stepped-error": "_SteppedChange",
-    },
-    "ipseval.propensity._density_ratio": {
-        "fit-density-ratio": "DensityRatioFit",
-        "ratio-error": "_LogPropensity",
-    },
-    "ipseval.propensity._examination": {"examination-curve": "ExaminationCurve"},
-    "ipseval.propensity._gamma": {"fit-gamma": "GammaFit", "fit-gamma-levels": "ListLevels"},
-    "ipseval.propensity._impressions": {"impression-chance": "_Chance", "impression-counts": "PairCounts"},
-    "ipseval.propensity._popularity": {"fit-popularity": "PopularityExponent"},
-    "ipseval.propensity._ratio": {
-        "ratio-cross-fitted": "CrossFitted",
-        "ratio-features": "PairFeatures",
-        "ratio-problem": "RatioProblem",
-    },
-    "ipseval.propensity._steps": {
-        "fit-error": "FitError",
-        "fit-error-along": "Along",
-        "propensity-step": "Step",
-    },
-    "ipseval.ranking._ranked": {"ranks": "RankedPositives"},
-    "ipseval.ranking._sampling": {"sampling": "Sampling"},
-    "ipseval.ranking._top_lists": {"top-lists": "TopLists"},
-    "ipseval.studies.online._agreement": {"online-agreement": "OnlineAgreement"},
-    "ipseval.studies.protocols._evaluate": {"protocol-result": "Result", "protocol-setting": "Setting"},
-    "ipseval.studies.protocols._result": {"protocol-study": "ProtocolStudy"},
-    "ipseval.validation._curve": {"exposure-curve": "ExposureCurve"},
-    "ipseval.validation._result": {"validation": "Validation", "validation-cell": "Cell"},
-}
+_PLACES = """
+_base.counts: count=Count
+cli._fit: fitted=Fitted
+correction._difference: correction-difference=Difference
+correction._path: correction-path=CorrectionPath
+correction._posterior: correction-posterior=Posterior random-sample=RandomSample
+correction._prior: correction-prior=CorrectionPrior
+correction._result: correction=Correction correction-order=OrderPosterior
+data._evidence: exposure=Exposure
+data._interactions: interactions=Interactions
+estimators._average: estimator-average=Average estimator-shrunk=ShrunkSnips
+estimators._claims: claim=Claim
+estimators._estimate: estimate=Estimate
+estimators._ips: estimator-ips=Ips
+estimators._sample: extent=Extent sample=Sample
+estimators._sums: merged-sums=MergedSums moments=Moments user-sums=UserSums
+evaluation._differences: evaluation-difference=EvaluationDiff
+evaluation._leaderboard: leaderboard=Leaderboard
+evaluation._page: gamma-sweep=Swept page-curves=Drawn
+evaluation._result: evaluation=Evaluation
+evaluation._verdict: verdict-reach=Reach verdict-weights=Weights
+evaluation._windows: window-evaluation=WindowEvaluation
+evaluation.beyond._measures: measure=Measure
+evaluation.beyond._result: beyond-accuracy=BeyondAccuracy
+evaluation.segments._decomposition: decomposition=Decomposition
+evaluation.segments._groups: training-counts=TrainingCounts
+evaluation.segments._segments: segment-cell=SegmentCell segments=Segments
+inference._interval_methods: interval=Interval
+inference._sensitivity: sensitivity=Sensitivity
+inference._weights: weight-diagnostics=WeightDiagnostics
+metrics._additive: metric-atop=Atop metric-dcg=Dcg metric-hits=Hits metric-mean-dcg=MeanDcg
+metrics._additive: metric-recall=Recall
+metrics._base: definition=Definition
+metrics._first_relevant: metric-hit=Hit metric-mrr=ReciprocalRank
+metrics._ideal_list: metric-ndcg=Ndcg metric-precision=Precision metric-rbp=Rbp
+metrics._pairwise: metric-ap=AveragePrecision metric-auc=Auc
+metrics._ratings: metric-mae=Mae metric-mse=Mse metric-rmse=Rmse rated-pairs=RatedPairs
+metrics.sampled._metric: metric-sampled=SampledMetric
+policies._estimators: estimator-dm=DirectMethod estimator-dr=DoublyRobust estimator-shown=SnipsShown
+policies._estimators: rewarded=Rewarded rewarded-metric=RewardedMetric
+policies._result: policy-evaluation=PolicyEvaluation policy-value=Value
+propensity._base: propensity=Propensity propensity-stepped=_Stepped propensity-stepped-error=_SteppedChange
+propensity._density_ratio: fit-density-ratio=DensityRatioFit ratio-error=_LogPropensity
+propensity._examination: examination-curve=ExaminationCurve
+propensity._gamma: fit-gamma=GammaFit fit-gamma-levels=ListLevels
+propensity._impressions: impression-chance=_Chance impression-counts=PairCounts
+propensity._popularity: fit-popularity=PopularityExponent
+propensity._ratio: ratio-cross-fitted=CrossFitted ratio-features=PairFeatures ratio-problem=RatioProblem
+propensity._steps: fit-error=FitError fit-error-along=Along propensity-step=Step
+ranking._ranked: ranks=RankedPositives
+ranking._sampling: sampling=Sampling
+ranking._top_lists: top-lists=TopLists
+studies.online._agreement: online-agreement=OnlineAgreement
+studies.protocols._evaluate: protocol-result=Result protocol-setting=Setting
+studies.protocols._result: protocol-study=ProtocolStudy
+validation._curve: exposure-curve=ExposureCurve
+validation._result: validation=Validation validation-cell=Cell
+"""
+PLACES: dict[str, dict[str, str]] = {}
+for _line in _PLACES.strip().split("\n"):
+    _module, _, _held = _line.partition(": ")
+    PLACES.setdefault(f"ipseval.{_module}", {}).update(dict(one.split("=", 1) for one in _held.split()))
 CLASSES = {name: f"{module}:{kind}" for module, held in PLACES.items() for name, kind in held.items()}
 # (name, field) that a class has no more -> what it says now without saying it; any other value is an error.
 GONE = {("segments", "simultaneous"): "max-t"}
@@ -267,8 +237,13 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
         return pd.DataFrame(made, index, [name for name, *_ in columns])
     if "described" in value:
         return NotStored(value["described"], _decode(value["kept"], arrays))
-    name = _name(value["class"])
-    cls, given = _class(name), value["fields"]
+    # By its name, so that nothing but the places in `CLASSES` is imported. 1.0.0rc1 wrote where the class
+    # stood, as ipseval._base.counts:Count.
+    name, given = _OLD.get(value["class"].partition(":")[2], value["class"]), value["fields"]
+    if name not in CLASSES:
+        raise ValueError(f"there is no {name!r} in this version")
+    module, _, kind = CLASSES[name].partition(":")
+    cls = getattr(importlib.import_module(module), kind)
     known = {field.name for field in fields(cls)}
     lost = [one for one in given if one not in known and given[one] not in (*_NOTHING, GONE.get((name, one)))]
     if lost:
@@ -278,16 +253,3 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
 
 def _place(cls: type[Any]) -> str:
     return f"{cls.__module__}:{cls.__name__}"
-
-
-def _name(said: str) -> str:
-    """Return the name of a class; 1.0.0rc1 wrote where it stood, as ipseval._base.counts:Count."""
-    return _OLD.get(said.partition(":")[2], said)
-
-
-def _class(name: str) -> Any:
-    """Return a class by its name in files; nothing but the places in `CLASSES` is imported."""
-    if name not in CLASSES:
-        raise ValueError(f"there is no {name!r} in this version")
-    module, _, kind = CLASSES[name].partition(":")
-    return getattr(importlib.import_module(module), kind)

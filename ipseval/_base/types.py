@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias
+from dataclasses import fields
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ OnLowEss: TypeAlias = Literal["warn", "raise", "nan", "ignore"]
 IntervalMethod: TypeAlias = Literal["normal", "percentile", "bca"]
 TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
 TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]
+
+Value = TypeVar("Value")
 
 
 class HasIds(Protocol):
@@ -52,6 +55,16 @@ def assign(instance: Any, /, **fields: Any) -> None:
     """Set fields of a frozen dataclass while it is made."""
     for name, one in fields.items():
         object.__setattr__(instance, name, one)
+
+
+def unchecked(kind: type[Value], **values: Any) -> Value:
+    """Return a frozen dataclass of checked values, and of arrays that nobody else writes to."""
+    made = object.__new__(kind)
+    given = {one.name: one.default for one in fields(kind)} | values  # type: ignore[arg-type]  # a dataclass
+    assign(
+        made, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in given.items()}
+    )
+    return made
 
 
 def freeze(value: Any, *names: str) -> None:

@@ -12,7 +12,7 @@ from ipseval._base.border import guard
 from ipseval._base.checks import check_positive_int, check_real, check_type, examples
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, readonly
-from ipseval.data._interactions import Interactions, check_interactions, chosen_rows
+from ipseval.data._interactions import Interactions, check_codes, check_interactions, chosen_rows
 from ipseval.errors import InputError
 
 __all__ = ["Evidence", "Exposure"]
@@ -49,15 +49,7 @@ class Exposure:
         for name in ("n_users", "n_items", "n_dropped"):
             check_positive_int(name, getattr(self, name), minimum=0)
         for name, size in (("user", self.n_users), ("item", self.n_items)):
-            codes = np.asarray(getattr(self, name))
-            if codes.dtype.kind not in "iu" or codes.ndim != 1:
-                raise InputError(
-                    f"{name} must be one-dimensional int codes; got {codes.dtype} {codes.shape}."
-                )
-            n_bad = int(((codes < 0) | (codes >= size)).sum())
-            if n_bad:
-                raise InputError(f"{name} codes must be in 0 … {size - 1}; {n_bad} of {codes.size} are not.")
-            assign(self, **{name: readonly(codes.astype(np.int64))})
+            assign(self, **{name: readonly(check_codes(name, np.asarray(getattr(self, name)), size))})
             ids = getattr(self, f"{name}_ids")
             if ids is not None and np.shape(ids) != (size,):
                 raise InputError(f"{name}_ids must hold {size} ids; got shape {np.shape(ids)}.")

@@ -12,9 +12,8 @@ import pandas as pd
 from ipseval._base.border import guard
 from ipseval._base.checks import as_float_vector, check_type, counted
 from ipseval._base.columns import to_numbers
-from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.ids import to_id_array
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned
+from ipseval._base.counts import Count, some
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned, unchecked
 from ipseval.data._impressions import (
     COLUMNS,
     Treatment,
@@ -26,14 +25,14 @@ from ipseval.data._impressions import (
     merge_repeated,
     read_columns,
 )
-from ipseval.data._interactions import Interactions, check_codes, chosen_rows, made, one_dimensional
+from ipseval.data._interactions import Interactions, Log, chosen_rows, one_dimensional
 from ipseval.errors import InputError
 
 __all__ = ["ExposureLog"]
 
 
 @dataclass(frozen=True, eq=False)
-class ExposureLog:
+class ExposureLog(Log):
     """Impressions, coded against one universe of users and one of items: one row for each time of showing.
 
     Attributes
@@ -210,13 +209,8 @@ class ExposureLog:
         return cls(**data, counted=treatment.counted)
 
     def __post_init__(self) -> None:
-        sizes = {}
         treatment = Treatment()
-        for name in ("user", "item", *(("query",) if self.query is not None else ())):
-            ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
-            codes = check_codes(name, owned(getattr(self, name)), ids.size)
-            assign(self, **{f"{name}_ids": ids, name: codes})
-            sizes[name] = codes.size
+        sizes = self._own_codes("user", "item", *(["query"] if self.query is not None else []))
         assign(self, clicked=as_truths(one_dimensional(owned(self.clicked), "clicked"), "clicked"))
         sizes["clicked"] = self.clicked.size
         for name in ("timestamp", "position", "propensity"):
@@ -235,38 +229,15 @@ class ExposureLog:
         check_type("counted", self.counted, tuple)
         freeze(self, *(one.name for one in fields(self) if one.name != "counted"))
 
-    def __len__(self) -> int:
-        return int(self.user.size)
-
     def __repr__(self) -> str:
         shown = (len(self), "impression"), (int(self.clicked.sum()), "click")
         counts = *shown, (self.n_users, "user"), (self.n_items, "item")
         return f"ExposureLog({', '.join(counted(*one) for one in counts)})"
 
     @property
-    def n_users(self) -> int:
-        """Number of users in the universe, with or without impressions."""
-        return int(self.user_ids.size)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items in the universe, shown or not."""
-        return int(self.item_ids.size)
-
-    @property
     def n_queries(self) -> int:
         """Number of slates; 0 where the log has none."""
         return 0 if self.query_ids is None else int(self.query_ids.size)
-
-    @property
-    def data(self) -> pd.DataFrame:
-        """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
-        return counts_frame(one.about("log") for one in self.counted)
-
-    @cached_property
-    def pair_key(self) -> IntArray:
-        """`user * n_items + item`, (n,): one integer per pair, for joins; it repeats with the pair."""
-        return self.user * np.int64(self.n_items) + self.item
 
     @cached_property
     def positives(self) -> Interactions:
@@ -280,7 +251,8 @@ class ExposureLog:
         _, first = np.unique(self.pair_key[rows], return_index=True)
         kept = np.sort(rows[first])
         repeats = Count("clicks on a pair clicked before, left out", rows.size - kept.size, rows.size)
-        return made(
+        return unchecked(
+            Interactions,
             user=self.user[kept],
             item=self.item[kept],
             user_ids=self.user_ids,
@@ -294,12 +266,9 @@ class ExposureLog:
     def select(self, keep: BoolArray | IntArray) -> ExposureLog:
         """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
         rows = chosen_rows(keep, len(self))
-        part = object.__new__(ExposureLog)
-        for one in fields(self):
-            value = getattr(self, one.name)
-            assign(part, **{one.name: value[rows] if one.name in COLUMNS and value is not None else value})
-        freeze(part, *COLUMNS)
-        return part
+        whole = {one.name: getattr(self, one.name) for one in fields(self)}
+        part = {name: whole[name][rows] for name in COLUMNS if whole[name] is not None}
+        return unchecked(ExposureLog, **(whole | part))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with user, item, clicked and, where present, the other columns."""

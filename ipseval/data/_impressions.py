@@ -14,7 +14,7 @@ from ipseval._base.counts import Count, some
 from ipseval._base.ids import places
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.data._interactions import encode
-from ipseval.errors import InputError, PropensityError
+from ipseval.errors import InputError, Problem, PropensityError
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
 COLUMNS = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
@@ -27,8 +27,12 @@ Columns = dict[str, AnyArray]
 class Treatment:
     """What is wrong with a log, said in one error, and what was done about faults that may be kept."""
 
-    faults: list[str] = field(default_factory=list)
+    faults: list[Problem] = field(default_factory=list)
     counted: tuple[Count, ...] = ()
+
+    def fault(self, what: str, way_out: str) -> None:
+        """Add what is wrong."""
+        self.faults.append(Problem(what, way_out))
 
     def count(self, what: str, number: int, of: int) -> None:
         """Add what was treated; 0 is no line."""
@@ -42,9 +46,9 @@ class Treatment:
         if "propensity" in data:
             find_bad_propensities(data["propensity"], self)
         if self.faults:
-            kind = PropensityError if all("propensit" in one for one in self.faults) else InputError
+            kind = PropensityError if all("propensit" in one.what for one in self.faults) else InputError
             start = f"the log has {len(self.faults)} faults. " if len(self.faults) > 1 else ""
-            raise kind(start + " ".join(self.faults))
+            raise kind(start + " ".join(one.said() for one in self.faults))
 
 
 def check_options(**options: str) -> None:
@@ -94,16 +98,17 @@ def keep_shown(data: Columns, unshown_clicks: str, treatment: Treatment) -> Colu
         off = np.abs(total - n_shown) > SUM_TOLERANCE * np.maximum(n_shown, 1)
         if off.any():
             first = int(np.flatnonzero(off)[0])
-            treatment.faults.append(
+            treatment.fault(
                 f"the propensities of {int(off.sum())} of {n_slates} slates do not sum to their number of "
                 f"rows shown (slate {data['query_ids'][first]}: sum {total[first]:.4g}, shown "
-                f"{n_shown[first]:.0f}). List all candidates of a slate with their chance to be shown."
+                f"{n_shown[first]:.0f})",
+                "List all candidates of a slate with their chance to be shown",
             )
     orphans = data["clicked"] & ~shown
     if orphans.any() and unshown_clicks == "raise":
-        treatment.faults.append(
-            f"{int(orphans.sum())} of {int(data['clicked'].sum())} clicks are on rows that were not shown. "
-            "Mark these rows as shown, or pass unshown_clicks='drop' to leave them out."
+        treatment.fault(
+            f"{int(orphans.sum())} of {int(data['clicked'].sum())} clicks are on rows that were not shown",
+            "Mark these rows as shown, or pass {unshown_clicks=drop} to leave them out",
         )
     treatment.count("clicks without an impression, left out", int(orphans.sum()), shown.size)
     treatment.count("candidates that were not shown, left out", int((~shown & ~orphans).sum()), shown.size)
@@ -122,9 +127,10 @@ def merge_repeated(data: Columns, duplicates: str, treatment: Treatment) -> Colu
     if duplicates == "raise":
         row = int(np.flatnonzero(again)[0])
         pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
-        treatment.faults.append(
+        treatment.fault(
             f"{int(again.sum())} of {again.size} rows repeat an impression of the same user, item, time, "
-            f"position and slate (first: {examples(pair)}). Pass duplicates='drop' to keep one row of each."
+            f"position and slate (first: {examples(pair)})",
+            "Pass {duplicates=drop} to keep one row of each",
         )
     treatment.count("repeated impressions, merged", int(again.sum()), again.size)
     group = key.groupby(named, sort=False).ngroup().to_numpy()
@@ -143,9 +149,10 @@ def check_gaps(data: Columns, gaps: str, treatment: Treatment) -> None:
     if gapped.any() and gaps == "raise":
         first = int(np.flatnonzero(gapped)[0])
         held = np.sort(data["position"][data["query"] == first])
-        treatment.faults.append(
+        treatment.fault(
             f"{int(gapped.sum())} of {n_slates} slates lack positions (slate {data['query_ids'][first]} has "
-            f"{examples(held, 6)}). Add the rows, or pass gaps='keep' if only these were shown."
+            f"{examples(held, 6)})",
+            "Add the rows, or pass {gaps=keep} if only these were shown",
         )
     treatment.count("slates with gaps in their positions, kept", int(gapped.sum()), n_slates)
 
@@ -162,39 +169,41 @@ def join_clicks(
     given = {key: one for key, one in names.items() if one is not None}
     columns = columns_of(clicks, list(given.values()))
     ids = [key for key in ("user", "item", "query") if key in given]
-    codes = {
-        key: places(columns[given[key]], data[f"{key}_ids"], f"the clicks' column {given[key]!r}")
-        for key in ids
-    }
-    n_rows, n_clicks = data["user"].size, codes["user"].size
-    known = np.all([one >= 0 for one in codes.values()], axis=0)
-    # One number per pair (and slate) and one per point in time; the clicks stand behind the impressions.
-    frame = pd.DataFrame({key: np.concatenate([data[key], codes[key]]) for key in ids})
-    group = frame.groupby(ids, sort=False).ngroup().to_numpy()
-    time = np.zeros(n_rows + n_clicks, dtype=np.int64)
+    clicked, shown = (
+        pd.DataFrame(one)
+        for one in (
+            {
+                key: places(columns[given[key]], data[f"{key}_ids"], f"the clicks' column {given[key]!r}")
+                for key in ids
+            },
+            {**{key: data[key] for key in ids}, "row": np.arange(data["user"].size)},
+        )
+    )
+    n_clicks, time = len(clicked), np.zeros(len(clicked) + len(shown), dtype=np.int64)
     if "timestamp" in given:
         at = to_numbers(columns[given["timestamp"]], f"the clicks' column {given['timestamp']!r}")
-        time = pd.factorize(np.concatenate([data["timestamp"], at]), sort=True)[0]
-    place = group * np.int64(time.max(initial=0) + 1) + time
-    order = np.argsort(place[:n_rows], kind="stable")
-    last = np.searchsorted(place[:n_rows][order], place[n_rows:], side="right") - 1
-    before, after = (order[np.clip(last + step, 0, n_rows - 1)] for step in (0, 1))
-    matched = known & (group[before] == group[n_rows:]) & (last >= 0)
-    early = known & ~matched & (group[after] == group[n_rows:])
-    orphans = ~matched & ~early
+        time = pd.factorize(np.concatenate([at, data["timestamp"]]), sort=True)[0]
+    ordered = [
+        frame.assign(time=at).sort_values("time", kind="stable")
+        for frame, at in ((clicked, time[:n_clicks]), (shown, time[n_clicks:]))
+    ]
+    before, after = (
+        pd.merge_asof(*ordered, on="time", by=ids, direction=one)["row"] for one in ("backward", "forward")
+    )
+    early, orphans = before.isna() & after.notna(), before.isna() & after.isna()
     if orphans.any() and unshown_clicks == "raise":
-        treatment.faults.append(
-            f"{int(orphans.sum())} of {n_clicks} clicks have no impression. Add what was shown, or pass "
-            "unshown_clicks='drop' to leave these clicks out."
+        treatment.fault(
+            f"{int(orphans.sum())} of {n_clicks} clicks have no impression",
+            "Add what was shown, or pass {unshown_clicks=drop} to leave these clicks out",
         )
     if early.any() and early_clicks == "raise":
-        treatment.faults.append(
-            f"{int(early.sum())} of {n_clicks} clicks are earlier than the first impression of their pair. "
-            "Bring the clocks in step, or pass early_clicks='keep' to give them to that impression."
+        treatment.fault(
+            f"{int(early.sum())} of {n_clicks} clicks are earlier than the first impression of their pair",
+            "Bring the clocks in step, or pass {early_clicks=keep} to give them to that impression",
         )
     treatment.count("clicks without an impression, left out", int(orphans.sum()), n_clicks)
     treatment.count("clicks before their impression, given to the first one", int(early.sum()), n_clicks)
-    data["clicked"][np.where(matched, before, after)[matched | early]] = True
+    data["clicked"][before.fillna(after).dropna().to_numpy(dtype=np.int64)] = True
 
 
 def as_truths(values: AnyArray, name: str) -> BoolArray:
@@ -217,10 +226,10 @@ def as_positions(values: AnyArray, treatment: Treatment) -> IntArray:
     numeric = values.dtype.kind in "iuf"
     good = (values >= 1) & (values == np.floor(values)) if numeric else np.zeros(values.size, dtype=bool)
     if not good.all():
-        zero = " Add 1 where the first place is 0." if numeric and values.min() == 0 else ""
-        treatment.faults.append(
+        treatment.fault(
             f"{int((~good).sum())} of {values.size} positions are no whole numbers from 1 on "
-            f"(first: {examples(values[~good][:1])}).{zero}"
+            f"(first: {examples(values[~good][:1])})",
+            "Add 1 where the first place is 0" if numeric and values.min() == 0 else "Correct them",
         )
     return values.astype(np.int64) if good.all() else np.arange(1, values.size + 1)
 
@@ -231,9 +240,9 @@ def find_repeated_positions(query: IntArray | None, position: IntArray, treatmen
         return
     again = pd.DataFrame({"query": query, "position": position}).duplicated()
     if again.any():
-        treatment.faults.append(
-            f"{int(again.sum())} of {again.size} rows have the position of another row of their slate. Each "
-            "position of a slate must hold one item."
+        treatment.fault(
+            f"{int(again.sum())} of {again.size} rows have the position of another row of their slate",
+            "Each position of a slate must hold one item",
         )
 
 
@@ -241,12 +250,13 @@ def find_bad_propensities(values: FloatArray, treatment: Treatment) -> None:
     """Find propensities outside (0, 1]."""
     low, high = ~(values > 0), values > 1
     if low.any():
-        treatment.faults.append(
+        treatment.fault(
             f"{int(low.sum())} of {values.size} propensities are 0, negative or missing, though these rows "
-            "were shown. Leave out the rows of policies whose chances are not known."
+            "were shown",
+            "Leave out the rows of policies whose chances are not known",
         )
     if high.any():
-        treatment.faults.append(
-            f"{int(high.sum())} of {values.size} propensities are above 1 (largest: {values.max():.4g}). A "
-            "propensity is a chance, not an expected number of showings. Correct or leave out these rows."
+        treatment.fault(
+            f"{int(high.sum())} of {values.size} propensities are above 1 (largest: {values.max():.4g})",
+            "A propensity is a chance, not an expected number of showings. Correct or leave out these rows",
         )

@@ -14,7 +14,7 @@ from ipseval._base.checks import check_bool, check_choice, check_positive_int, c
 from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import Ids, as_ids, coded, places, refuse_header, to_id_array
-from ipseval._base.types import AnyArray, BoolArray, IntArray, assign, owned, readonly
+from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, owned, readonly, unchecked
 from ipseval.errors import InputError
 
 __all__ = ["Interactions"]
@@ -22,8 +22,53 @@ __all__ = ["Interactions"]
 Duplicates = Literal["raise", "drop", "keep"]
 
 
+class Universe:
+    """What is over the ids of users and items."""
+
+    @property
+    def n_users(self: HasIds) -> int:
+        """Number of users in the universe, those without a row included."""
+        return int(self.user_ids.size)
+
+    @property
+    def n_items(self: HasIds) -> int:
+        """Number of items in the universe, those without a row included."""
+        return int(self.item_ids.size)
+
+
+class Log(Universe):
+    """Rows of users and items, as codes of their ids."""
+
+    user: IntArray
+    item: IntArray
+    user_ids: AnyArray
+    item_ids: AnyArray
+    counted: tuple[Count, ...]
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    @cached_property
+    def pair_key(self) -> IntArray:
+        """`user * n_items + item`, (n,): one integer per pair, for joins."""
+        return readonly(self.user * np.int64(self.n_items) + self.item)
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
+        return counts_frame(one.about("log") for one in self.counted)
+
+    def _own_codes(self, *names: str) -> dict[str, int]:
+        """Check codes and ids, make them read-only, and return how many codes there are of each."""
+        for name in names:
+            ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
+            codes = check_codes(name, owned(getattr(self, name)), ids.size)
+            assign(self, **{f"{name}_ids": readonly(ids), name: readonly(codes)})
+        return {name: getattr(self, name).size for name in names}
+
+
 @dataclass(frozen=True, eq=False)
-class Interactions:
+class Interactions(Log):
     """Observed user–item pairs, coded against one universe of users and one of items.
 
     Attributes
@@ -124,7 +169,8 @@ class Interactions:
             )
         user_codes, user_ids = encode(ids[user], users, f"column {user!r}")
         item_codes, item_ids = encode(ids[item], items, f"column {item!r}")
-        log = made(
+        log = unchecked(
+            Interactions,
             user=user_codes,
             item=item_codes,
             user_ids=user_ids,
@@ -138,12 +184,7 @@ class Interactions:
         return log._with(counted=log.counted + kept)._without_duplicates(duplicates)
 
     def __post_init__(self) -> None:
-        sizes = {}
-        for name in ("user", "item"):
-            ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
-            codes = check_codes(name, owned(getattr(self, name)), ids.size)
-            assign(self, **{f"{name}_ids": readonly(ids), name: readonly(codes)})
-            sizes[name] = codes.size
+        sizes = self._own_codes("user", "item")
         for name in ("value", "timestamp"):
             if getattr(self, name) is not None:
                 numbers = to_numbers(one_dimensional(owned(getattr(self, name)), name), name)
@@ -157,23 +198,10 @@ class Interactions:
         check_bool("repeats", self.repeats)
         self._without_duplicates("keep" if self.repeats else "raise")
 
-    def __len__(self) -> int:
-        return int(self.user.size)
-
     def __repr__(self) -> str:
         rows = (len(self), "interaction" if self.repeats else "pair")
         counts = rows, (self.n_users, "user"), (self.n_items, "item")
         return f"Interactions({', '.join(counted(*one) for one in counts)})"
-
-    @property
-    def n_users(self) -> int:
-        """Number of users in the universe, with or without interactions."""
-        return int(self.user_ids.size)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items in the universe, with or without interactions."""
-        return int(self.item_ids.size)
 
     @cached_property
     def popularity(self) -> IntArray:
@@ -206,11 +234,6 @@ class Interactions:
         return csr_matrix((entries, (self.user, self.item)), shape=(self.n_users, self.n_items))
 
     @cached_property
-    def pair_key(self) -> IntArray:
-        """`user * n_items + item`, (n,): one integer per pair, for joins."""
-        return readonly(self.user * np.int64(self.n_items) + self.item)
-
-    @cached_property
     def distinct(self) -> Interactions:
         """The first row of each pair; `n_duplicates_dropped` counts the others."""
         if not self.repeats:
@@ -235,17 +258,13 @@ class Interactions:
         """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
         if not changed.keys().isdisjoint(("user_ids", "item_ids")):
             changed["impressions"] = None  # which keep the ids that they have
-        return made(**{**{one.name: getattr(self, one.name) for one in fields(self)}, **changed})
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return unchecked(Interactions, **(own | changed))
 
     @property
     def positives(self) -> Interactions:
         """The pairs themselves, under the name that they have in an `ExposureLog`."""
         return self
-
-    @property
-    def data(self) -> pd.DataFrame:
-        """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
-        return counts_frame(one.about("log") for one in self.counted)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with columns user, item and, where present, value and timestamp."""
@@ -290,20 +309,6 @@ def chosen_rows(keep: Any, n_rows: int) -> BoolArray | IntArray:
     if rows.ndim != 1 or not (numbers or (rows.dtype == bool and rows.size == n_rows)):
         raise InputError(f"keep must be a mask ({n_rows},) or row numbers below {n_rows}; got {keep!r:.80}.")
     return rows
-
-
-def made(**values: Any) -> Interactions:
-    """Return interactions of checked fields and of arrays that nobody else writes to."""
-    log = object.__new__(Interactions)
-    plain = {
-        **dict.fromkeys(("value", "timestamp", "impressions")),
-        **dict.fromkeys(COUNTS, 0),
-        "counted": (),
-        "repeats": False,
-    }
-    arrays = {name: readonly(one) for name, one in values.items() if isinstance(one, np.ndarray)}
-    assign(log, **(plain | values | arrays))
-    return log
 
 
 def one_dimensional(array: AnyArray, name: str) -> AnyArray:

@@ -236,8 +236,6 @@ def test_global_time_keeps_the_same_time_on_one_side() -> None:
 def test_cold_users_and_items_are_counted() -> None:
     split = split_global_time(timed_log(), test_start=40)
     # Test: (a, 1) and (c, 5); user c and item 5 never occur before.
-    assert split.user_ids[split.cold_users].tolist() == ["c"]
-    assert split.item_ids[split.cold_items].tolist() == [5]
     assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (1, 1, 1)
     assert "1 cold user; 1 cold item" in repr(split)
 

@@ -198,8 +198,8 @@ def test_exposure_reads_ratings_with_a_threshold():
 
 
 BAD_EXPOSURE = {
-    "code too large": (([0], [9], [True]), r"item codes must be in 0 … 3; 1 of 1"),
-    "float codes": (([0.0], [1], [True]), r"user must be one-dimensional int codes"),
+    "code too large": (([0], [9], [True]), "item must hold codes from 0 to 3.* 1 of 1"),
+    "float codes": (([0.0], [1], [True]), "user must hold whole numbers"),
     "lengths differ": (([0, 1], [1], [True]), r"one length"),
     "positive not bool": (([0], [1], [1.0]), r"positive must be bool"),
     "pair repeated": (([0, 0], [1, 1], [True, False]), r"1 of 2 exposures repeat"),

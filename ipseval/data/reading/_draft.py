@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +13,10 @@ from ipseval._base.checks import article, examples
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count, some
 from ipseval._base.ids import Ids, places, to_id_array
-from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._impressions import Treatment, check_gaps, keep_shown, merge_repeated
-from ipseval.data._interactions import Interactions, made
+from ipseval.data._interactions import Interactions
 from ipseval.data.reading._columns import (
     Numbers,
     Units,
@@ -218,7 +217,8 @@ class Draft:
             extent = f"from {values.min():g} to {values.max():g}"
             what = f"rows with a value {extent}; low ones count as well, as there is no threshold"
             self.counted.append(Count(what, values.size))
-        return made(
+        return unchecked(
+            Interactions,
             **{
                 name: data.get(name)
                 for name in ("user", "item", "user_ids", "item_ids", "value", "timestamp")
@@ -239,7 +239,7 @@ class Draft:
             data = merge_repeated(data, duplicates, treatment)
             check_gaps(data, gaps, treatment)
             tried([], treatment.raise_all, data)
-        self.problems += [_as_problem(one, self.chosen.columns) for one in treatment.faults]
+        self.problems += [_with_ignore(one, self.chosen.columns) for one in treatment.faults]
         if self.problems:
             raise ProblemsError(self.name, self.problems)
         return ExposureLog(**data, counted=(*self.counted, *treatment.counted))
@@ -316,14 +316,13 @@ def _repeated(again: BoolArray, data: dict[str, AnyArray]) -> Problem:
     )
 
 
-def _as_problem(fault: str, columns: Mapping[str, str]) -> Problem:
-    """Return a fault of an exposure log, whose options stand in the words of Python, as a problem."""
-    what, _, way_out = fault.rstrip(".").partition(". ")
-    way_out = re.sub(r"\b(\w+)='(\w+)'", r"{\1=\2}", way_out)
+def _with_ignore(fault: Problem, columns: Mapping[str, str]) -> Problem:
+    """Return a fault of impressions with what one can do about it while a log is read."""
     for role, word in {"propensity": "propensit", "position": "position", "query": "slate"}.items():
-        if word in what and role in columns:
-            return Problem(what, f"{way_out}; or do without the column by {{ignore={columns[role]}}}")
-    return Problem(what, way_out)
+        if word in fault.what and role in columns:
+            way_out = f"{fault.way_out}; or do without the column by {{ignore={columns[role]}}}"
+            return Problem(fault.what, way_out)
+    return fault
 
 
 def _read_as(role: str, column: Any, words: str, units: Units) -> Numbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,8 +12,8 @@ import pandas as pd
 from ipseval._base.checks import check_choice, check_positive_int, check_type, counted, warn_user
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import among, of_one_type, refuse_header
-from ipseval._base.types import AnyArray, IntArray, assign, readonly
-from ipseval.data._interactions import Duplicates, Interactions, check_interactions, encode
+from ipseval._base.types import AnyArray
+from ipseval.data._interactions import Duplicates, Interactions, Universe, check_interactions, encode
 from ipseval.errors import DataWarning, InputError
 
 Overlap = Literal["raise", "drop"]
@@ -34,7 +34,7 @@ def check_split(split: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Split(Universe):
     """Training and test interactions (and optional validation) over the same ids.
 
     Attributes
@@ -128,35 +128,15 @@ class Split:
         """Ids of the columns of any score matrix, (n_items,)."""
         return self.train.item_ids
 
-    @property
-    def n_users(self) -> int:
-        """Number of users in the universe."""
-        return self.train.n_users
-
-    @property
-    def n_items(self) -> int:
-        """Number of items in the catalogue."""
-        return self.train.n_items
-
     @cached_property
-    def cold_users(self) -> IntArray:
-        """Codes of the users with test positives and no training interaction, ascending."""
-        return readonly(np.flatnonzero((self.test.activity > 0) & (self.train.activity == 0)))
-
-    @cached_property
-    def cold_items(self) -> IntArray:
-        """Codes of the items with test positives and no training interaction, ascending."""
-        return readonly(np.flatnonzero((self.test.popularity > 0) & (self.train.popularity == 0)))
-
-    @property
     def n_cold_users(self) -> int:
         """Number of users with test positives and no training interaction."""
-        return int(self.cold_users.size)
+        return int(((self.test.activity > 0) & (self.train.activity == 0)).sum())
 
-    @property
+    @cached_property
     def n_cold_items(self) -> int:
         """Number of items with test positives and no training interaction: a power law gives them P = 0."""
-        return int(self.cold_items.size)
+        return int(((self.test.popularity > 0) & (self.train.popularity == 0)).sum())
 
     @cached_property
     def n_cold_positives(self) -> int:
@@ -312,16 +292,6 @@ class Split:
             seen=seen,
             n_repeats_merged=n_merged,
         )
-
-
-def made(train: Interactions, test: Interactions, **values: Any) -> Split:
-    """Return a split of parts that are known to be disjoint and of one universe; not empty is checked."""
-    if not len(test):
-        raise InputError(NO_POSITIVE)
-    split = object.__new__(Split)
-    plain = {one.name: one.default for one in fields(Split)}
-    assign(split, **{**plain, "train": train, "test": test, **values})
-    return split
 
 
 def nothing(log: Interactions) -> Interactions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from narwhals.typing import IntoDataFrame
 
 from ipseval._base.checks import check_choice, warn_user
 from ipseval._base.ids import among
-from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.reading import read
-from ipseval.data.splits._base import SEEN, Seen, Split, made
+from ipseval.data.splits._base import NO_POSITIVE, SEEN, Seen, Split
 from ipseval.errors import DataWarning, InputError
 
 # A log, a log of what was shown, or a data frame that `read` understands.
@@ -152,10 +153,12 @@ def split_rows(
             earlier = np.concatenate([earlier, validation.pair_key])
         n_before, test = len(test), _new(test, earlier, "test")
         n_dropped = n_before - len(test)
-    make = Split if log.repeats else made  # parts of distinct pairs are disjoint
+    if not len(test):
+        raise InputError(NO_POSITIVE)
+    make = Split if log.repeats else partial(unchecked, Split)  # parts of distinct pairs are disjoint
     return make(
-        train,
-        test,
+        train=train,
+        test=test,
         validation=validation,
         description=description,
         n_overlap_dropped=n_dropped,
