@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.border import guard
 from ipseval._base.checks import check_positive_int, check_real, check_type, examples
-from ipseval._base.ids import among, distinct
+from ipseval._base.ids import among, distinct, repeated
 from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, readonly
 from ipseval.data._interactions import Interactions, check_codes, check_interactions, chosen_rows
 from ipseval.errors import InputError
@@ -57,8 +57,7 @@ class Exposure:
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
         assign(self, positive=readonly(positive))
-        key = np.sort(self.pair_key, kind="stable")  # fast on sorted keys, as logs are
-        n_repeated = int((key[1:] == key[:-1]).sum())
+        n_repeated = int(repeated(self.pair_key).sum())
         if n_repeated:
             raise InputError(f"{n_repeated} of {self.user.size} exposures repeat a user–item pair.")
 

@@ -38,6 +38,13 @@ class Treatment:
         """Add what was treated; 0 is no line."""
         self.counted += some(Count(what, number, of))
 
+    def settle(self, share: tuple[int, int], option: str, what: str, way_out: str, treated: str) -> None:
+        """Add a fault of so many rows of so many where the option is "raise"; or that it was treated."""
+        number, of = share
+        if number and option == "raise":
+            self.fault(f"{number} of {of} {what}", way_out)
+        self.count(treated, number, of)
+
     def raise_all(self, data: Columns) -> None:
         """Raise one error for all faults, those of the positions and propensities of `data` included."""
         if "position" in data:
@@ -105,12 +112,13 @@ def keep_shown(data: Columns, unshown_clicks: str, treatment: Treatment) -> Colu
                 "List all candidates of a slate with their chance to be shown",
             )
     orphans = data["clicked"] & ~shown
-    if orphans.any() and unshown_clicks == "raise":
-        treatment.fault(
-            f"{int(orphans.sum())} of {int(data['clicked'].sum())} clicks are on rows that were not shown",
-            "Mark these rows as shown, or pass {unshown_clicks=drop} to leave them out",
-        )
-    treatment.count("clicks without an impression, left out", int(orphans.sum()), shown.size)
+    treatment.settle(
+        (int(orphans.sum()), int(data["clicked"].sum())),
+        unshown_clicks,
+        "clicks are on rows that were not shown",
+        "Mark these rows as shown, or pass {unshown_clicks=drop} to leave them out",
+        "clicks without an impression, left out",
+    )
     treatment.count("candidates that were not shown, left out", int((~shown & ~orphans).sum()), shown.size)
     return rows_of(data, shown)
 
@@ -169,40 +177,34 @@ def join_clicks(
     given = {key: one for key, one in names.items() if one is not None}
     columns = columns_of(clicks, list(given.values()))
     ids = [key for key in ("user", "item", "query") if key in given]
-    clicked, shown = (
-        pd.DataFrame(one)
-        for one in (
-            {
-                key: places(columns[given[key]], data[f"{key}_ids"], f"the clicks' column {given[key]!r}")
-                for key in ids
-            },
-            {**{key: data[key] for key in ids}, "row": np.arange(data["user"].size)},
-        )
-    )
-    n_clicks, time = len(clicked), np.zeros(len(clicked) + len(shown), dtype=np.int64)
+    right = pd.DataFrame({key: data[key] for key in ids}).assign(row=np.arange(data["user"].size), time=0)
+    codes = {
+        key: places(columns[given[key]], data[f"{key}_ids"], f"the clicks' column {given[key]!r}")
+        for key in ids
+    }
+    left = pd.DataFrame(codes).assign(time=0)
     if "timestamp" in given:
         at = to_numbers(columns[given["timestamp"]], f"the clicks' column {given['timestamp']!r}")
         time = pd.factorize(np.concatenate([at, data["timestamp"]]), sort=True)[0]
-    ordered = [
-        frame.assign(time=at).sort_values("time", kind="stable")
-        for frame, at in ((clicked, time[:n_clicks]), (shown, time[n_clicks:]))
-    ]
-    before, after = (
-        pd.merge_asof(*ordered, on="time", by=ids, direction=one)["row"] for one in ("backward", "forward")
+        left["time"], right["time"] = time[: len(left)], time[len(left) :]
+    left, right = (one.sort_values("time", kind="stable") for one in (left, right))
+    before = pd.merge_asof(left, right, on="time", by=ids)["row"]
+    after = pd.merge_asof(left, right, on="time", by=ids, direction="forward")["row"]
+    early, orphans = int((before.isna() & after.notna()).sum()), int((before.isna() & after.isna()).sum())
+    treatment.settle(
+        (orphans, len(left)),
+        unshown_clicks,
+        "clicks have no impression",
+        "Add what was shown, or pass {unshown_clicks=drop} to leave these clicks out",
+        "clicks without an impression, left out",
     )
-    early, orphans = before.isna() & after.notna(), before.isna() & after.isna()
-    if orphans.any() and unshown_clicks == "raise":
-        treatment.fault(
-            f"{int(orphans.sum())} of {n_clicks} clicks have no impression",
-            "Add what was shown, or pass {unshown_clicks=drop} to leave these clicks out",
-        )
-    if early.any() and early_clicks == "raise":
-        treatment.fault(
-            f"{int(early.sum())} of {n_clicks} clicks are earlier than the first impression of their pair",
-            "Bring the clocks in step, or pass {early_clicks=keep} to give them to that impression",
-        )
-    treatment.count("clicks without an impression, left out", int(orphans.sum()), n_clicks)
-    treatment.count("clicks before their impression, given to the first one", int(early.sum()), n_clicks)
+    treatment.settle(
+        (early, len(left)),
+        early_clicks,
+        "clicks are earlier than the first impression of their pair",
+        "Bring the clocks in step, or pass {early_clicks=keep} to give them to that impression",
+        "clicks before their impression, given to the first one",
+    )
     data["clicked"][before.fillna(after).dropna().to_numpy(dtype=np.int64)] = True
 
 

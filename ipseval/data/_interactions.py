@@ -13,7 +13,7 @@ from ipseval._base.border import guard
 from ipseval._base.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
 from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.ids import Ids, as_ids, coded, places, refuse_header, to_id_array
+from ipseval._base.ids import Ids, as_ids, coded, places, refuse_header, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, owned, readonly, unchecked
 from ipseval.errors import InputError
 
@@ -278,15 +278,12 @@ class Interactions(Log):
     def _without_duplicates(self, duplicates: Duplicates) -> Interactions:
         if duplicates == "keep":
             return self
-        in_order = np.sort(self.pair_key)
-        if (in_order[1:] != in_order[:-1]).all():
+        again = repeated(self.pair_key)
+        n_extra = int(again.sum())
+        if not n_extra:
             return self
-        _, first = np.unique(self.pair_key, return_index=True)
-        n_extra = len(self) - first.size
-        keep = np.zeros(len(self), dtype=bool)
-        keep[first] = True
         if duplicates == "raise":
-            row = int(np.flatnonzero(~keep)[0])
+            row = int(np.flatnonzero(again)[0])
             pair = (self.user_ids[self.user[row]], self.item_ids[self.item[row]])
             raise InputError(
                 f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: {examples(pair)}). "
@@ -295,7 +292,7 @@ class Interactions(Log):
             )
         left_out = Count("rows that repeat an earlier pair, left out", n_extra, len(self))
         n_dropped = self.n_duplicates_dropped + n_extra
-        return self.select(keep)._with(n_duplicates_dropped=n_dropped, counted=(*self.counted, left_out))
+        return self.select(~again)._with(n_duplicates_dropped=n_dropped, counted=(*self.counted, left_out))
 
 
 COUNTS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ipseval._base.checks import article, examples
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count, some
-from ipseval._base.ids import Ids, places, to_id_array
-from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
+from ipseval._base.ids import Ids, places, repeated, to_id_array
+from ipseval._base.types import AnyArray, BoolArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._impressions import Treatment, check_gaps, keep_shown, merge_repeated
 from ipseval.data._interactions import Interactions
@@ -42,75 +41,62 @@ class Draft:
     """A log while it is read: its columns, the rows that stay, what was counted, and what is wrong."""
 
     name: str
-    chosen: Chosen
-    ids: dict[str, Ids]
-    columns: dict[str, Numbers]
+    names: dict[str, str]
+    noun: str
     keep: BoolArray
     problems: list[Problem]
+    ids: dict[str, Ids] = field(default_factory=dict)
+    columns: dict[str, Numbers] = field(default_factory=dict)
     counted: list[Count] = field(default_factory=list)
     has_threshold: bool = False
 
     @classmethod
-    def of(
-        cls,
-        source: Source,
-        given: dict[str, str | None],
-        units: Units,
-        ignore: Sequence[str] = (),
-        *,
-        outcomes: bool = True,
-    ) -> Draft:
-        chosen = _chosen(source, given, ignore)
-        outcome = _outcome(source, chosen, ignore) if outcomes and given["value"] is None else None
-        if outcome is not None:
-            chosen = _chosen(source, given | {"clicked": outcome}, ignore)
-        problems = list(chosen.problems)
+    def of(cls, source: Source, chosen: Chosen, units: Units = "auto", noun: str = "rows") -> Draft:
+        """Return the chosen columns of a source."""
         names = chosen.columns
         table = source.load(list(names.values()), [names[one] for one in IDS if one in names])
         n_rows = len(table) if names else 0
-        ids: dict[str, Ids] = {}
-        columns: dict[str, Numbers] = {}
+        draft = cls(source.name, names, noun, np.ones(n_rows, dtype=bool), list(chosen.problems))
         if names and not n_rows:
-            raise ProblemsError(source.name, [*problems, Problem("there are no rows", "Give at least one")])
+            draft._fault(f"there are no {noun}", "Give at least one")
+            draft.raise_problems()
         for role, name in names.items():
             column, words = table[name], f"column {name!r}"
             if role in IDS:
-                found = tried(problems, encoded, column, words, from_text=name in source.written)
-                if found is not None:
-                    ids[role] = found
-                    problem = header_problem(found, words) if role != "query" else None
-                    problems += [problem] if problem else []
+                found = tried(draft.problems, encoded, column, words, from_text=name in source.written)
+                problem = header_problem(found, words) if found is not None and role != "query" else None
+                draft.ids |= {} if found is None else {role: found}
             else:
-                read_as = _read_as(role, column, words, units)
-                columns[role] = read_as
-                problems += [read_as.problem] if read_as.problem else []
-        draft = cls(source.name, chosen, ids, columns, np.ones(n_rows, dtype=bool), problems)
-        words = said(names, {role: one.said for role, one in columns.items()})
+                draft.columns[role] = _read_as(role, column, words, units)
+                problem = draft.columns[role].problem
+            draft.problems += [problem] if problem else []
+        words = said(names, {role: one.said for role, one in draft.columns.items()})
         left = [name for name in source.columns if name not in names.values()]
         words += f"; not read: {examples(left, 12)}" if left else ""
-        draft.counted += [Count(f"rows read from {source.name}: {words}", n_rows), *source.counted]
+        draft.counted += [Count(f"{noun} read from {source.name}: {words}", n_rows), *source.counted]
         return draft
+
+    def raise_problems(self) -> None:
+        """Raise everything that is wrong."""
+        if self.problems:
+            raise ProblemsError(self.name, self.problems)
 
     def _fault(self, what: str, way_out: str) -> None:
         self.problems.append(Problem(what, way_out))
 
     def _leave_out(self, rows: BoolArray, what: str) -> None:
         rows = rows & self.keep
-        self.counted += some(Count(f"{what}, left out", int(rows.sum()), self.keep.size))
+        self.counted += some(Count(f"{self.noun} {what}, left out", int(rows.sum()), self.keep.size))
         self.keep &= ~rows
 
-    def leave_out_missing(self, missing: str) -> None:
+    def leave_out_missing(self, missing: str, way_out: str = "Pass {missing=drop} to leave them out") -> None:
         """Leave out rows that lack something, or say that they do."""
         for role, rows in self._lacking().items():
-            if not rows.any():
-                continue
-            if missing == "drop":
-                self._leave_out(rows, f"rows without {article(role)}")
-            else:
-                self._fault(
-                    f"{int(rows.sum()):,} of {rows.size:,} rows have no {role} ({rows_said(rows)})",
-                    "Pass {missing=drop} to leave them out",
-                )
+            if rows.any() and missing == "drop":
+                self._leave_out(rows, f"without {article(role)}")
+            elif rows.any():
+                what = f"{int(rows.sum()):,} of {rows.size:,} {self.noun} have no {role} ({rows_said(rows)})"
+                self._fault(what, way_out)
 
     def leave_out_low(self, threshold: float | None) -> None:
         """Leave out rows with a value below the threshold."""
@@ -119,14 +105,14 @@ class Draft:
         self.has_threshold = True
         if "value" not in self.columns:
             what, way_out = "a threshold needs a column of values, and none was found", "Name it by {value}"
-            if "clicked" in self.chosen.columns:
-                clicked = self.chosen.columns["clicked"]
+            if "clicked" in self.names:
+                clicked = self.names["clicked"]
                 what = "a threshold is of values, and impressions hold clicks"
                 way_out = f"Leave {{threshold}} out, or pass {{ignore={clicked}}} to read interactions"
             self._fault(what, way_out)
             return
         low = self.columns["value"].values < threshold
-        self._leave_out(low, f"rows with a value below {threshold:g}")
+        self._leave_out(low, f"with a value below {threshold:g}")
         if not self.keep.any() and low.any():
             self._fault(f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}")
 
@@ -149,14 +135,12 @@ class Draft:
         known = tried(self.problems, to_id_array, universe, f"{role}s")
         if known is None:
             return
-        place = tried(
-            self.problems, places, own.ids, known, f"column {self.chosen.columns[role]!r} and {role}s="
-        )
+        place = tried(self.problems, places, own.ids, known, f"column {self.names[role]!r} and {role}s=")
         if place is None:
             return
         strange = (np.append(place, 0)[own.codes] < 0) & self.keep
         if strange.any() and unknown == "drop":
-            self._leave_out(strange, f"rows with {article(role)} outside the universe")
+            self._leave_out(strange, f"with {article(role)} outside the universe")
         elif strange.any():
             self._fault(
                 f"{int(strange.sum()):,} of {strange.size:,} rows have {article(role)} outside the "
@@ -181,7 +165,7 @@ class Draft:
         for role, one in self.columns.items():
             values = one.values if whole else one.values[self.keep]
             if role == "timestamp" and one.problem is None and not (one.missing & self.keep).any():
-                found = tried(self.problems, to_numbers, values, f"column {self.chosen.columns[role]!r}")
+                found = tried(self.problems, to_numbers, values, f"column {self.names[role]!r}")
                 values = values if found is None else found
             data[role] = values
         for role, ids in self.ids.items():
@@ -199,18 +183,20 @@ class Draft:
     def interactions(self, duplicates: str) -> Interactions:
         """Return the pairs, or raise everything that is wrong."""
         data = self._ready()
-        again = None
+        again = np.zeros(0, dtype=bool)
         if {"user", "item"} <= set(data):
-            again = _repeats(data["user"], data["item"], data["item_ids"].size)
-        if again is not None and duplicates == "raise":
+            key = data["user"] * np.int64(data["item_ids"].size) + data["item"]
+            known = (data["user"] >= 0) & (data["item"] >= 0)
+            again = np.zeros(key.size, dtype=bool)
+            again[known] = repeated(key[known])
+        if again.any() and duplicates == "raise":
             self.problems.append(_repeated(again, data))
-        if self.problems:
-            raise ProblemsError(self.name, self.problems)
-        n_again = 0 if again is None else int(again.sum())
+        self.raise_problems()
+        n_again = int(again.sum())
         fate = "kept" if duplicates == "keep" else "left out"
         self.counted += some(Count(f"rows that repeat an earlier pair, {fate}", n_again, self.keep.size))
         n_dropped = n_again if duplicates == "drop" else 0
-        if again is not None and n_dropped:
+        if n_dropped:
             data = {role: one if role.endswith("_ids") else one[~again] for role, one in data.items()}
         values = data.get("value")
         if not self.has_threshold and values is not None and values.min() < values.max():
@@ -239,10 +225,18 @@ class Draft:
             data = merge_repeated(data, duplicates, treatment)
             check_gaps(data, gaps, treatment)
             tried([], treatment.raise_all, data)
-        self.problems += [_with_ignore(one, self.chosen.columns) for one in treatment.faults]
-        if self.problems:
-            raise ProblemsError(self.name, self.problems)
+        self.problems += [_with_ignore(one, self.names) for one in treatment.faults]
+        self.raise_problems()
         return ExposureLog(**data, counted=(*self.counted, *treatment.counted))
+
+
+def choose_log(
+    source: Source, given: dict[str, str | None], ignore: Sequence[str], *, outcomes: bool
+) -> Chosen:
+    """Return the columns of a log; with `outcomes`, one that tells what happened counts as clicks."""
+    chosen = _chosen(source, given, ignore)
+    outcome = _outcome(source, chosen, ignore) if outcomes and given["value"] is None else None
+    return chosen if outcome is None else _chosen(source, given | {"clicked": outcome}, ignore)
 
 
 def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str]) -> Chosen:
@@ -295,16 +289,6 @@ def _of_the_other_kind(role: str, columns: Mapping[str, str]) -> Problem:
     return Problem(what, f"Name it by {{clicked}}, or leave {{{role}}} out")
 
 
-def _repeats(user: IntArray, item: IntArray, n_items: int) -> BoolArray | None:
-    """Return the rows that repeat an earlier pair; None where there is none."""
-    key = user * np.int64(n_items) + item
-    unknown = (user < 0) | (item < 0)
-    in_order = np.sort(key[~unknown] if unknown.any() else key)
-    if (in_order[1:] != in_order[:-1]).all():
-        return None
-    return np.asarray(pd.Series(key).duplicated()) & ~unknown
-
-
 def _repeated(again: BoolArray, data: dict[str, AnyArray]) -> Problem:
     row = int(np.flatnonzero(again)[0])
     pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
@@ -328,4 +312,6 @@ def _with_ignore(fault: Problem, columns: Mapping[str, str]) -> Problem:
 def _read_as(role: str, column: Any, words: str, units: Units) -> Numbers:
     if role == "timestamp":
         return times(column, words, units)
-    return (truths if role in ("clicked", "shown") else numbers)(column, words, role)
+    if role in ("clicked", "shown"):
+        return truths(column, words, role)
+    return numbers(column, words, role, infinite=role == "score")

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import article, check_choice, check_type, examples, refuse_masked
+from ipseval._base.checks import check_choice, check_type, examples, refuse_masked
 from ipseval._base.checks import counted as counts
 from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.ids import Ids, as_ids, to_id_array
+from ipseval._base.ids import Ids, as_ids, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray, assign
-from ipseval.data.reading._columns import encoded, header_problem, numbers, rows_said, tried
-from ipseval.data.reading._names import choose, said
+from ipseval.data.reading._draft import Draft
+from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
 from ipseval.errors import InputError, Problem, ProblemsError
 
@@ -126,50 +126,25 @@ class Lists:
                 source = getattr(source, name)()
         opened = open_source(source, ranks(self.user, self.item, self.rank, self.score), "the lists")
         names = self._columns(opened)
-        table = opened.load(list(names.values()), [names["user"], names["item"]])
-        counted += opened.counted
-        if not len(table):
-            raise InputError(f"{opened.name}: there are no entries; at least one list is needed.")
-        by = RANK if RANK in names else SCORE
-        ids = {
-            role: _ids(table[names[role]], f"column {names[role]!r}", names[role] in opened.written, problems)
-            for role in ("user", "item")
-        }
-        order = numbers(table[names[by]], f"column {names[by]!r}", by, infinite=by == SCORE)
-        problems += [order.problem] if order.problem else []
-        words = said(names, {by: order.said})
-        counted[:0] = [Count(f"entries read from {opened.name}: {words}", len(table))]
-        lacking = {role: one.missing for role, one in ids.items() if one is not None} | {by: order.missing}
-        keep = np.ones(len(table), dtype=bool)
-        for role, rows in lacking.items():
-            if rows.any() and self.missing == "drop":
-                counted.append(
-                    Count(f"entries without {article(role)}, left out", int((rows & keep).sum()), keep.size)
-                )
-                keep &= ~rows
-            elif rows.any():
-                problems.append(
-                    Problem(
-                        f"{int(rows.sum()):,} of {rows.size:,} entries have no {role} ({rows_said(rows)})",
-                        "Pass {missing=drop} to leave them out",
-                    )
-                )
-        user, item = (one or _nobody(keep.size) for one in ids.values())
-        values = order.values if by == RANK else -order.values
-        entries = Entries(user.codes, item.codes, values, user.ids, item.ids, by == RANK)
-        return entries if keep.all() else entries.select(keep)
+        draft = Draft.of(opened, Chosen(names, ()), noun="entries")
+        draft.leave_out_missing(self.missing)
+        problems += draft.problems
+        counted += draft.counted
+        nobody = Ids(np.full(draft.keep.size, -1), np.zeros(0, dtype=np.int64))
+        user, item = (draft.ids.get(role, nobody) for role in ("user", "item"))
+        order, by_rank = draft.columns[RANK if RANK in names else SCORE].values, RANK in names
+        entries = Entries(user.codes, item.codes, order if by_rank else -order, user.ids, item.ids, by_rank)
+        return entries.select(draft.keep)
 
     def _without_repeats(self, entries: Entries, problems: list[Problem], counted: list[Count]) -> Entries:
         """Return the entries with each item once in a list, at its best place, or say that some repeat."""
         known = (entries.user >= 0) & (entries.item >= 0)
         key = entries.user * np.int64(entries.item.max() + 2) + entries.item
-        in_order = np.sort(key[known])
-        if (in_order[1:] != in_order[:-1]).all():
-            return entries
-        best_first = np.lexsort((entries.order, key))
+        best_first = np.flatnonzero(known)[np.argsort(entries.order[known], kind="stable")]
         again = np.zeros(key.size, dtype=bool)
-        again[best_first[1:]] = key[best_first[1:]] == key[best_first[:-1]]
-        again &= known
+        again[best_first] = repeated(key[best_first])
+        if not again.any():
+            return entries
         if self.duplicates == "drop":
             n_again = int(again.sum())
             counted.append(Count("entries that repeat an item of their list, left out", n_again, key.size))
@@ -266,17 +241,6 @@ def read_lists(
 def ranks(*named: str | None) -> Reading:
     """Return how lists are read: where entries stand in lists, their places are ranks."""
     return Reading(named=named, lists="ranks")
-
-
-def _ids(column: Any, words: str, from_text: bool, problems: list[Problem]) -> Ids | None:
-    found: Ids | None = tried(problems, encoded, column, words, from_text=from_text)
-    problem = found and header_problem(found, words)
-    problems += [problem] if problem else []
-    return found
-
-
-def _nobody(size: int) -> Ids:
-    return Ids(np.full(size, -1, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)

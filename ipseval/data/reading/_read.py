@@ -14,10 +14,10 @@ from ipseval._base.ids import Ids, as_ids, of_one_type
 from ipseval._base.types import AnyArray
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._interactions import Duplicates, Interactions
-from ipseval.data.reading._columns import UNITS, Units, encoded, header_problem, rows_said, tried
-from ipseval.data.reading._draft import ROLES, Draft
+from ipseval.data.reading._columns import UNITS, Units, rows_said
+from ipseval.data.reading._draft import ROLES, Draft, choose_log
 from ipseval.data.reading._lists import Lists
-from ipseval.data.reading._names import choose
+from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
 from ipseval.errors import InputError, Problem, ProblemsError
 
@@ -125,14 +125,14 @@ def read(
         check_type(name, column, (str, type(None)))
     opened = open_source(source, Reading(connection, separator, header, encoding, names))
     ignored = [ignore] if isinstance(ignore, str) else list(ignore)
-    draft = Draft.of(opened, given, units, ignored, outcomes=threshold is None)
+    draft = Draft.of(opened, choose_log(opened, given, ignored, outcomes=threshold is None), units)
     if opened.layout is not None and opened.layout.trec == "qrels" and threshold is None:
         threshold = 1.0
     draft.leave_out_missing(missing)
     draft.leave_out_low(threshold)
     draft.fit_to("user", users, unknown)
     draft.fit_to("item", items, unknown)
-    if "clicked" in draft.chosen.columns:
+    if "clicked" in draft.names:
         check_choice("duplicates", duplicates, ("raise", "drop"))
         return draft.exposures(duplicates, gaps, unshown_clicks)
     return draft.interactions(duplicates)
@@ -221,30 +221,11 @@ def _ids_of(source: Any, of: Of, column: str | None) -> AnyArray:
 def _column(opened: Source, of: Of, column: str | None) -> tuple[Ids, str]:
     """Return the ids of a source and the name of their column, or raise all that is wrong with them."""
     chosen = choose(opened.columns, {of: column}, (of,), (of,), opened.lists)
-    if chosen.problems:
-        raise ProblemsError(opened.name, [_by_column(one, of) for one in chosen.problems])
-    name = chosen.columns[of]
-    problems: list[Problem] = []
-    table = opened.load([name], [name])[name]
-    ids = tried(problems, encoded, table, f"column {name!r}", from_text=name in opened.written)
-    if ids is not None:
-        header = header_problem(ids, f"column {name!r}")
-        problems += [header] if header else []
-        if ids.missing.any():
-            n_missing, size = int(ids.missing.sum()), ids.codes.size
-            problems.append(
-                Problem(
-                    f"{n_missing:,} of {size:,} rows have no {of} ({rows_said(ids.missing)})", "Remove them"
-                )
-            )
-    if problems:
-        raise ProblemsError(opened.name, problems)
-    return ids, name
-
-
-def _by_column(problem: Problem, of: Of) -> Problem:
-    """Return the problem with the option that these functions have."""
-    return Problem(problem.what, problem.way_out.replace(f"{{{of}", "{column"))
+    problems = (Problem(one.what, one.way_out.replace(f"{{{of}", "{column")) for one in chosen.problems)
+    draft = Draft.of(opened, Chosen(chosen.columns, tuple(problems)))
+    draft.leave_out_missing("raise", "Remove them")
+    draft.raise_problems()
+    return draft.ids[of], draft.names[of]
 
 
 def read_attributes(

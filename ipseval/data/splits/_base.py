@@ -11,7 +11,7 @@ import pandas as pd
 
 from ipseval._base.checks import check_choice, check_positive_int, check_type, counted, warn_user
 from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.ids import among, of_one_type, refuse_header
+from ipseval._base.ids import among, of_one_type, refuse_header, repeated
 from ipseval._base.types import AnyArray
 from ipseval.data._interactions import Duplicates, Interactions, Universe, check_interactions, encode
 from ipseval.errors import DataWarning, InputError
@@ -93,9 +93,7 @@ class Split(Universe):
                     f"the {name} part repeats {part.n_repeats} pairs; a pair is one positive, whatever its "
                     f"number of rows. Pass {name}.distinct."
                 )
-        # A sort costs a tenth of np.unique on many distinct keys.
-        keys = np.sort(np.concatenate([part.distinct.pair_key for part in parts]))
-        n_overlap = int((keys[1:] == keys[:-1]).sum())
+        n_overlap = int(repeated(np.concatenate([part.distinct.pair_key for part in parts])).sum())
         if n_overlap and self.seen == "exclude":
             raise InputError(
                 f"{n_overlap} user–item pairs are in more than one part of the split; an item that was "
