@@ -20,7 +20,6 @@ from ipseval.data._impressions import (
     as_truths,
     check_gaps,
     check_options,
-    join_clicks,
     keep_shown,
     merge_repeated,
     read_columns,
@@ -137,72 +136,6 @@ class ExposureLog(Log):
         data = read_columns(frame, {**names, "shown": shown}, users, items)
         treatment = Treatment(counted=(Count("rows read", data["user"].size),))
         data = keep_shown(data, unshown_clicks, treatment)
-        return cls._checked(data, duplicates, gaps, treatment)
-
-    @classmethod
-    def from_events(
-        cls,
-        impressions: Any,
-        clicks: Any,
-        *,
-        user: str = "user",
-        item: str = "item",
-        timestamp: str | None = None,
-        position: str | None = None,
-        propensity: str | None = None,
-        query: str | None = None,
-        users: Any | None = None,
-        items: Any | None = None,
-        duplicates: Literal["raise", "drop"] = "raise",
-        gaps: Literal["raise", "keep"] = "raise",
-        unshown_clicks: Literal["raise", "drop"] = "raise",
-        early_clicks: Literal["raise", "keep"] = "raise",
-    ) -> ExposureLog:
-        """Return an exposure log of two frames: what was shown, and what was clicked.
-
-        A click belongs to the last impression of its user and item (and slate, with `query`) that is not
-        later than the click. Without `timestamp` it belongs to the last row of these.
-
-        Parameters
-        ----------
-        impressions, clicks : data frames
-            `clicks` has the columns `user`, `item` and, where given, `query` and `timestamp` (of the click).
-        user, item, timestamp, position, propensity, query, users, items, duplicates, gaps : see `from_frame`
-        unshown_clicks : {"raise", "drop"}
-            What to do with clicks that no impression belongs to.
-        early_clicks : {"raise", "keep"}
-            What to do with clicks before the first impression of their pair, as clocks that are not in step
-            leave them. "keep" gives them to the first impression.
-
-        Raises
-        ------
-        InputError
-            As `from_frame`, and for clicks without an impression or before it.
-
-        Examples
-        --------
-        >>> shown = pd.DataFrame({"user": ["a", "a"], "item": [1, 2]})
-        >>> log = ExposureLog.from_events(shown, pd.DataFrame({"user": ["a"], "item": [2]}))
-        >>> log.clicked
-        array([False,  True])
-        """
-        check_options(
-            duplicates=duplicates, gaps=gaps, unshown_clicks=unshown_clicks, early_clicks=early_clicks
-        )
-        key = {"user": user, "item": item, "timestamp": timestamp, "query": query}
-        data = read_columns(
-            impressions, {**key, "position": position, "propensity": propensity}, users, items
-        )
-        data["clicked"] = np.zeros(data["user"].size, dtype=bool)
-        treatment = Treatment(counted=(Count("rows read", data["user"].size),))
-        data = merge_repeated(data, duplicates, treatment)
-        join_clicks(data, clicks, key, unshown_clicks, early_clicks, treatment)
-        return cls._checked(data, duplicates, gaps, treatment)
-
-    @classmethod
-    def _checked(
-        cls, data: dict[str, AnyArray], duplicates: str, gaps: str, treatment: Treatment
-    ) -> ExposureLog:
         data = merge_repeated(data, duplicates, treatment)
         check_gaps(data, gaps, treatment)
         treatment.raise_all(data)

@@ -9,16 +9,15 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice, examples
-from ipseval._base.columns import columns_of, log_columns, to_numbers
+from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, some
-from ipseval._base.ids import places
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from ipseval.data._interactions import encode
 from ipseval.errors import InputError, Problem, PropensityError
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
 COLUMNS = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
-TREATMENTS = {"duplicates": "drop", "gaps": "keep", "unshown_clicks": "drop", "early_clicks": "keep"}
+TREATMENTS = {"duplicates": "drop", "gaps": "keep", "unshown_clicks": "drop"}
 
 Columns = dict[str, AnyArray]
 
@@ -37,13 +36,6 @@ class Treatment:
     def count(self, what: str, number: int, of: int) -> None:
         """Add what was treated; 0 is no line."""
         self.counted += some(Count(what, number, of))
-
-    def settle(self, share: tuple[int, int], option: str, what: str, way_out: str, treated: str) -> None:
-        """Add a fault of so many rows of so many where the option is "raise"; or that it was treated."""
-        number, of = share
-        if number and option == "raise":
-            self.fault(f"{number} of {of} {what}", way_out)
-        self.count(treated, number, of)
 
     def raise_all(self, data: Columns) -> None:
         """Raise one error for all faults, those of the positions and propensities of `data` included."""
@@ -112,13 +104,12 @@ def keep_shown(data: Columns, unshown_clicks: str, treatment: Treatment) -> Colu
                 "List all candidates of a slate with their chance to be shown",
             )
     orphans = data["clicked"] & ~shown
-    treatment.settle(
-        (int(orphans.sum()), int(data["clicked"].sum())),
-        unshown_clicks,
-        "clicks are on rows that were not shown",
-        "Mark these rows as shown, or pass {unshown_clicks=drop} to leave them out",
-        "clicks without an impression, left out",
-    )
+    if orphans.any() and unshown_clicks == "raise":
+        treatment.fault(
+            f"{int(orphans.sum())} of {int(data['clicked'].sum())} clicks are on rows that were not shown",
+            "Mark these rows as shown, or pass {unshown_clicks=drop} to leave them out",
+        )
+    treatment.count("clicks without an impression, left out", int(orphans.sum()), shown.size)
     treatment.count("candidates that were not shown, left out", int((~shown & ~orphans).sum()), shown.size)
     return rows_of(data, shown)
 
@@ -163,49 +154,6 @@ def check_gaps(data: Columns, gaps: str, treatment: Treatment) -> None:
             "Add the rows, or pass {gaps=keep} if only these were shown",
         )
     treatment.count("slates with gaps in their positions, kept", int(gapped.sum()), n_slates)
-
-
-def join_clicks(
-    data: Columns,
-    clicks: Any,
-    names: dict[str, str | None],
-    unshown_clicks: str,
-    early_clicks: str,
-    treatment: Treatment,
-) -> None:
-    """Mark the impression of each click in `data`."""
-    given = {key: one for key, one in names.items() if one is not None}
-    columns = columns_of(clicks, list(given.values()))
-    ids = [key for key in ("user", "item", "query") if key in given]
-    right = pd.DataFrame({key: data[key] for key in ids}).assign(row=np.arange(data["user"].size), time=0)
-    codes = {
-        key: places(columns[given[key]], data[f"{key}_ids"], f"the clicks' column {given[key]!r}")
-        for key in ids
-    }
-    left = pd.DataFrame(codes).assign(time=0)
-    if "timestamp" in given:
-        at = to_numbers(columns[given["timestamp"]], f"the clicks' column {given['timestamp']!r}")
-        time = pd.factorize(np.concatenate([at, data["timestamp"]]), sort=True)[0]
-        left["time"], right["time"] = time[: len(left)], time[len(left) :]
-    left, right = (one.sort_values("time", kind="stable") for one in (left, right))
-    before = pd.merge_asof(left, right, on="time", by=ids)["row"]
-    after = pd.merge_asof(left, right, on="time", by=ids, direction="forward")["row"]
-    early, orphans = int((before.isna() & after.notna()).sum()), int((before.isna() & after.isna()).sum())
-    treatment.settle(
-        (orphans, len(left)),
-        unshown_clicks,
-        "clicks have no impression",
-        "Add what was shown, or pass {unshown_clicks=drop} to leave these clicks out",
-        "clicks without an impression, left out",
-    )
-    treatment.settle(
-        (early, len(left)),
-        early_clicks,
-        "clicks are earlier than the first impression of their pair",
-        "Bring the clocks in step, or pass {early_clicks=keep} to give them to that impression",
-        "clicks before their impression, given to the first one",
-    )
-    data["clicked"][before.fillna(after).dropna().to_numpy(dtype=np.int64)] = True
 
 
 def as_truths(values: AnyArray, name: str) -> BoolArray:

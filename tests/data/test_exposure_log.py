@@ -171,36 +171,6 @@ def test_clicks_on_what_was_not_shown_are_refused_or_counted():
     assert log.clicked.sum() == 1
 
 
-SHOWN = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 1, 1], "ts": [10, 20, 10]})
-
-
-def test_a_click_belongs_to_the_last_impression_before_it():
-    clicks = pd.DataFrame({"user": ["a", "b"], "item": [1, 1], "ts": [15, 99]})
-    log = ExposureLog.from_events(SHOWN, clicks, timestamp="ts")
-    assert log.clicked.tolist() == [True, False, True]
-    assert treated(log) == {}
-
-
-def test_clicks_without_an_impression_and_clocks_out_of_step():
-    clicks = pd.DataFrame({"user": ["a", "b", "c", "a"], "item": [1, 1, 1, 2], "ts": [25, 9, 10, 10]})
-    with pytest.raises(InputError, match=r"2 faults. 2 of 4 clicks have no impression.*1 of 4 .*earlier"):
-        ExposureLog.from_events(SHOWN, clicks, timestamp="ts")
-    log = ExposureLog.from_events(SHOWN, clicks, timestamp="ts", unshown_clicks="drop", early_clicks="keep")
-    assert log.clicked.tolist() == [False, True, True]
-    assert treated(log) == {
-        "clicks without an impression, left out": 2,
-        "clicks before their impression, given to the first one": 1,
-    }
-
-
-def test_a_slate_tells_impressions_of_one_pair_apart():
-    shown = pd.DataFrame({"user": ["a", "a"], "item": [1, 1], "slate": ["x", "y"]})
-    clicks = pd.DataFrame({"user": ["a"], "item": [1], "slate": ["x"]})
-    assert ExposureLog.from_events(shown, clicks, query="slate").clicked.tolist() == [True, False]
-    with pytest.raises(InputError, match="1 of 1 clicks have no impression"):
-        ExposureLog.from_events(shown, clicks.assign(slate="z"), query="slate")
-
-
 @pytest.mark.parametrize(
     ("fields", "text"),
     [

@@ -21,7 +21,6 @@ from ipseval.data.splits import (
     split_temporal,
 )
 from ipseval.errors import InputError
-from tests.inside.data import stable_order
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -305,11 +304,6 @@ def test_repeated_splits_use_the_method_and_its_options() -> None:
     splits = list(repeated_splits(timed_log(), 2, method=split_leave_one_out, rng=0, n_validation=0))
     assert [len(split.test) for split in splits] == [2, 2]
     assert splits[1].description == "leave-one-out, random order, 0 validation, repeat 2 of 2"
-
-
-def test_the_stable_order_is_right_beyond_sixteen_bits() -> None:
-    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
-    assert (stable_order(codes) == np.lexsort((np.arange(codes.size), codes))).all()
 
 
 def timeless() -> Interactions:

@@ -238,9 +238,8 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
         "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),
         "clicked": log.value > 3, "impressions": frame, "clicks": frame[frame["clicked"]], "ExposureLog.propensity": None,
         **{f"ExposureLog.from_frame.{name}": one for name, one in {**names, "frame": frame}.items()},
-        **{f"ExposureLog.from_events.{name}": names[name] for name in ("user", "item")},
         **{f"ExposureLog.{name}": None for name in ("position", "timestamp", "query")},
-        **{f"ExposureLog.{method}.{name}": None for method in ("from_frame", "from_events") for name in ("position", "propensity", "query", "timestamp")},
+        **{f"ExposureLog.from_frame.{name}": None for name in ("position", "propensity", "query", "timestamp")},
     }  # fmt: skip
 
 

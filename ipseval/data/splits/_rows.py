@@ -21,20 +21,7 @@ from ipseval.errors import DataWarning, InputError
 # A log, a log of what was shown, or a data frame that `read` understands.
 LogLike = Interactions | ExposureLog | IntoDataFrame
 
-_RADIX_BITS = 16
 _WORD = 64
-
-
-def stable_order(codes: IntArray) -> IntArray:
-    """Return the stable ascending order of non-negative codes, (n,), in linear time."""
-    # NumPy sorts 16-bit integers by radix; wider codes are sorted 16 bits at a time, the lowest first.
-    order = np.argsort(codes.astype(np.uint16), kind="stable")
-    highest = int(codes.max(initial=0))
-    shift = _RADIX_BITS
-    while highest >> shift:
-        order = order[np.argsort((codes >> shift).astype(np.uint16)[order], kind="stable")]
-        shift += _RADIX_BITS
-    return np.asarray(order, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,0 @@
-"""Private names of ipseval.data that tests reach for."""
-
-from __future__ import annotations
-
-from ipseval.data.splits._rows import stable_order
