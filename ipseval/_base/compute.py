@@ -96,34 +96,6 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _BlasHold:
-    """The limit of BLAS to one thread, counted by reference over all threads of the process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._n_holders = 0
-        self._before: list[tuple[Callable[[int], Any], int]] = []
-
-    def take(self) -> None:
-        with self._lock:
-            if self._n_holders == 0:
-                found = _blas_libraries(len(sys.modules))
-                self._before = [(set_threads, library.num_threads) for library, set_threads in found]
-                for set_threads, _ in self._before:
-                    set_threads(1)
-            self._n_holders += 1
-
-    def give(self) -> None:
-        with self._lock:
-            self._n_holders -= 1
-            if self._n_holders == 0:
-                for set_threads, n_threads in self._before:
-                    set_threads(n_threads)
-
-
-_HOLD = _BlasHold()
-
-
 def quiet_tqdm() -> Any:
     """Return tqdm of terminal or notebook; a notebook without ipywidgets has the terminal's, unsaid."""
     from tqdm import TqdmWarning
@@ -134,15 +106,28 @@ def quiet_tqdm() -> Any:
     return tqdm
 
 
+_LOCK = threading.Lock()
+_HOLDERS: list[None] = []
+_BEFORE: list[tuple[Callable[[int], Any], int]] = []
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS at one thread: many products at once are faster than one product by many threads."""
     # The limit belongs to the process. The last of overlapping calls restores what the first has found.
-    _HOLD.take()
+    with _LOCK:
+        if not _HOLDERS:
+            _BEFORE[:] = [(put, library.num_threads) for library, put in _blas_libraries(len(sys.modules))]
+            for set_threads, _ in _BEFORE:
+                set_threads(1)
+        _HOLDERS.append(None)
     try:
         yield
     finally:
-        _HOLD.give()
+        with _LOCK:
+            _HOLDERS.pop()
+            for set_threads, n_threads in _BEFORE if not _HOLDERS else []:
+                set_threads(n_threads)
 
 
 @lru_cache(maxsize=1)

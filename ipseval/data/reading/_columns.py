@@ -78,6 +78,14 @@ class Numbers:
     said: str = ""  # what the column was read as, behind its name
 
 
+def odd_entries(odd: BoolArray, values: AnyArray, name: str, what: str, way_out: str) -> Problem | None:
+    """Return the problem of entries of a column that do not fit; None where there is none."""
+    if not odd.any():
+        return None
+    counted = f"{int(odd.sum()):,} of {odd.size:,} entries of {name} {what}"
+    return Problem(f"{counted} ({rows_said(odd)}: {examples(values[odd][:1])})", way_out)
+
+
 def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Numbers:
     """Return a column of numbers; text that holds numbers is one, and what is none is named and counted."""
     # `infinite`: infinite ones are numbers as well.
@@ -98,18 +106,12 @@ def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Num
             said = " with decimal commas"
     array = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
     odd = ~missing & ~(~np.isnan(array) if infinite else np.isfinite(array))
-    if odd.any():
-        what = "may be thousands or fractions" if doubt else "are no finite numbers"
-        problem = Problem(
-            f"{int(odd.sum()):,} of {values.size:,} entries of {name} {what} "
-            f"({rows_said(odd)}: {examples(values[odd][:1])})",
-            f"{'Write them without commas' if doubt else 'Correct them'}, or choose another column by "
-            f"{{{role}}}",
-        )
-        return Numbers(array, missing, problem)
-    if not missing.any() and parsed.dtype.kind in "iu":
+    what = "may be thousands or fractions" if doubt else "are no finite numbers"
+    way_out = "Write them without commas" if doubt else "Correct them"
+    problem = odd_entries(odd, values, name, what, f"{way_out}, or choose another column by {{{role}}}")
+    if problem is None and not missing.any() and parsed.dtype.kind in "iu":
         array = parsed.to_numpy()
-    return Numbers(array, missing, None, said)
+    return Numbers(array, missing, problem, said)
 
 
 def times(column: Any, name: str, units: Units) -> Numbers:
@@ -153,15 +155,11 @@ def _of_written(raw: AnyArray, missing: BoolArray, name: str) -> Numbers:
     """Return times that are written out as ISO 8601, with or without a time zone (then it is UTC)."""
     parsed = pd.to_datetime(pd.Series(raw), utc=True, errors="coerce", format="ISO8601")
     values = parsed.dt.tz_localize(None).to_numpy()
-    odd = np.isnat(values) & ~missing
-    if odd.any():
-        problem = Problem(
-            f"{int(odd.sum()):,} of {raw.size:,} entries of {name} are no times as ISO 8601 writes them, "
-            f"such as '2026-03-01T12:00:00+01:00' ({rows_said(odd)}: {examples(raw[odd][:1])})",
-            "Write them so, or turn them into dates",
-        )
-        return Numbers(values, missing, problem)
-    return Numbers(values, missing, None, " in dates")
+    what = "are no times as ISO 8601 writes them, such as '2026-03-01T12:00:00+01:00'"
+    problem = odd_entries(
+        np.isnat(values) & ~missing, raw, name, what, "Write them so, or turn them into dates"
+    )
+    return Numbers(values, missing, problem, " in dates")
 
 
 def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
@@ -181,12 +179,9 @@ def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
     factor = NANOSECONDS[units]
     limit = (2**63 - 1) // factor
     late = ~found.missing & (np.abs(values) > limit)
-    if late.any():
-        problem = Problem(
-            f"{int(late.sum()):,} of {values.size:,} entries of {name} lie beyond the year 2262 as "
-            f"{WORDS[units]} ({rows_said(late)}: {examples(values[late][:1])})",
-            "Give their unit by {units}, or keep the numbers by {units=none}",
-        )
+    way_out = "Give their unit by {units}, or keep the numbers by {units=none}"
+    problem = odd_entries(late, values, name, f"lie beyond the year 2262 as {WORDS[units]}", way_out)
+    if problem is not None:
         return Numbers(values, found.missing, problem)
     whole = np.where(found.missing, 0, values)
     rest = whole - np.floor(whole)  # apart from the whole part, as doubles do not hold both in nanoseconds
@@ -203,20 +198,12 @@ def truths(column: Any, name: str, role: str) -> Numbers:
     if values.dtype == bool:
         return Numbers(values, missing)
     known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
-    distinct, codes = np.unique(values[~missing].astype(str), return_inverse=True)
-    meant = [known.get(one.strip().lower()) for one in distinct.tolist()]
-    mask = np.zeros(values.size, dtype=bool)
-    mask[~missing] = np.array([bool(one) for one in meant], dtype=bool)[codes] if distinct.size else []
-    odd = np.zeros(values.size, dtype=bool)
-    odd[~missing] = np.array([one is None for one in meant], dtype=bool)[codes] if distinct.size else []
-    if not odd.any():
-        return Numbers(mask, missing)
-    problem = Problem(
-        f"{int(odd.sum()):,} of {values.size:,} entries of {name} are neither True and False nor 1 and 0 "
-        f"({rows_said(odd)}: {examples(values[odd][:1])})",
-        f"Make them so, or choose another column by {{{role}}}",
-    )
-    return Numbers(mask, missing, problem)
+    meant = pd.Series(values[~missing].astype(str)).str.strip().str.lower().map(known)
+    mask, odd = np.zeros((2, values.size), dtype=bool)
+    mask[~missing], odd[~missing] = meant.eq(True), meant.isna()
+    way_out = f"Make them so, or choose another column by {{{role}}}"
+    what = "are neither True and False nor 1 and 0"
+    return Numbers(mask, missing, odd_entries(odd, values, name, what, way_out))
 
 
 def tried(problems: list[Problem], action: Any, *arguments: Any, **options: Any) -> Any:

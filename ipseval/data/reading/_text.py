@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from ipseval._base.artefacts import MAX_RATIO, SMALL
+from ipseval._base.artefacts import check_members
 from ipseval._base.checks import examples
 from ipseval.data.reading._names import USUAL, plain
 from ipseval.errors import InputError, Problem, ProblemsError
@@ -63,23 +63,16 @@ def opened(path: Path, encoding: str) -> Iterator[IO[str]]:
             members = [one for one in archive.infolist() if not one.is_dir()]
             if len(members) != 1:
                 raise InputError(f"{path} holds {len(members)} files; unpack it and give one.")
-            _check_size(path, members[0].file_size)
+            check_members(path, [members[0].file_size])
             with archive.open(members[0]) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
                 yield text
         return
     if path.suffix == ".gz":
         with path.open("rb") as tail:
             tail.seek(max(path.stat().st_size - 4, 0))
-            _check_size(path, int.from_bytes(tail.read(), "little"))  # of the content, modulo 2³²
+            check_members(path, [int.from_bytes(tail.read(), "little")])  # of the content, modulo 2³²
     with OPENERS.get(path.suffix, open)(path, "rt", encoding=encoding, newline="") as text:
         yield text
-
-
-def _check_size(path: Path, size: int) -> None:
-    if size > max(SMALL, MAX_RATIO * path.stat().st_size):
-        raise InputError(
-            f"{path} is damaged, or would unpack to {size:,} bytes. If these are meant, unpack it first."
-        )
 
 
 def layout_of(path: Path, separator: str | None, header: bool | None, encoding: str) -> Layout:
