@@ -50,7 +50,7 @@ THIRD_PARTY = {
     "data.splits": {"narwhals"},
     "data._interactions": {"scipy"},
     "data.reading": {"narwhals"},
-    "data.reading._source": {"pyarrow", "polars"},
+    "data.reading._source": {"pyarrow"},
     "report": {"pandas"},
     "report.plots": {"matplotlib"},
     "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},

@@ -41,8 +41,8 @@ def log_columns(frame: Any, ids: list[str], numbers: list[str]) -> tuple[dict[st
     return found, {name: _complete(table[name], name) for name in numbers}
 
 
-def ids_of(column: Any, name: str) -> Ids:
-    """Return a column of narwhals as codes of its sorted distinct ids, −1 where one is missing."""
+def series_of(column: Any) -> pd.Series:
+    """Return a column of narwhals as one of pandas that holds the same values."""
     native = column.to_native()
     if not isinstance(native, pd.Series) and find_spec("pyarrow"):
         native = native.to_arrow() if hasattr(native, "to_arrow") else native  # of polars
@@ -53,8 +53,12 @@ def ids_of(column: Any, name: str) -> Ids:
                 native = native.cast(native.type.value_type)
         if not isinstance(native, pd.Series):
             native = pd.Series(native, dtype=pd.ArrowDtype(native.type))
-    elif not isinstance(native, pd.Series):
-        native = pd.Series(_in_utc(column).to_numpy())
+    return native if isinstance(native, pd.Series) else pd.Series(_in_utc(column).to_numpy())
+
+
+def ids_of(column: Any, name: str) -> Ids:
+    """Return a column of narwhals as codes of its sorted distinct ids, −1 where one is missing."""
+    native = series_of(column)
     kind = native.dtype
     if isinstance(kind, np.dtype) or (kind.kind in "iu" and not native.isna().any()):
         return coded(native.to_numpy(), name)

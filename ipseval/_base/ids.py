@@ -210,8 +210,6 @@ def coded(values: AnyArray, name: str) -> Ids:
     missing = np.asarray(pd.isna(values))
     gaps = bool(missing.any())
     kept = as_ids(values[~missing] if gaps else values, name, complete=True)
-    if kept.dtype.kind == "f" and (kept == np.floor(kept)).all() and (np.abs(kept) < EXACT).all():
-        kept = kept.astype(np.int64)  # whole numbers beside missing ones, as pandas holds them
     try:
         whole = kept.dtype.kind in "iu" and kept.dtype != np.uint64
         found = _of_integers(kept) if whole else Ids(*pd.factorize(kept, sort=True))

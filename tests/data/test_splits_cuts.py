@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ipseval.data import Interactions
-from ipseval.data.splits import Leakage, split_temporal
+from ipseval.data.splits import split_temporal
+from tests.inside.data import Leakage
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
 

@@ -106,7 +106,7 @@ def test_window_purge_validation_and_history_follow_the_worked_example():
     times = [part.timestamp.tolist() for part in (split.train, split.validation, split.test)]
     assert times == [[2, 3], [5], [6, 7]]
     assert split.n_purged == 1
-    assert split_sliding(log, test=2, train=2, purge=1, validation=1).starts[0] == 1 + 2 + 1 + 1
+    assert split_sliding(log, test=2, train=2, purge=1, validation=1).bounds["start"][0] == 1 + 2 + 1 + 1
 
 
 def plain_windows(times, t0, window, ground_truth, end):

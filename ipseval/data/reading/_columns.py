@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples
-from ipseval._base.columns import ids_of
-from ipseval._base.ids import Ids, header_among
+from ipseval._base.columns import ids_of, series_of
+from ipseval._base.ids import EXACT, Ids, header_among
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem
 
@@ -29,16 +29,16 @@ def encoded(column: Any, name: str, *, from_text: bool = False) -> Ids:
     """Return a column (of narwhals) as codes of its distinct ids."""
     # Of a text file, ids are whole numbers if all are written as such: beside 007 all are text.
     found = ids_of(column, name)
+    ids = found.ids
+    if ids.dtype.kind == "f" and (ids == np.floor(ids)).all() and (np.abs(ids) < EXACT).all():
+        return Ids(found.codes, ids.astype(np.int64))  # beside missing ones, as pandas has them
     return Ids(*_as_numbers(found)) if from_text else found
 
 
-def _with_missing(native: Any, column: Any) -> AnyArray:
+def _with_missing(series: pd.Series) -> AnyArray:
     """Return a column as an array; missing entries stay missing."""
-    if isinstance(native, pd.Series):
-        numeric = isinstance(native.dtype, np.dtype) and native.dtype != object
-        return native.to_numpy() if numeric else native.astype(object).to_numpy()
-    array: AnyArray = column.to_numpy()
-    return array.astype(object) if array.dtype.kind in "US" else array
+    numeric = isinstance(series.dtype, np.dtype) and series.dtype != object
+    return series.to_numpy() if numeric else series.astype(object).to_numpy()
 
 
 def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
@@ -89,7 +89,7 @@ def odd_entries(odd: BoolArray, values: AnyArray, name: str, what: str, way_out:
 def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Numbers:
     """Return a column of numbers; text that holds numbers is one, and what is none is named and counted."""
     # `infinite`: infinite ones are numbers as well.
-    values = _with_missing(column.to_native(), column)
+    values = _with_missing(series_of(column))
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "iub" and values.dtype != np.uint64:
         return Numbers(values.astype(np.int64), missing)
@@ -116,10 +116,10 @@ def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Num
 
 def times(column: Any, name: str, units: Units) -> Numbers:
     """Return a column of times: dates where they are such, or are told to be; else numbers."""
-    native = column.to_native()
-    values = _dates(native, column)
+    series = series_of(column)
+    values = _dates(series)
     if values is None:
-        raw = _with_missing(native, column)
+        raw = _with_missing(series)
         missing = np.asarray(pd.isna(raw))
         is_text = raw.dtype == object and any(isinstance(one, str) for one in raw[~missing][:1])
         if is_text and pd.to_numeric(pd.Series(raw[~missing][:1]), errors="coerce").isna().all():
@@ -130,25 +130,14 @@ def times(column: Any, name: str, units: Units) -> Numbers:
     return Numbers(values, missing, None, " in dates")
 
 
-def _dates(native: Any, column: Any) -> AnyArray | None:
+def _dates(series: pd.Series) -> AnyArray | None:
     """Return a column of dates as datetime64, with a time zone turned into UTC; None for other columns."""
-    import narwhals as nw
-
-    dtype = column.dtype
-    if isinstance(native, pd.Series) and native.dtype == object:
-        first = native.dropna()
-        if not len(first) or not hasattr(first.iloc[0], "year"):
-            return None
-        parsed = pd.to_datetime(native, utc=True, errors="coerce")
-        return np.asarray(parsed.dt.tz_localize(None).to_numpy())
-    if dtype == nw.Date:
-        column, dtype = column.cast(nw.Datetime("us")), nw.Datetime("us")
-    if not isinstance(dtype, nw.Datetime) and dtype != nw.Datetime:
+    first = series.dropna()[:1]
+    if not (len(first) and hasattr(first.iloc[0], "year")) and series.dtype.kind != "M":
         return None
-    if getattr(dtype, "time_zone", None) is not None:
-        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    values = np.asarray(column.to_numpy())
-    return values if values.dtype.kind == "M" else values.astype("datetime64[ns]")
+    dates = series if series.dtype.kind == "M" else series.astype(object)
+    parsed = pd.to_datetime(dates, utc=True, errors="coerce").dt.tz_localize(None)
+    return np.asarray(parsed.to_numpy(dtype=None if parsed.dtype.kind == "M" else "datetime64[ns]"))
 
 
 def _of_written(raw: AnyArray, missing: BoolArray, name: str) -> Numbers:
@@ -193,7 +182,7 @@ def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
 
 def truths(column: Any, name: str, role: str) -> Numbers:
     """Return a column of True and False, 1 and 0, or these as text, as a mask."""
-    values = _with_missing(column.to_native(), column)
+    values = _with_missing(series_of(column))
     missing = np.asarray(pd.isna(values))
     if values.dtype == bool:
         return Numbers(values, missing)

@@ -234,34 +234,20 @@ def _text(file: Path, how: Reading) -> Source:
 
 
 def _parquet(path: Path, how: Reading) -> Source:
+    if find_spec("pyarrow") is None:
+        raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.")
+    from pyarrow import dataset
+
     with reading(path):
-        if find_spec("pyarrow"):
-            from pyarrow import dataset
-
-            found = dataset.dataset(path, format="parquet", partitioning="hive")
-            schema = nw.from_native(found.schema.empty_table())
-
-            def get(wanted: list[str]) -> Any:
-                return found.to_table(columns=wanted, use_threads=available_cores() > 1)
-
-        elif find_spec("polars"):
-            import polars
-
-            lazy = polars.scan_parquet(path)
-            schema = nw.from_native(lazy)
-
-            def get(wanted: list[str]) -> Any:
-                return lazy.select(wanted).collect()
-
-        else:
-            raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.")
-        names, lists = tuple(schema.collect_schema().names()), _lists_of(schema)
+        found = dataset.dataset(path, format="parquet", partitioning="hive")
+        lists = _lists_of(nw.from_native(found.schema.empty_table()))
 
     def load(wanted: list[str], _: list[str]) -> Any:
         with reading(path):
-            return nw.from_native(get(wanted), eager_only=True)
+            table = found.to_table(columns=wanted, use_threads=available_cores() > 1)
+        return nw.from_native(table, eager_only=True)
 
-    return Source(path.name, names, load, lists=lists)
+    return Source(path.name, tuple(found.schema.names), load, lists=lists)
 
 
 def _json(path: Path, how: Reading, *, lines: bool = False) -> Source:

@@ -191,25 +191,15 @@ class SlidingSplits(Sequence[Split]):
     Attributes
     ----------
     log : Interactions
-    starts : (n,) array
-        t_w of every window, in the unit of the timestamps.
-    test, purge, validation : numbers
-        Lengths in that unit.
-    train : number or None
-        Length of the training part; None: everything before.
-    end : number
-        Rows at or after it are in no window.
+    bounds : data frame
+        Of every window, in the unit of the timestamps, where each part begins: begin (of training), trained,
+        validated, start (of the test part), and its end.
     seen : {"exclude", "include"}
         Whether training items compete in every split.
     """
 
     log: Interactions
-    starts: AnyArray
-    test: Any
-    train: Any
-    purge: Any
-    validation: Any
-    end: Any
+    bounds: pd.DataFrame
     seen: Seen = "exclude"
 
     def __repr__(self) -> str:
@@ -218,30 +208,20 @@ class SlidingSplits(Sequence[Split]):
         empty = f", {counted(skipped, 'window')} without training or test rows left out" if skipped else ""
         return (
             f"SlidingSplits({counted(n, 'window')}{empty}; {int(frame['n_test'].sum()):,} test rows from "
-            f"{said(self.starts[0])} on)"
+            f"{said(frame['start'].iloc[0])} on)"
         )
 
     @cached_property
     def _rows(self) -> pd.DataFrame:
         time = np.sort(timestamps(self.log, "a sliding window"))
-        bounds = {name: np.searchsorted(time, at, side="left") for name, at in self._bounds().items()}
-        frame = pd.DataFrame({"window": np.arange(self.starts.size), "start": self.starts})
-        frame["end"] = self._bounds()["end"]
-        frame["n_train"] = bounds["trained"] - bounds["begin"]
-        frame["n_purged"] = bounds["validated"] - bounds["trained"]
-        frame["n_validation"] = bounds["start"] - bounds["validated"]
-        frame["n_test"] = bounds["end"] - bounds["start"]
+        row = {name: np.searchsorted(time, at) for name, at in self.bounds.items()}
+        frame = self.bounds[["start", "end"]].rename_axis("window").reset_index()
+        frame["n_train"] = row["trained"] - row["begin"]
+        frame["n_purged"] = row["validated"] - row["trained"]
+        frame["n_validation"] = row["start"] - row["validated"]
+        frame["n_test"] = row["end"] - row["start"]
         frame["used"] = (frame["n_train"] > 0) & (frame["n_test"] > 0)
         return frame
-
-    def _bounds(self) -> dict[str, AnyArray]:
-        start = self.starts
-        validated = start - self.validation
-        trained = validated - self.purge
-        lowest = np.iinfo(start.dtype).min if start.dtype.kind in "iu" else -np.inf
-        begin = np.full_like(start, lowest) if self.train is None else trained - self.train
-        end = np.minimum(start + self.test, self.end)
-        return {"begin": begin, "trained": trained, "validated": validated, "start": start, "end": end}
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -276,18 +256,17 @@ class SlidingSplits(Sequence[Split]):
 
     def _split(self, window: int) -> Split:
         time = timestamps(self.log, "a sliding window")
-        at = {name: values[window] for name, values in self._bounds().items()}
-        row = self._rows.iloc[window]
+        at = {name: times[window] for name, times in self.bounds.items()}
         within = (time >= at["validated"]) & (time < at["start"])
         where = f"test from {said(at['start'])} to {said(at['end'])}"
         return split_rows(
             self.log,
             (time >= at["begin"]) & (time < at["trained"]),
             (time >= at["start"]) & (time < at["end"]),
-            within if self.validation else None,
+            within if at["start"] > at["validated"] else None,
             seen=self.seen,
-            description=f"window {window + 1} of {self.starts.size}, {where}",
-            n_purged=int(row["n_purged"]),
+            description=f"window {window + 1} of {len(self.bounds)}, {where}",
+            n_purged=int(self._rows["n_purged"][window]),
         )
 
 
@@ -371,7 +350,14 @@ def split_sliding(
     if (last - first) / MAX_WINDOWS > every:
         raise InputError(f"step={every} makes more than {MAX_WINDOWS:,} windows; use a longer step.")
     n = 1 + int((last - first) // every) if last >= first else 0
-    splits = SlidingSplits(log, first + np.arange(n) * every, end=limit, seen=seen, **found) if n else None
+    start_of = first + np.arange(n) * every
+    validated = start_of - found["validation"]
+    trained = validated - found["purge"]
+    lowest = np.iinfo(start_of.dtype).min if start_of.dtype.kind in "iu" else -np.inf
+    begin = np.full_like(start_of, lowest) if train is None else trained - found["train"]
+    ends = np.minimum(start_of + found["test"], limit)
+    bounds = {"begin": begin, "trained": trained, "validated": validated, "start": start_of, "end": ends}
+    splits = SlidingSplits(log, pd.DataFrame(bounds), seen) if n else None
     if splits is None or not len(splits):
         raise InputError(
             f"no window has training and test rows: the timestamps run from {said(time.min())} to "
