@@ -3,8 +3,8 @@
     python -m reproductions.ratings --data PATH [--write]
 
 1. Estimates of known errors (their Table 1 and Figure 2): five made-up predictors on a complete rating
-   matrix, ratings revealed with probability k (4 and 5 stars) or kα^(4−r). The paper completes MovieLens
-   100K; here Coat is completed in the same way.
+   matrix, ratings revealed with probability k (4 and 5 stars) or kα^(4−r). MovieLens 100K is completed with
+   the paper's shares of stars, and Coat with those of its random ratings.
 2. Estimates on Coat itself: the error of two predictors from held-out chosen ratings, against the error on
    randomly shown ones.
 Learning on Coat (their Table 2) is in reproductions/learning.py.
@@ -12,6 +12,7 @@ Learning on Coat (their Table 2) is in reproductions/learning.py.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,31 +20,37 @@ import pandas as pd
 
 from ipseval import Interactions, KnownPropensity
 from ipseval.evaluation import evaluate_ratings
-from ipseval.validation.datasets import RandomExposureStudy, load_coat
+from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_movielens
 from reproductions.ratings_coat import N_SPLITS, one_split
 from reproductions.tables import command, markdown
 
 ALPHA = 0.25
 SHARE_OBSERVED = 0.05
 N_DRAWS = 50
+# Shares of 1 to 5 stars among randomly shown songs (Marlin & Zemel 2009), which the paper takes.
+SHARES = (0.526, 0.242, 0.144, 0.062, 0.026)
 
 
 # --- Known errors -------------------------------------------------------------------------------------------
 
 
-def complete_ratings(study: RandomExposureStudy, n_factors: int = 5, l2: float = 3.0) -> Any:
-    """Return a complete matrix of ratings 1–5 with the distribution of the randomly shown ratings.
-
-    A factor model of all ratings fills the matrix; its values are then cut where the shares of 1, 2, … stars
-    among the randomly shown ratings say, as the paper does.
-    """
-    both = [study.biased, study.random]
-    user, item, value = (
-        np.concatenate([getattr(log, what) for log in both]) for what in ("user", "item", "value")
-    )
-    shape = (study.biased.n_users, study.biased.n_items)
-    raw = weighted_factors(user, item, value, np.ones(user.size), shape, n_factors, l2, seed=0)
+def complete_ratings(study: RandomExposureStudy) -> Any:
+    """Return the complete matrix of Coat, with the distribution of the randomly shown ratings."""
     shares = np.bincount(study.random.value.astype(int), minlength=6)[1:]
+    return completed([study.biased, study.random], shares)
+
+
+def completed(logs: list[Interactions], shares: Any, n_factors: int = 5, l2: float = 3.0) -> Any:
+    """Return a complete matrix of ratings 1–5 with given shares of 1, 2, … stars.
+
+    A factor model of all ratings fills the matrix; its values are then cut where the shares say.
+    """
+    user, item, value = (
+        np.concatenate([getattr(log, what) for log in logs]) for what in ("user", "item", "value")
+    )
+    shape = (logs[0].n_users, logs[0].n_items)
+    raw = weighted_factors(user, item, value, np.ones(user.size), shape, n_factors, l2, seed=0)
+    shares = np.asarray(shares)
     bounds = np.cumsum(shares / shares.sum())[:-1] * raw.size
     order = np.argsort(raw, axis=None, kind="stable")
     ratings = np.empty(raw.size)
@@ -205,18 +212,20 @@ def _ridge(row: Any, target: Any, weight: Any, features: Any, before: Any, penal
     return result
 
 
-def tables(study: RandomExposureStudy) -> dict[str, str]:
-    """Return the tables of the page."""
+def tables(folder: Path) -> dict[str, str]:
+    """Return the tables of the page, from the folder that holds coat/ and ml-100k/."""
+    study, movies = load_coat(folder / "coat"), completed([load_movielens(folder / "ml-100k")], SHARES)
     truth = complete_ratings(study)
     return {
+        "ratings-movielens": known_table(known_errors(movies)),
+        "ratings-movielens-alpha": alpha_table(by_alpha(movies)),
         "ratings-known": known_table(known_errors(truth)),
-        "ratings-alpha": alpha_table(by_alpha(truth)),
         "ratings-coat": coat_errors(study),
     }
 
 
 def main() -> None:
-    command(__doc__, lambda folder: tables(load_coat(folder)), "coat")
+    command(__doc__, tables, ".")
 
 
 if __name__ == "__main__":
