@@ -24,7 +24,7 @@ from ipseval.evaluation._verdict import Verdict
 from ipseval.evaluation.segments import Decomposition, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import samples_of, segment
 from ipseval.evaluation.segments._built_in import resolve
-from ipseval.inference import Sensitivity, bounds, compare, tipping_factors
+from ipseval.inference import Sensitivity, bounds, compare
 from ipseval.inference._comparisons import Correction, Family
 from ipseval.inference._frame import with_trust
 from ipseval.inference._intervals import Key
@@ -219,10 +219,6 @@ class Questions(Result):
         """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
         factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
         return with_trust(bounds(self._whole(), *self.definitions, factors=factors), self.estimates)
-
-    def tipping_factors(self) -> pd.DataFrame:
-        """Return by what factor Λ weights must be wrong for two to swap; see `inference.tipping_factors`."""
-        return with_trust(tipping_factors(self._whole(), *self.definitions), self.estimates)
 
     @property
     def popularity(self) -> pd.DataFrame:

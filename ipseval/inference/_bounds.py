@@ -1,9 +1,8 @@
-"""Weights that are wrong by a factor: bounds of an estimate, and what turns the order of two."""
+"""Weights that are wrong by a factor: bounds of an estimate, and what brings it to a target."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -120,13 +119,6 @@ def _from_zero(sums: FloatArray) -> FloatArray:
     return np.concatenate([np.zeros((sums.shape[0], 1)), sums], axis=1)
 
 
-TIPPING_FACTOR_COLUMNS = (
-    *("metric", "estimator", "model", "other"),
-    *("difference", "factor", "statement", "note"),
-)
-# Beyond this Λ a per-user estimate is said to be out of reach: its bounds are those of Λ → ∞ to 1e-8.
-LARGEST_FACTOR = 1e4
-TOLERANCE = 1e-10
 BLOCK_ENTRIES = 32_768  # of contributions, 256 kB
 
 
@@ -152,102 +144,3 @@ def required_factors(contributions: FloatArray, weights: FloatArray, target: Flo
     factor[np.abs(above - below) <= 1e-14 * size] = 1.0
     factor[np.isnan(above + below)] = np.nan
     return factor
-
-
-def tipping_factors(
-    samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator]
-) -> pd.DataFrame:
-    """Return, for every pair of recommenders, how wrong the weights must be for their order to change.
-
-    Both are weighted by the same w, so their difference is a weighted mean of d = c_A − c_B. With a common
-    normaliser (`snips-global`, `snips-pooled`) it is 0 for some weights in [w/Λ, Λw] from
-
-        Λ = √max(Σ w d⁺ / Σ w d⁻, Σ w d⁻ / Σ w d⁺)
-
-    on; with one per user (`snips`) Λ is found by bisection. Below it the order holds whatever the weights in
-    the box, as far as this sample goes: nothing is said of sampling error. Unweighted estimators are moved
-    from w = 1.
-
-    Returns
-    -------
-    DataFrame
-        Columns metric, estimator, model (the better one), other, difference, factor (1: equal already; inf:
-        no weights turn the order), statement, note; NaN with a note for metrics and estimators that are no
-        weighted average of contributions.
-
-    References
-    ----------
-    Zhao, Small & Bhattacharya, JRSS B 81, 2019, doi 10.1111/rssb.12327.
-    """
-    linear, others = groups(samples, metrics, estimators)
-    missing = {(model, metric.label, one.label) for model, metric, one in others}
-    weights = weights_or_ones(next(iter(samples.values())))
-    found = {}
-    for group in linear:
-        found.update(group_factors(group, weights))
-    rows = []
-    for metric in metrics:
-        for one in estimators:
-            for first, second in combinations(samples, 2):
-                key = (metric.label, one.label)
-                if {(first, *key), (second, *key)} & missing:
-                    note = f"no factor: {lacks(one, 'linear_form') or NOT_LINEAR}"
-                    rows.append((*key, first, second, float("nan"), float("nan"), "", note))
-                else:
-                    rows.append((*key, *_ordered(first, second, *found[first, second, *key])))
-    return pd.DataFrame(rows, columns=list(TIPPING_FACTOR_COLUMNS))
-
-
-def _ordered(
-    first: str, second: str, difference: float, factor: float
-) -> tuple[str, str, float, float, str, str]:
-    if difference == 0:
-        return first, second, 0.0, 1.0, f"{first} = {second}", ""
-    better, worse = (first, second) if difference > 0 else (second, first)
-    if np.isinf(factor):
-        statement = f"{better} stays ahead of {worse} whatever the weights"
-    else:
-        statement = f"{better} stays ahead of {worse} unless some weight is off by more than ×{factor:.3g}"
-    return better, worse, abs(difference), factor, statement, ""
-
-
-def group_factors(
-    group: LinearGroup, weights: FloatArray, named: Mapping[str, str] | None = None
-) -> dict[tuple[str, str, str, str], tuple[float, float]]:
-    """Return (first, second, metric, estimator) -> (difference, Λ) of pairs; `named`: with one by metric."""
-    form = group.form
-    w = weights if form.weighted else np.ones(weights.size)
-    values = form.coefficients(weights) @ group.contributions
-    result = {}
-    for one, two in combinations(range(len(group.keys)), 2):
-        (first, *cell), (second, *other) = group.keys[one], group.keys[two]
-        if cell != other or (named is not None and named.get(cell[0]) not in (first, second)):
-            continue
-        d = group.contributions[:, one] - group.contributions[:, two]
-        if form.per_user:
-            factor = _per_user_factor(form, d, w)
-        else:
-            (factor,) = required_factors(d[:, None], form.base * w, np.zeros(1)).tolist()
-        difference = 0.0 if factor == 1 else float(values[one] - values[two])
-        result[first, second, cell[0], cell[1]] = (difference, factor)
-    return result
-
-
-def _per_user_factor(form: LinearForm, d: FloatArray, weights: FloatArray) -> float:
-    """Return the Λ at which the bounds of a mean of users' own ratios reach 0."""
-    low, high = per_user_bounds(form, d, weights, 1.0)
-    sign = np.sign(low)
-    if abs(high) <= TOLERANCE * float(np.abs(d).max(initial=0)):
-        return 1.0
-
-    def nearest(factor: float) -> float:
-        bounds = per_user_bounds(form, d, weights, factor)
-        return bounds[0] if sign > 0 else -bounds[1]
-
-    lower, upper = 0.0, float(np.log(LARGEST_FACTOR))
-    if nearest(LARGEST_FACTOR) > 0:
-        return float("inf")
-    while upper - lower > TOLERANCE:
-        middle = (lower + upper) / 2
-        lower, upper = (middle, upper) if nearest(float(np.exp(middle))) > 0 else (lower, middle)
-    return float(np.exp((lower + upper) / 2))

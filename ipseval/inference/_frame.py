@@ -65,7 +65,6 @@ WIDE = "standard error"
 # What stands in place of the numbers of suppressed estimates, in a table of estimates and in one of pairs.
 ESTIMATE_BLANKS: dict[str, object] = dict.fromkeys(("estimate", "lower", "upper"), float("nan"))
 PAIR_BLANKS: dict[str, object] = {
-    **dict.fromkeys(("difference", "factor"), float("nan")),
     "n_tipping": 0,
     "tipping_points": (),
     "statement": "",

@@ -8,7 +8,7 @@ import numpy as np
 
 from ipseval._base.types import BoolArray, FloatArray
 from ipseval.estimators import Estimator, Sample
-from ipseval.inference._bounds import group_factors
+from ipseval.inference._bounds import required_factors
 from ipseval.inference._curves import Curves
 from ipseval.inference._intervals import Key
 from ipseval.inference._linear import groups, weights_or_ones
@@ -104,7 +104,13 @@ def leading_factors(
     weights = weights_or_ones(next(iter(samples.values())))
     found: dict[str, float] = {}
     for group in linear:
-        if not group.form.per_user:
-            for (_, _, metric, _), (_, factor) in group_factors(group, weights, first).items():
-                found[metric] = min(factor, found.get(metric, np.inf))
+        places: dict[str, dict[str, int]] = {}
+        for place, (model, metric, _) in enumerate(group.keys):
+            places.setdefault(metric, {})[model] = place
+        for metric, columns in places.items():
+            best = columns.pop(first.get(metric, ""), None)
+            if best is not None and columns and not group.form.per_user:
+                gaps = group.contributions[:, [best]] - group.contributions[:, list(columns.values())]
+                w = group.form.base * (weights if group.form.weighted else 1.0)
+                found[metric] = float(required_factors(gaps, w, np.zeros(len(columns))).min())
     return found

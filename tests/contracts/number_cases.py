@@ -132,7 +132,6 @@ def sensitivity() -> Numbers:
     return {
         **of_frame(curves, ["gamma", "model", "estimator"], ["estimate", "derivative"]),
         **of_frame(one.bounds([1.5]), ["model", "estimator"], ["lower", "upper"]),
-        **of_frame(one.tipping_factors(), ["model", "other", "estimator"], ["factor"]),
     }
 
 

@@ -83,7 +83,6 @@ TABLES = {
     "evaluate": lambda one: one.frame,
     "compare": lambda one: one.compare(),
     "bounds": lambda one: one.bounds([1.0, 2.0]),
-    "tipping factors": lambda one: one.tipping_factors(),
     "sensitivity": lambda one: one.sensitivity(np.linspace(-1, 1, 5)).frame,
     "tipping points": lambda one: one.tipping_points(np.linspace(-1, 1, 9)),
     "diagnostics": lambda one: one.diagnostics.reset_index(drop=True),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.errors import InputError, PositivityWarning, PropensityError, UnknownNameError
+from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Sample
 from ipseval.inference import bounds
 from ipseval.ranking import baselines
@@ -38,7 +38,6 @@ def steep(on_low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
 TABLES = {
     "compare": lambda one: one.compare(),
     "bounds": lambda one: one.bounds([1.0, 2.0]),
-    "tipping factors": lambda one: one.tipping_factors(),
     "tipping points": lambda one: one.tipping_points([-1, 0, 1, 2]),
 }
 NUMBERS = ["difference", "p_value", "estimate", "lower", "upper"]
@@ -111,30 +110,6 @@ def test_an_exactly_unbiased_estimate_of_no_use_is_not_shown():
 def test_raise_names_the_metric_and_the_estimator():
     with pytest.raises(PropensityError, match="ndcg@10 by ips"):
         default_world("raise")
-
-
-def test_two_results_subtract_to_the_row_of_compare():
-    result = steep(estimators=("aoa", "snips", "snips-global"))
-    found = (result["m0"] - result["m2"]).frame
-    row = result.compare("m2", correction=None).query("model == 'm0'").reset_index(drop=True)
-    for name, other in (("estimate", "difference"), ("std_error",) * 2, ("ci_low",) * 2, ("p_value",) * 2):
-        assert found[name].tolist() == row[other].tolist()
-    assert found["estimator"].tolist() == ["aoa", "snips", "snips-global"]
-    assert (result["m2"] - result["m0"]).frame["estimate"].tolist() == (-found["estimate"]).tolist()
-    assert result["m0"].frame["estimate"].tolist() == result.frame.query("model == 'm0'")["estimate"].tolist()
-
-
-def test_results_that_cannot_be_paired_are_refused():
-    result = steep()
-    with pytest.raises(UnknownNameError, match=r"unknown value for recommender: .m9."):
-        result["m9"]
-    other = steep(estimators=("snips-global",))
-    with pytest.raises(InputError, match="no metric and estimator in common"):
-        result["m0"] - other["m1"]
-    ranks = ranked([0, 1], [0, 1], [0, 1], n_users=2, n_items=5)
-    small = ipseval.evaluate_ranks({"m": ranks}, metrics=["recall@10"])
-    with pytest.raises(InputError, match="needs the same users"):
-        result["m0"] - small["m"]
 
 
 def swapped(seed):

@@ -198,7 +198,7 @@ def test_per_user_values_are_kept_when_asked_for_only():
             ask()
     with pytest.raises(InputError, match="Pass by= to evaluate_dask or evaluate_spark"):
         merged.by("popularity")
-    for ask in (merged.sensitivity, merged.bounds, merged.tipping_factors, merged.to_json):
+    for ask in (merged.sensitivity, merged.bounds, merged.to_json):
         with pytest.raises(InputError, match="the ranked positives, which stayed on the cluster"):
             ask()
 

@@ -112,7 +112,6 @@ def test_what_is_loaded_can_be_asked_anything_again(tmp_path: Path) -> None:
         lambda one: one.sensitivity([0.0, 1.0]).frame,
         lambda one: one.tipping_points(),
         lambda one: one.bounds(2.0),
-        lambda one: one.tipping_factors(),
         lambda one: one.per_user("als", "recall@5", "aoa").reset_index(),
         lambda one: one.with_intervals("percentile", n_resamples=50, rng=0).frame,
     ):

@@ -23,7 +23,7 @@ from tests.inside.evaluation import (
     verdict_lines,
     verdicts,
 )
-from tests.inside.inference import PairTests, WeightDiagnostics, leading_factors, leading_gammas
+from tests.inside.inference import PairTests, WeightDiagnostics, leading_gammas
 from tests.inside.report import shown_p
 
 PLAIN, WEIGHTED = "aoa", "snips-global"
@@ -306,15 +306,6 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
         assert swaps
         assert low == pytest.approx(max([g for g in swaps if g < 0], default=-1.0), abs=0.003)
         assert high == pytest.approx(min([g for g in swaps if g > 0], default=3.0), abs=0.003)
-
-
-def test_the_factor_is_the_smallest_of_the_tipping_factors_of_the_first(evaluation):
-    first = {one.metric: one.standings["snips-global"].best for one in evaluation.verdicts}
-    metrics, (_, estimator) = evaluation.definitions
-    found = leading_factors(evaluation.samples, metrics, estimator, first)
-    factors = evaluation.tipping_factors().query("estimator == 'snips-global'")
-    mine = factors[factors["model"] == factors["metric"].map(first)]
-    assert found == {"recall@10": pytest.approx(mine.query("metric == 'recall@10'")["factor"].min())}
 
 
 def test_weights_without_a_power_law_have_a_factor_in_place_of_gamma(evaluation):

@@ -166,7 +166,7 @@ def right(folder: Path) -> dict[str, Any]:
         "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
         **{f"{room}.{name}": value for room in ("estimate", "claim") for name, value in {"metric": metric, "estimator": estimator}.items()},
-        **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "tipping_factors", "diagnostics_by_estimator")
+        **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "diagnostics_by_estimator")
            for name, value in {"metrics": [metric], "estimators": [estimator], "samples": {"a": sample, "b": sample}}.items()},
         "sample": sample, "weighted": True, "estimates": estimates, "sums": {key: one.sums for key, one in estimates.items()}, "ties": "default",
         **{f"FitError.{name}": rng.random((N_USERS, 2)) for name in ("users", "of.influence")},

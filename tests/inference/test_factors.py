@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.inference import tipping_factors
 from tests.conftest import examples
 from tests.inference.test_bounds import by_linear_program, evaluated, ratio_bounds
 from tests.inference.worlds import random_ranks
-from tests.inside.inference import required_factors
+from tests.inside.inference import leading_factors, required_factors
 
 
 def required_factor(c, w, target: float) -> float:
@@ -92,63 +91,36 @@ def test_factors_of_several_estimates_at_once_are_those_of_each():
     np.testing.assert_allclose(required_factors(c, w, target), each, rtol=1e-12)
 
 
-def test_bounds_of_the_difference_just_reach_zero_at_the_tipping_factor():
+@pytest.mark.parametrize("place", [2, 3])
+def test_bounds_of_the_difference_to_the_nearest_rival_just_reach_zero_at_the_factor(place):
     evaluation = evaluated(metrics=("recall@10",))
-    frame = evaluation.tipping_factors()
-    finite = frame[np.isfinite(frame["factor"])]
-    assert set(finite["estimator"]) == {"aoa", "snips", "snips-global", "snips-pooled"}
-    for row in finite.itertuples():
-        ranked = [evaluation.samples[name].ranked for name in (row.model, row.other)]
-        d = np.subtract(*[(one.n_above < 10).astype(float) for one in ranked])
-        sample = evaluation.samples[row.model]
-        w = np.ones(d.size) if row.estimator == "aoa" else sample.weights
-        if row.estimator in ("aoa", "snips"):
-            low = by_linear_program(d, w, row.factor, ranked[0].segment)[0]
-        else:
-            share = 1 / ranked[0].counts[ranked[0].segment] if row.estimator == "snips-global" else 1.0
-            low = by_linear_program(d, w * share, row.factor)[0]
-        assert low == pytest.approx(0, abs=1e-7)
-        assert row.difference > 0
-        assert row.statement.startswith(
-            f"{row.model} stays ahead of {row.other} unless some weight is off by"
-        )
+    metrics, estimators = evaluation.definitions
+    estimator, samples = estimators[place], evaluation.samples
+    rows = evaluation.frame.query("estimator == @estimator.label").set_index("model")["estimate"]
+    first = rows.idxmax()
+    factor = leading_factors(samples, metrics, estimator, {"recall@10": first})["recall@10"]
+    sample = samples[first]
+    share = 1 / sample.ranked.counts[sample.ranked.segment] if estimator.label == "snips-global" else 1.0
+    hits = {name: (one.ranked.n_above < 10).astype(float) for name, one in samples.items()}
+    lows = [
+        by_linear_program(hits[first] - hits[name], sample.weights * share, factor)[0]
+        for name in samples
+        if name != first
+    ]
+    assert min(lows) == pytest.approx(0, abs=1e-7)
 
 
 def test_a_recommender_that_is_never_worse_stays_ahead_whatever_the_weights():
     ranks, popularity = random_ranks(3)
-    first = next(iter(ranks.values()))
-    best = replace(first, n_above=np.zeros_like(first.n_above), n_tied=np.zeros_like(first.n_tied))
+    one = next(iter(ranks.values()))
+    best = replace(one, n_above=np.zeros_like(one.n_above), n_tied=np.zeros_like(one.n_tied))
     evaluation = ipseval.evaluate_ranks(
-        {"any": first, "best": best},
+        {"any": one, "best": best},
         propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
         metrics=["recall@10"],
-        estimators=("snips", "snips-global"),
+        estimators=("snips-global",),
         on_low_ess="ignore",
     )
-    frame = evaluation.tipping_factors()
-    assert frame["model"].tolist() == ["best", "best"]
-    assert np.isinf(frame["factor"]).all()
-    assert frame["statement"].tolist() == ["best stays ahead of any whatever the weights"] * 2
-
-
-def test_equal_recommenders_need_no_factor():
-    ranks, popularity = random_ranks(3)
-    first = next(iter(ranks.values()))
-    evaluation = ipseval.evaluate_ranks(
-        {"a": first, "b": first},
-        propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
-        metrics=["recall@10"],
-        estimators=("snips", "snips-pooled"),
-        on_low_ess="ignore",
-    )
-    frame = tipping_factors(evaluation.samples, *evaluation.definitions)
-    assert frame["factor"].tolist() == [1, 1]
-    assert frame["statement"].tolist() == ["a = b"] * 2
-
-
-def test_list_metrics_say_why_they_have_no_factor():
-    frame = evaluated().tipping_factors()
-    of_lists = frame["metric"] == "ndcg@10"
-    assert frame.loc[of_lists, "factor"].isna().all()
-    assert frame.loc[of_lists, "note"].str.contains("not a weighted average").all()
-    assert frame.loc[~of_lists, "factor"].ge(1).all()
+    metrics, (estimator,) = evaluation.definitions
+    found = leading_factors(evaluation.samples, metrics, estimator, {"recall@10": "best"})
+    assert found == {"recall@10": np.inf}
