@@ -269,8 +269,4 @@ class Extent:
     @property
     def median_positives(self) -> float:
         """Median number of positives of users with positives; NaN without any."""
-        below, n = np.cumsum(self.positives_per_user[1:]), self.n_users
-        if not n:
-            return float("nan")
-        middle = [1 + int(np.searchsorted(below, place, side="right")) for place in ((n - 1) // 2, n // 2)]
-        return sum(middle) / 2
+        return float(np.median(self.counts)) if self.n_users else float("nan")

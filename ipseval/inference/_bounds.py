@@ -13,7 +13,8 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import lacks
 from ipseval.estimators._estimate import independent_sums
-from ipseval.inference._linear import LinearGroup, groups, keys_of, weights_or_ones
+from ipseval.inference._intervals import Key
+from ipseval.inference._linear import groups, keys_of, weights_or_ones
 from ipseval.metrics import Metric
 
 NOT_LINEAR = "not a weighted average of contributions"
@@ -43,18 +44,21 @@ def bounds(
         check_factor(factor)
     linear, others = groups(samples, metrics, estimators)
     weights = weights_or_ones(next(iter(samples.values())))
-    found: dict[tuple[str, str, str, float], tuple[float, float, float, str]] = {}
+    found: dict[tuple[Key, float], tuple[float, float, float, str]] = {}
     for group in linear:
-        for factor in factors:
-            found.update(_group_bounds(group, weights, float(factor)))
+        values = (group.form.coefficients(weights) @ group.contributions).tolist()
+        for key, value, c in zip(group.keys, values, group.contributions.T, strict=True):
+            for factor in factors:
+                found[key, factor] = (value, *_extremes(group.form, c, weights, float(factor)), "")
     nan = float("nan")
     for model, metric, estimator in others:
         why = f"no bounds: {lacks(estimator, 'linear_form') or NOT_LINEAR}"
         value = independent_sums(samples[model], metric, estimator).value()
         for factor in factors:
-            found[model, metric.label, estimator.label, float(factor)] = (value, nan, nan, why)
-    keys = [(*key, float(factor)) for key in keys_of(samples, metrics, estimators) for factor in factors]
-    return pd.DataFrame([(*key, *found[key]) for key in keys], columns=list(COLUMNS))
+            found[(model, metric.label, estimator.label), factor] = (value, nan, nan, why)
+    keys = [(key, factor) for key in keys_of(samples, metrics, estimators) for factor in factors]
+    rows = [(*key, float(factor), *found[key, factor]) for key, factor in keys]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def check_factor(factor: float) -> None:
@@ -63,35 +67,16 @@ def check_factor(factor: float) -> None:
         raise InputError(f"factor must be a finite number >= 1 (1: the weights are exact); got {factor!r}.")
 
 
-def _group_bounds(
-    group: LinearGroup, weights: FloatArray, factor: float
-) -> dict[tuple[str, str, str, float], tuple[float, float, float, str]]:
-    form = group.form
-    values = form.coefficients(weights) @ group.contributions
-    result = {}
-    for column, key in enumerate(group.keys):
-        c = group.contributions[:, column]
-        low, high = (
-            per_user_bounds(form, c, weights, factor) if form.per_user else _global(form, c, weights, factor)
-        )
-        result[(*key, factor)] = (float(values[column]), low, high, "")
-    return result
-
-
-def _global(form: LinearForm, c: FloatArray, weights: FloatArray, factor: float) -> tuple[float, float]:
-    low, high = row_bounds(c[None, :], (form.base * (weights if form.weighted else 1.0))[None, :], factor)
-    volume = 1.0 if form.volume is None else float(form.volume.mean())
-    return float(low[0]) * volume, float(high[0]) * volume
-
-
-def per_user_bounds(
-    form: LinearForm, c: FloatArray, weights: FloatArray, factor: float
-) -> tuple[float, float]:
-    """Return the mean over users of each user's own bounds; users of one size make one matrix."""
-    ranked = form.ranked
+def _extremes(form: LinearForm, c: FloatArray, weights: FloatArray, factor: float) -> tuple[float, float]:
+    """Return the bounds of an estimate: users' own, which are averaged, or those of the one ratio."""
     w = weights if form.weighted else np.ones(c.size)
+    if not form.per_user:
+        low, high = row_bounds(c[None, :], (form.base * w)[None, :], factor)
+        volume = 1.0 if form.volume is None else float(form.volume.mean())
+        return float(low[0]) * volume, float(high[0]) * volume
+    ranked = form.ranked
     low, high = np.empty(ranked.users.size), np.empty(ranked.users.size)
-    for size in np.unique(ranked.counts):
+    for size in np.unique(ranked.counts):  # users of one size make one matrix
         members = np.flatnonzero(ranked.counts == size)
         rows = ranked.starts[members, None] + np.arange(size)
         low[members], high[members] = row_bounds(c[rows], w[rows], factor)

@@ -79,14 +79,6 @@ class Curves:
         """Return the estimates that are not linear in contributions."""
         return [(model, metric.label, estimator.label) for model, metric, estimator in self.others]
 
-    def values(self, gamma: FloatArray) -> tuple[Values, Values]:
-        """Return R and dR/dγ = −½ Cov_w(c, ln n*), (n_gamma,) each; a slope is NaN where R is not linear."""
-        return self._found(gamma, errors=False)[:2]
-
-    def with_errors(self, gamma: FloatArray) -> tuple[Values, Values, Values]:
-        """Return `values`, and the standard errors over users at each γ, n* and γ taken as known."""
-        return self._found(gamma, errors=True)
-
     def only(self, *keys: Key) -> Curves:
         """Return the curves of a few estimates."""
         linear = []
@@ -98,7 +90,9 @@ class Curves:
         others = [one for one in self.others if (one[0], one[1].label, one[2].label) in keys]
         return replace(self, linear=linear, others=others, _by_level={})
 
-    def _found(self, gamma: FloatArray, *, errors: bool) -> tuple[Values, Values, Values]:
+    def values(self, gamma: FloatArray, *, errors: bool = False) -> tuple[Values, Values, Values]:
+        """Return R, dR/dγ = −½ Cov_w(c, ln n*) and errors over users, n* and γ known, (n_gamma,) each."""
+        # A slope is NaN where R is not linear. Errors are empty unless asked for.
         found: tuple[Values, Values, Values] = ({}, {}, {})
         # One BLAS thread: products of small blocks gain nothing from more, and keep one order of sums.
         with one_blas_thread():

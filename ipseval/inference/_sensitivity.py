@@ -200,7 +200,7 @@ def sensitivity(
     if grid.size < 2:
         raise InputError(f"gamma must hold at least two different values; got {grid.size}.")
     curves = Curves.of(samples, metrics, estimators, propensity)
-    values, slopes, errors = curves.with_errors(grid) if standard_errors else (*curves.values(grid), {})
+    values, slopes, errors = curves.values(grid, errors=standard_errors)
     keys = keys_of(samples, metrics, estimators)
     names = pd.DataFrame(keys, columns=list(COLUMNS[:3]))
     frame = names.loc[names.index.repeat(grid.size)].reset_index(drop=True)

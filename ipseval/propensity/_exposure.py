@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -229,19 +229,8 @@ class DirectPropensity:
         strength = self._strength(exposed[seen], liked[seen], expected[seen])
         rate = expected if np.isinf(strength) else (liked + strength * expected) / (exposed + strength)
         item = np.where(seen, counts / (train.n_users * rate), np.nan)
-        item, n_capped = cap(item)
         shrunk = "λ itself" if np.isinf(strength) else f"K = {strength:.3g}"
-        return Propensity(
-            item,
-            True,
-            f"direct from random exposure, shrunk with {shrunk}",
-            counts.size,
-            popularity=counts,
-            fit=line,
-            n_capped=n_capped,
-            item_ids=train.item_ids,
-            basis="exposure",
-        )
+        return replace(_measured(item, f"direct from random exposure, shrunk with {shrunk}", train), fit=line)
 
     def _strength(self, exposed: FloatArray, liked: FloatArray, rate: FloatArray) -> float:
         if not isinstance(self.shrinkage, str):
@@ -299,14 +288,19 @@ class StratifiedPropensity:
         rate = train.n_users * np.bincount(stratum) * liked / exposed
         item = np.full(counts.size, np.nan)
         item[seen] = (np.bincount(stratum, counts[seen]) / rate)[stratum]
-        item, n_capped = cap(item)
-        return Propensity(
-            item,
-            True,
-            f"{liked.size} strata of popularity, measured on random exposure",
-            counts.size,
-            popularity=counts,
-            n_capped=n_capped,
-            item_ids=train.item_ids,
-            basis="exposure",
-        )
+        return _measured(item, f"{liked.size} strata of popularity, measured on random exposure", train)
+
+
+def _measured(item: FloatArray, model: str, train: Interactions) -> Propensity:
+    """Return a propensity on the scale of probabilities, by item, with values above 1 set to 1."""
+    item, n_capped = cap(item)
+    return Propensity(
+        item,
+        True,
+        model,
+        item.size,
+        popularity=train.popularity.astype(np.float64),
+        n_capped=n_capped,
+        item_ids=train.item_ids,
+        basis="exposure",
+    )

@@ -24,7 +24,31 @@ NO_PROPENSITY = "the log has no propensities; name their column with propensity=
 
 
 @dataclass(frozen=True, eq=False)
-class ImpressionPropensity:
+class _OfImpressions:
+    """A model that reads the impressions of a log, and how likely each place of a page is looked at."""
+
+    log: ExposureLog | None = None
+    examination: ExaminationCurve | None = None
+
+    def __post_init__(self) -> None:
+        if self.log is not None:
+            check_type("log", self.log, ExposureLog)
+        if self.examination is not None:
+            check_type("examination", self.examination, ExaminationCurve)
+
+    def _read(self, train: Any) -> tuple[ExposureLog, PairCounts]:
+        """Return the log to fit, or the model's own, which must have the ids, and its counts by pair."""
+        log = train if isinstance(train, ExposureLog) else self.log
+        name = type(self).__name__
+        if log is None:
+            raise InputError(NEEDS_LOG.format(model=name))
+        if log is not train:
+            check_same_universe(log, train, name)
+        return log, PairCounts.of(log, self.examination)
+
+
+@dataclass(frozen=True, eq=False)
+class ImpressionPropensity(_OfImpressions):
     """The chance that a pair was shown and examined at least once, from the impressions of a log.
 
     With θ the examination of each impression (1 without a curve), n_u the slates of user u,
@@ -63,15 +87,10 @@ class ImpressionPropensity:
     array([1.   , 0.333])
     """
 
-    log: ExposureLog | None = None
-    examination: ExaminationCurve | None = None
     shrinkage: float | Literal["fit"] = "fit"
 
     def __post_init__(self) -> None:
-        if self.log is not None:
-            check_type("log", self.log, ExposureLog)
-        if self.examination is not None:
-            check_type("examination", self.examination, ExaminationCurve)
+        super().__post_init__()
         if self.shrinkage != np.inf:
             check_shrinkage(self.shrinkage)
 
@@ -90,8 +109,7 @@ class ImpressionPropensity:
         PropensityError
             When the ids are not those of the log.
         """
-        log = log_of(self, train)
-        counts = PairCounts.of(log, self.examination)
+        log, counts = self._read(train)
         slates = counts.slates[counts.slates > 0]
         amount = _repetition(counts) if self.shrinkage == "fit" else float(self.shrinkage)
         model = "from impressions, by item" if amount == np.inf else f"from impressions, K = {amount:.3g}"
@@ -104,7 +122,7 @@ class ImpressionPropensity:
 
 
 @dataclass(frozen=True, eq=False)
-class LoggedPropensity:
+class LoggedPropensity(_OfImpressions):
     """The chance that a pair was shown and examined at least once, from the log's own propensities.
 
     P_ui = 1 − (1 − p̄ θ̄)^{n_u}, with the mean logged propensity p̄ and examination θ̄ of the pair's impressions
@@ -130,16 +148,11 @@ class LoggedPropensity:
     array([0.5 , 0.25])
     """
 
-    log: ExposureLog | None = None
-    examination: ExaminationCurve | None = None
     basis: Basis = "fitted"
 
     def __post_init__(self) -> None:
         check_choice("basis", self.basis, BASES)
-        if self.log is not None:
-            check_type("log", self.log, ExposureLog)
-        if self.examination is not None:
-            check_type("examination", self.examination, ExaminationCurve)
+        super().__post_init__()
 
     def fit(self, train: Any) -> Propensity:
         """Return the propensity of the shown pairs; see `ImpressionPropensity.fit`.
@@ -151,8 +164,7 @@ class LoggedPropensity:
         PropensityError
             For a log without propensities, or with other ids.
         """
-        log = log_of(self, train)
-        counts = PairCounts.of(log, self.examination)
+        log, counts = self._read(train)
         if log.propensity is None:
             raise PropensityError(NO_PROPENSITY)
         theta = _examination_of(log, self.examination)
@@ -170,18 +182,6 @@ class LoggedPropensity:
             user_ids=log.user_ids,
             basis=self.basis if self.examination is None else weakest(self.basis, "fitted"),
         )
-
-
-def log_of(model: Any, train: Any) -> ExposureLog:
-    """Return the exposure log that a model reads: the one to fit, or its own, which must have the ids."""
-    if isinstance(train, ExposureLog):
-        return train
-    name = type(model).__name__
-    if model.log is None:
-        raise InputError(NEEDS_LOG.format(model=name))
-    log: ExposureLog = model.log
-    check_same_universe(log, train, name)
-    return log
 
 
 def check_same_universe(log: ExposureLog, other: HasIds, name: str) -> None:

@@ -14,6 +14,7 @@ from ipseval._base.ids import distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, readonly
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
+from ipseval.propensity._steps import as_table
 
 MAX_STEPS = 100
 
@@ -349,14 +350,11 @@ def assign_folds(
 
 def check_features(x: Any, n_rows: int) -> FloatArray:
     """Return features as an (n_rows, n_features) float array, or raise `InputError`."""
-    array = np.asarray(x, dtype=np.float64)
-    if array.ndim != 2 or array.shape[0] != n_rows:
+    array = as_table("features", x)
+    if len(array) != n_rows:
         raise InputError(
             f"features gave shape {array.shape} for {n_rows} pairs; expected ({n_rows}, n_features)."
         )
-    n_bad = int((~np.isfinite(array)).sum())
-    if n_bad:
-        raise InputError(f"features must be finite; {n_bad} of {array.size} values are NaN or infinite.")
     return array
 
 

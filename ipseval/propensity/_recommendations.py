@@ -65,8 +65,8 @@ def count_recommendations(
         For a shape or type that does not fit, unknown ids, repeated items.
     """
     check_positive_int("k", k)
-    if sparse.issparse(lists):
-        return sparse.csr_array(lists)
+    if isinstance(lists, sparse.csr_array):
+        return lists
     if hasattr(lists, "n_above") and hasattr(lists, "n_tied"):
         return _count_top(lists, train, k, as_generator(rng))
     if isinstance(lists, np.ndarray) and lists.ndim == 2 and lists.dtype.kind in "iu":

@@ -123,7 +123,7 @@ class FitError:
 
     def __post_init__(self) -> None:
         check_callable("change", self.change)
-        object.__setattr__(self, "users", readonly(_table("users", self.users)))
+        object.__setattr__(self, "users", readonly(as_table("users", self.users)))
 
     def __repr__(self) -> str:
         n_users = int(self.users.any(axis=1).sum())
@@ -133,7 +133,7 @@ class FitError:
     def of(cls, influence: FloatArray, derivative: Callable[[IntArray, IntArray], FloatArray]) -> FitError:
         """Return the error of parameters with IF_u, (n_users, k), and d ln P/dθ of pairs, (n, k)."""
         check_callable("derivative", derivative)
-        users, size, axes = np.linalg.svd(_table("influence", influence), full_matrices=False)
+        users, size, axes = np.linalg.svd(as_table("influence", influence), full_matrices=False)
         kept = size > 1e-9 * max(float(size.max(initial=0.0)), 1e-300)
         return cls(users[:, kept], Along(derivative, size[kept, None] * axes[kept]))
 
@@ -150,14 +150,14 @@ class Along:
         return np.asarray(self.derivative(user, item) @ self.axes.T)
 
 
-def _table(name: str, values: FloatArray) -> FloatArray:
-    """Return finite numbers (n_users, k) as a new array."""
+def as_table(name: str, values: FloatArray) -> FloatArray:
+    """Return finite numbers (n, k) as a new array."""
     refuse_masked(values, name)
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a table of numbers; got {type(values).__name__}.") from None
     if array.ndim != 2:
-        raise InputError(f"{name} must be (n_users, k); got shape {array.shape}.")
+        raise InputError(f"{name} must be (n, k); got shape {array.shape}.")
     check_finite(name, array)
     return array

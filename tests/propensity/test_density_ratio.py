@@ -274,11 +274,11 @@ BAD = {
     ),
     "features of a wrong shape": (
         lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: i),
-        r"features gave shape",
+        r"features must be \(n, k\); got shape",
     ),
     "NaN features": (
         lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: np.full((i.size, 1), np.nan)),
-        r"features must be finite; (\d+) of \1 values",
+        r"features must be finite; (\d+) of \1 entries",
     ),
 }
 
