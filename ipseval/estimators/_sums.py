@@ -11,7 +11,7 @@ import numpy as np
 
 from ipseval._base.checks import counted
 from ipseval._base.ids import union
-from ipseval._base.types import BoolArray, FloatArray, IntArray, readonly
+from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 
 # A difference between users below this share of the values themselves is rounding.
@@ -133,9 +133,6 @@ class UserSums:
 
     @cached_property
     def _psi(self) -> FloatArray:
-        return readonly(self._influence())
-
-    def _influence(self) -> FloatArray:
         if self.n_users == 0 or self.denominator.sum() == 0:
             return np.full(self.n_users, np.nan)
         mean_denominator = self.denominator.mean()

@@ -141,7 +141,7 @@ class Propensity:
     item_ids, user_ids : arrays or None
         What the entries are for, in order; None: not known, and only the number of items can be checked.
     steps : tuple of Step
-        What was done, in order: power-law, cap, clip, held_out. `at_gamma` does it again.
+        What was done, in order: power-law, cap, clip, held_out; `gamma_chain` does it at any γ.
     error : FitError or None
         The error of the fit, which evaluations add to that of their users. None: P is taken as known.
     basis : {"design", "exposure", "fitted", "assumed"}
@@ -292,23 +292,12 @@ class Propensity:
         step = Step("clip", {"floor": floor})
         return self._then(step, f"clipped at {floor:g}", unclipped=self.unclipped or self)
 
-    def cut_share(self, user: IntArray, item: IntArray) -> float:
-        """Return the share of the weight of some positives that clipping cut, in [0, 1).
-
-        Σ (w − w') / Σ w over the pairs that have a propensity, with w = 1/P before and w' after; 0
-        where nothing was clipped. For a metric in [0, 1] it bounds the bias of pooled ips relative to the
-        weight's total.
-
-        Parameters
-        ----------
-        user, item : (n_pairs,) int arrays
-            Codes of the positives.
-        """
-        cut, whole = self.cut_weight(user, item)
-        return cut / whole if cut else 0.0
-
     def cut_weight(self, user: IntArray, item: IntArray) -> tuple[float, float]:
-        """Return the two sums of `cut_share`, which add up over parts of the positives."""
+        """Return Σ (w − w') and Σ w over pairs, w = 1/P before clipping and w' after: what it cut, of what.
+
+        Their ratio is the share of the weight that is gone. For a metric in [0, 1] it bounds the bias of
+        pooled ips relative to the weight's total.
+        """
         before = 1 / (self.unclipped or self).at(user, item)
         return float(np.nansum(before - 1 / self.at(user, item))), float(np.nansum(before))
 
@@ -364,41 +353,6 @@ class Propensity:
                 f"{self.model}. Evaluate with propensity=PowerLawPropensity(gamma=…)."
             )
         return GammaChain.of(self.popularity, self.steps)
-
-    def at_gamma(self, gamma: float) -> Propensity:
-        """Return the same chain of steps from another γ.
-
-        Where P is a probability, that of the most popular item before the steps stays as it is, so that P
-        stays in (0, 1] for γ >= −1.
-
-        Raises
-        ------
-        PropensityError
-            When it does not start from a power law, or P leaves its range.
-
-        Examples
-        --------
-        >>> from ipseval.propensity import PowerLawPropensity
-        >>> half = PowerLawPropensity(gamma=0, scale="max").fit(popularity=[1, 4]).clip(floor=0.4)
-        >>> half.at_gamma(1.0).item
-        array([0.4, 1. ])
-        """
-        gamma = check_real("gamma", gamma)
-        chain = self.gamma_chain()
-        item = np.append(chain.at(gamma)[0], np.nan)[chain.place]
-        first = Step("power-law", {**self.steps[0].options, "gamma": gamma})
-        old, new = self.model, f"gamma = {gamma:.4g}"
-        return replace(
-            self,
-            item=item,
-            gamma=gamma,
-            eta=(gamma + 1) / 2,
-            steps=(first, *self.steps[1:]),
-            model=old.replace(f"gamma = {self.gamma:.4g}", new),
-            fit=None,
-            basis="assumed",
-            unclipped=self.unclipped and self.unclipped.at_gamma(gamma),
-        )
 
 
 @dataclass(frozen=True, eq=False)

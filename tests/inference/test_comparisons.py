@@ -14,7 +14,7 @@ from statsmodels.stats.power import TTestPower
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare
-from tests.inside.inference import COLUMNS, adjust, minimum_detectable_difference, users_needed
+from tests.inside.inference import COLUMNS, adjust, detectable
 
 
 def made(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
@@ -143,25 +143,25 @@ def test_identical_recommenders_are_said_to_be_the_same():
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
 def test_the_minimum_detectable_difference_is_that_of_the_paired_t_test(n, power):
     exact = TTestPower().solve_power(nobs=n, alpha=0.05, power=power)
-    assert minimum_detectable_difference(1.0, n, power=power) == pytest.approx(exact, rel=0.01)
+    assert detectable(1.0, n, 0.1, power=power)[0] == pytest.approx(exact, rel=0.01)
 
 
 @pytest.mark.parametrize("effect", [0.05, 0.2, 0.5])
 def test_the_users_needed_are_those_of_the_paired_t_test(effect):
     exact = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
-    assert abs(users_needed(1.0, effect) - exact) <= 1.5
+    assert abs(detectable(1.0, 9, effect)[1] - exact) <= 1.5
 
 
 @pytest.mark.parametrize("n", [10, 200, 5000])
 def test_the_users_needed_for_what_is_just_detectable_are_those_there_are(n):
-    detectable = minimum_detectable_difference(1.0, n, power=0.9)
-    assert users_needed(1.0, detectable * (1 + 1e-9), power=0.9) == n
+    smallest, _ = detectable(1.0, n, 0.1, power=0.9)
+    assert detectable(1.0, n, smallest * (1 + 1e-9), power=0.9)[1] == n
 
 
 def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one():
     estimates = table(a=made(np.random.default_rng(0).random(100)), b=made(np.zeros(100)))
-    detectable = compare(estimates)["minimum_detectable_difference"].iloc[0]
-    again = compare(estimates, difference=float(detectable))["n_users_needed"].iloc[0]
+    smallest = compare(estimates)["minimum_detectable_difference"].iloc[0]
+    again = compare(estimates, difference=float(smallest))["n_users_needed"].iloc[0]
     assert again == pytest.approx(100, abs=1)
 
 

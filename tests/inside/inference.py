@@ -8,9 +8,8 @@ from ipseval.inference._comparisons import (
     FEW,
     PairTests,
     adjust,
-    minimum_detectable_difference,
+    detectable,
     pair_tests,
-    users_needed,
 )
 from ipseval.inference._curves import standard_errors
 from ipseval.inference._interval_methods import bootstrap_refit
