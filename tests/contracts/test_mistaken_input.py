@@ -15,7 +15,7 @@ import ipseval.report.plots
 from ipseval import inference
 from tests.contracts.test_bad_input import SCORES, SPLIT, TEST, TRAIN, frame, known, run
 from tests.inside.estimators import Average, Ips
-from tests.inside.inference import pareto_k, users_needed
+from tests.inside.inference import pareto_k
 
 RENAMED = ipseval.Split.from_frames(
     TRAIN.replace({"user": dict(enumerate("abc"))}), TEST.replace({"user": dict(enumerate("abc"))})
@@ -262,10 +262,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"lists of 4,611,686,018,427,387,904 items for 2 users need too much memory",
     ),
     "tail of negative values": (lambda: pareto_k(-np.ones(50)), r"50 of 50 are negative"),
-    "a test of level 5": (
-        lambda: users_needed(1.0, 0.2, level=5),
-        r"level must be in \(0, 1\); got 5",
-    ),
     "no metric to bound": (
         lambda: inference.bounds({}, [], [], factors=[2.0]),
         r"samples must not be empty",
