@@ -3,7 +3,7 @@
     python benchmarks/validation.py                     # simulated worlds
     python benchmarks/validation.py --coat FOLDER       # and Coat, from its original files
 
-All propensities, metrics and estimators of `run_validation`, one split, recommenders trained before. The
+All propensities, metrics and estimators of `ipseval validate`, one split, recommenders trained before. The
 rankings are those of held-out and random positives by each recommender, and its lists, which γ from lists
 reads.
 """

@@ -23,16 +23,12 @@ from ipseval.errors import DataWarning, PositivityWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import baselines, rank_positives
-from ipseval.validation import (
-    Validation,
-    run_validation,
-    validate,
-    validate_bandit,
-)
+from ipseval.validation import Validation, default_propensities, validate
 from ipseval.validation._collected import RANDOM_SAMPLE
 from ipseval.validation._validate import METRICS
 from ipseval.validation.datasets import CARDS, BanditStudy, load_coat, load_open_bandit
 from ipseval.validation.simulation import World
+from reproductions.bandit import validate_bandit
 from reproductions.recommenders import TRAINERS
 from reproductions.tables import deliver, markdown
 
@@ -122,9 +118,19 @@ def levels(result: Validation) -> str:
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        result = run_validation("coat", folder / "coat", models=MODELS, rng=0)
+        study = load_coat(folder / "coat")
+        estimators = ("snips", "snips-global", "snips-pooled")
+        result = validate(
+            MODELS,
+            study,
+            propensities=default_propensities(study),
+            metrics=METRICS,
+            estimators=estimators,
+            n_splits=10,
+            rng=0,
+        )
     yield "coat-errors", errors(result)
-    for estimator in ("snips", "snips-global", "snips-pooled"):
+    for estimator in estimators:
         yield f"coat-{estimator}", reductions(result, estimator)
     yield "coat-order-snips-global", orders(result, "snips-global")
     yield "coat-levels", levels(result)

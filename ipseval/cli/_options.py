@@ -36,18 +36,18 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def seed(text: str) -> int:
-    """Return a seed, a whole number from 0 on."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0; got {text!r}")
-    return int(text)
+def whole(low: int, *words: str) -> Any:
+    """Return a reader of whole numbers from `low` on, or of some words."""
 
+    def read(text: str) -> int | str:
+        if text in words:
+            return text
+        if not text.isdigit() or int(text) < low:
+            known = " or ".join((f"an integer >= {low}", *map(repr, words)))
+            raise argparse.ArgumentTypeError(f"{known}; got {text!r}")
+        return int(text)
 
-def positive(text: str) -> int:
-    """Return a whole number from 1 on."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"an integer >= 1; got {text!r}")
-    return int(text)
+    return read
 
 
 def _number_or(*words: str) -> Any:
@@ -61,15 +61,9 @@ def _number_or(*words: str) -> Any:
     return read
 
 
-def _n_relevant(text: str) -> int | str:
-    if text != "estimated" and not text.isdigit():
-        raise argparse.ArgumentTypeError(f"an integer or 'estimated'; got {text!r}")
-    return text if text == "estimated" else int(text)
-
-
 def whole_numbers(text: str) -> list[int]:
     """Return the whole numbers of a comma-separated list."""
-    return [positive(part.strip()) for part in text.split(",")]
+    return [whole(1)(part.strip()) for part in text.split(",")]
 
 
 def add_log_or_parts(parser: argparse.ArgumentParser) -> None:
@@ -140,13 +134,15 @@ def add_split(parser: argparse.ArgumentParser) -> None:
     add("--order", choices=("random", "temporal"), default="random", help="of leave-one-out: which is last")
     add("--n-validation", type=int, default=1, metavar="N", help="of leave-one-out; default: 1")
     add("--test-start", metavar="TIME", help="of global-time: where the test part begins")
-    add("--k-core", type=positive, metavar="K", help="first keep users and items with K interactions each")
+    add("--k-core", type=whole(1), metavar="K", help="first keep users and items with K interactions each")
     add_seed(group)
 
 
 def add_seed(parser: Any) -> None:
     """Add the seed of everything that is drawn."""
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of all that is drawn; default: 0")
+    parser.add_argument(
+        "--seed", type=whole(0), default=0, metavar="N", help="of all that is drawn; default: 0"
+    )
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
@@ -236,7 +232,10 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--estimators", metavar="LABELS", help="default: aoa, with a propensity also snips-global")
     add(
-        "--n-relevant", type=_n_relevant, metavar="N", help="relevant items per user, or 'estimated', for ips"
+        "--n-relevant",
+        type=whole(0, "estimated"),
+        metavar="N",
+        help="relevant items per user, or 'estimated', for ips",
     )
     add("--candidates", default="all", metavar="all|N", help="all items, or N drawn at random; default: all")
     add("--allowed-items", metavar="FILE", help="only these items compete (column item)")
@@ -261,7 +260,7 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
         default="normal",
         help="from the standard error, or from a bootstrap over users; default: normal",
     )
-    add("--n-resamples", type=positive, default=10_000, metavar="N", help="of the bootstrap; default: 10000")
+    add("--n-resamples", type=whole(1), default=10_000, metavar="N", help="of the bootstrap; default: 10000")
     add(
         "--on-low-ess",
         choices=("warn", "raise", "nan", "ignore"),
@@ -274,7 +273,7 @@ def add_compute(parser: argparse.ArgumentParser) -> None:
     """Add what changes time and memory, and no number."""
     group = parser.add_argument_group("time and memory")
     add = group.add_argument
-    add("--threads", type=positive, metavar="N", help="default: all cores")
+    add("--threads", type=whole(1), metavar="N", help="default: all cores")
     add("--memory", metavar="SIZE", help="bound on the buffers, such as '200 MB'; default: 128 MB")
     add("--engine", choices=ENGINES, help="default: numba where it is worth loading it")
 

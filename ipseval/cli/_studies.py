@@ -71,16 +71,23 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("study", help="data set with random exposure: coat, yahoo-r3, kuairand or kuairec")
     add("--data", required=True, metavar="FOLDER", help="folder or archive of the data set")
-    add("--splits", type=_options.positive, default=10, metavar="N", help="repeated splits; default: 10")
+    add("--splits", type=_options.whole(1), default=10, metavar="N", help="repeated splits; default: 10")
 
 
 def _run_validate(options: argparse.Namespace) -> int:
-    from ipseval.validation import run_validation
+    from ipseval._base.registry import lookup
+    from ipseval.validation import default_models, default_propensities, validate
+    from ipseval.validation._validate import METRICS
+    from ipseval.validation.datasets import STUDIES
 
     check_out(options)
-    result = run_validation(
-        options.study,
-        options.data,
+    study = lookup(STUDIES, options.study, "study")(options.data)
+    result = validate(
+        default_models(),
+        study,
+        propensities=default_propensities(study),
+        metrics=METRICS,
+        estimators=("snips", "snips-global", "snips-pooled"),
         n_splits=options.splits,
         rng=options.seed,
     )

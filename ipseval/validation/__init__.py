@@ -10,7 +10,6 @@ from ipseval.validation._result import Validation
 from ipseval.validation._validate import (
     default_models,
     default_propensities,
-    run_validation,
     validate,
 )
 
@@ -21,7 +20,6 @@ __all__ = [
     "default_models",
     "default_propensities",
     "exposure_curve",
-    "run_validation",
     "validate",
 ]
 __getattr__ = lazy(__name__, dict.fromkeys(("datasets", "simulation"), ""))

@@ -1,11 +1,10 @@
-"""Validation: estimates compared with what random exposure shows, and one for known data sets."""
+"""Validation: estimates compared with what random exposure shows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,13 @@ import numpy as np
 from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.ids import distinct
-from ipseval._base.registry import lookup
 from ipseval._base.types import RngLike, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
+from ipseval.estimators._labels import SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
     DensityRatioPropensity,
@@ -41,7 +39,7 @@ from ipseval.validation._criteria import user_weights
 from ipseval.validation._curve import held_out_and_random
 from ipseval.validation._population import liked_pairs, shown_outside
 from ipseval.validation._result import Validation
-from ipseval.validation.datasets import STUDIES, RandomExposureStudy
+from ipseval.validation.datasets import RandomExposureStudy
 
 Trainer = Callable[[Interactions], Any]
 METRICS = ("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5")
@@ -192,40 +190,6 @@ def _check_metrics(chosen: list[Metric]) -> None:
             f"{', '.join(others)}: only metrics of mean type (recall@k, mean_dcg@k, atop) have a reference, "
             "as random exposure shows a sample of the relevant items and not all of them."
         )
-
-
-def run_validation(
-    name: str,
-    path: str | Path,
-    *,
-    models: Mapping[str, Trainer] | None = None,
-    metrics: Iterable[str | Metric] = METRICS,
-    estimators: Iterable[str] = (SNIPS, SNIPS_GLOBAL, SNIPS_POOLED),
-    n_splits: int = 10,
-    n_resamples: int = 500,
-    rng: RngLike = None,
-) -> Validation:
-    """Return the validation of all usual propensities on a data set with random exposure.
-
-    Parameters
-    ----------
-    name : {"coat", "yahoo-r3", "kuairand", "kuairec"}
-    path : folder or archive
-        As the loader of the data set takes it.
-    models : mapping of name to trainer, optional
-        Default: `default_models()`.
-    """
-    study = lookup(STUDIES, name, "study")(path)
-    return validate(
-        default_models() if models is None else models,
-        study,
-        propensities=default_propensities(study),
-        metrics=metrics,
-        estimators=estimators,
-        n_splits=n_splits,
-        n_resamples=n_resamples,
-        rng=rng,
-    )
 
 
 def default_models() -> dict[str, Trainer]:

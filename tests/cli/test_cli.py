@@ -160,10 +160,10 @@ def test_metrics_lists_names_and_prints_cards(capsys):
 
 
 WRONG_OPTIONS = {
-    "demo --seed -1": "a seed is an integer >= 0; got '-1'",
-    "validate coat --data . --seed x": "a seed is an integer >= 0; got 'x'",
+    "demo --seed -1": "an integer >= 0; got '-1'",
+    "validate coat --data . --seed x": "an integer >= 0; got 'x'",
     "evaluate --scale big": "argument --scale: 'max' or 'calibrated' or a number; got 'big'",
-    "evaluate --n-relevant many": "argument --n-relevant: an integer or 'estimated'; got 'many'",
+    "evaluate --n-relevant many": "argument --n-relevant: an integer >= 0 or 'estimated'; got 'many'",
 }
 
 

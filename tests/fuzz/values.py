@@ -164,7 +164,7 @@ def right(folder: Path) -> dict[str, Any]:
         "order": "random", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
         "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
-        "validate_bandit.study": datasets.BanditStudy("toy", bandit, bandit, datasets.CARDS["open-bandit"]), "notes": (),
+        "notes": (),
         **{f"{room}.{name}": value for room in ("estimate", "claim") for name, value in {"metric": metric, "estimator": estimator}.items()},
         **{f"{room}.{name}": value for room in ("bounds", "bootstrap_refit", "refit_intervals", "sensitivity", "diagnostics_by_estimator")
            for name, value in {"metrics": [metric], "estimators": [estimator], "samples": {"a": sample, "b": sample}}.items()},
@@ -175,8 +175,7 @@ def right(folder: Path) -> dict[str, Any]:
         "acceleration": 0.1, "weighted_sample.n_relevant": None, "n_relevant": None, "train_scale": 1.0, "PowerLawPropensity.refit.gamma": None,
         "position": shown % 3 + 1, "policy": "random", "campaign": "toy", "BanditStudy.random": bandit, "bts": bandit,
         "card": datasets.CARDS["open-bandit"], "random_negatives": log, "n_in_both": 0, "StudyPositives.threshold": 4.0, "StudyPositives.n_exposed": np.full(N_ITEMS, 40),
-        "StudyPositives.n_positive": counts.astype(int), "run_config.path": study_file, "run_validation.name": "coat", "run_validation.path": folder,
-        "study.path": folder / "study", "leaving_out.users": np.arange(N_USERS) < 3,
+        "StudyPositives.n_positive": counts.astype(int), "run_config.path": study_file, "study.path": folder / "study", "leaving_out.users": np.arange(N_USERS) < 3,
         "RankedPositives.leaving_out.users": np.arange(N_USERS) < 3, "RankedPositives.sum_by_user.values": ranked.n_above + 1.0,
         "RankedPositives.mean_by_user.values": ranked.n_above + 1.0, "RankedPositives.select.keep": np.arange(len(ranked)) < 9,
         **{f"{name}.cutoff": 2 for name in ("Hit", "Hits", "Precision", "Recall")}, "count_recommendations.k": 2, "k_core.k": 2,

@@ -13,7 +13,7 @@ from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
 from ipseval.propensity import DirectPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import baselines
-from ipseval.validation import default_models, default_propensities, run_validation, validate
+from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from ipseval.validation.simulation import World
 from tests.inside.validation import resolve_propensity
@@ -326,14 +326,3 @@ def test_seven_models_seven_propensities_six_metrics_and_two_estimators_take_sec
     assert time.process_time() - start < 30
     assert len(result.frame) == 7 * 6 * 2 * (7 + 2)  # 7 propensities, and the random sample in 2 folds
     assert result.frame[["reference", "estimate", "bias_se"]].notna().all(axis=None)
-
-
-def test_run_validation_loads_a_study_by_name(shared_data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        result = run_validation(
-            "coat", shared_data("coat"), models=MODELS, metrics=["recall@50"], n_splits=1, n_resamples=10
-        )
-    assert set(result.summary["propensity"]) >= {"gamma = 1", "published", "direct", "density ratio"}
-    with pytest.raises(InputError, match=r"unknown study 'coats'\. Did you mean 'coat'"):
-        run_validation("coats", shared_data("coat"))

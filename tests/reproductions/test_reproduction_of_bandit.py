@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from ipseval import ExposureLog
-from ipseval.errors import InputError
-from ipseval.policies import validate_bandit
 from ipseval.validation.datasets import CARDS, BanditStudy, load_open_bandit
+from reproductions.bandit import validate_bandit
 
 
 def log(item, click, propensity, n_items):
@@ -104,9 +103,3 @@ def test_the_random_log_of_the_sample_agrees_with_the_estimates_from_the_bandit_
             rows = frame[(frame["estimator"] == estimator) & (frame["item"] >= 0)]
             assert len(rows) == n_items
             assert rows["agrees"].mean() >= 0.95
-
-
-def test_a_confidence_level_outside_the_unit_interval_is_refused():
-    _, study = simulated(np.random.default_rng(0), n=50)
-    with pytest.raises(InputError, match="confidence_level must be in"):
-        validate_bandit(study, confidence_level=95)
