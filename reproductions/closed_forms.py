@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,4 +91,4 @@ DEFAULTS = {
     "RP3beta": {"beta": 0.5},
     "DLAE": {"share": 0.4},
 }
-UNTUNED = {name: replace(one, default=DEFAULTS[name]).untuned for name, one in TUNED.items()}
+UNTUNED = {name: partial(one.fit, **DEFAULTS[name]) for name, one in TUNED.items()}

@@ -138,18 +138,13 @@ class Collected:
     def _known(self, target: Target, samples: Mapping[str, Sample]) -> dict[str, dict[str, Any]]:
         """Return estimator -> what its rows say of the weights."""
         first = samples[self.models[0]]
-        max_share = 1 / float((first.weights / first.weights.max()).sum())
-        ess = effective_sample_size(first.weights)
-        kinds = [kind for kind in self.estimators if kind.target == target]
-        return {
-            name: {
-                "n_without_propensity": first.n_without_propensity,
-                "ess": ess,
-                "max_weight_share": max_share,
-                "flag": one.flag,
-            }
-            for name, one in diagnostics_by_estimator(first, kinds).items()
+        shared = {
+            "n_without_propensity": first.n_without_propensity,
+            "ess": effective_sample_size(first.weights),
+            "max_weight_share": 1 / float((first.weights / first.weights.max()).sum()),
         }
+        found = diagnostics_by_estimator(first, [kind for kind in self.estimators if kind.target == target])
+        return {name: {**shared, "flag": one.flag} for name, one in found.items()}
 
     def _add_rows(
         self,

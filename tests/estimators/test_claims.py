@@ -42,7 +42,6 @@ CLAIMS = {
     "snips-shrunk": ("plug-in: no claim", PLUG_IN, PLUG_IN, PLUG_IN, "plug-in: no claim"),
     "dm": ("consistent given a right reward model",) * 5,
     "dr": (EITHER, "exactly unbiased given P; consistent given a right reward model", EITHER, EITHER, EITHER),
-    "dr(normalised)": (EITHER,) * 5,
     "snips-shown": ("consistent given P",) * 5,
 }
 

@@ -76,14 +76,9 @@ def test_a_sample_says_whether_its_propensities_are_probabilities():
     assert "probabilities" not in repr(Sample(ranked(), np.ones(3)))
 
 
-def test_only_the_plain_doubly_robust_estimate_of_a_sum_is_exactly_unbiased():
-    level = {
-        (label, metric): claim(ipseval.metric(metric), label, is_probability=True).level
-        for label in ("dr", "dr(normalised)")
-        for metric in ("dcg", "recall@5")
-    }
-    assert level.pop(("dr", "dcg")) == "exactly unbiased"
-    assert set(level.values()) == {"consistent"}
+def test_only_the_doubly_robust_estimate_of_a_sum_is_exactly_unbiased():
+    level = [claim(ipseval.metric(one), "dr", is_probability=True).level for one in ("dcg", "recall@5")]
+    assert level == ["exactly unbiased", "consistent"]
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def shown_world(seed=5):
 
 
 METRICS = ["recall@3", "dcg@3", "precision@3", "mean_dcg", "atop", "rbp(0.8)"]
-LABELS = ["dm", "dr", "dr(normalised)", "snips-shown"]
+LABELS = ["dm", "dr", "snips-shown"]
 
 
 def by_loops(world, log, curve, fitted, label):
@@ -193,7 +193,7 @@ def by_loops(world, log, curve, fitted, label):
             c = metric.at_rank(places, len(items)).mean()
             y, t, w = shown.get((u, i), (0, 0, 0))
             rest = w * (y - t * m)
-            values = m, m + rest, m + n_all / exposed * rest, w * y
+            values = m, m + rest, w * y
             for one, value in zip(LABELS, values, strict=True):
                 top[one], bottom[one] = top[one] + value * c, bottom[one] + value
     if metric.kind == "mean":

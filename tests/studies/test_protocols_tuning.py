@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -146,13 +145,6 @@ def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytes
         {"tuned": tuned(), "popular": popular}, {"shop": log}, [protocol], path=tmp_path / "b", **OPTIONS
     ).settings
     pd.testing.assert_frame_equal(chosen, again)
-
-
-def test_untuned_is_the_default_setting() -> None:
-    log = make_log()
-    assert isinstance(tuned().untuned, partial)
-    assert np.array_equal(tuned().untuned(log), mixed(log, 0.0))
-    assert np.array_equal(tuned(default={"share": 1.0}).untuned(log), mixed(log, 1.0))
 
 
 @pytest.mark.parametrize(

@@ -249,8 +249,6 @@ class Tuned:
         What is compared on the validation part, higher is better.
     budget : int or None
         Number of settings tried in a split, drawn at random without repetition; None: all.
-    default : mapping or None
-        The setting of `untuned`; None: the first.
 
     Raises
     ------
@@ -269,7 +267,6 @@ class Tuned:
     grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None
     metric: str = "ndcg@10"
     budget: int | None = None
-    default: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_callable("fit", self.fit)
@@ -298,11 +295,6 @@ class Tuned:
         if not found or not all(isinstance(one, dict) for one in found):
             raise InputError(f"grid must hold settings, mappings of name to value; got {self.grid!r:.80}.")
         return tuple(found)
-
-    @property
-    def untuned(self) -> Callable[..., Any]:
-        """The fit function with the setting `default`, for a study without tuning."""
-        return partial(self.fit, **(self.settings[0] if self.default is None else self.default))
 
     @property
     def is_random(self) -> bool:

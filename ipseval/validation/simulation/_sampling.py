@@ -9,16 +9,14 @@ from ipseval._base.types import FloatArray, IntArray
 BLOCK_USERS = 2048
 MAX_ROUNDS = 40
 BLOCK_ENTRIES = 4_000_000
+Taste = tuple[FloatArray, FloatArray, float]  # unit rows of users x and of items y, and the affinity > 0
 
 
 def draw_distinct(
     sizes: IntArray,
     log_weight: FloatArray,
     rng: np.random.Generator,
-    *,
-    user_factors: FloatArray | None = None,
-    item_factors: FloatArray | None = None,
-    affinity: float = 0.0,
+    taste: Taste | None = None,
 ) -> tuple[IntArray, IntArray]:
     """Return (row, item): `sizes[u]` distinct items per row, P ∝ exp(log_weight_i + affinity x_u·y_i)."""
     # A Plackett–Luce sequence by rejection: factors have unit length, so a proposal from the weights alone is
@@ -35,8 +33,9 @@ def draw_distinct(
             # Twice what is missing: most proposals are used in the first rounds, few users need many rounds.
             new_row = np.repeat(np.arange(block.size), 2 * missing + 2 * (missing > 0))
             new_item = np.minimum(np.searchsorted(cdf, rng.random(new_row.size)), cdf.size - 1)
-            if affinity and user_factors is not None and item_factors is not None:
-                cosine = np.einsum("ij,ij->i", user_factors[block[new_row]], item_factors[new_item])
+            if taste is not None:
+                users, items_of, affinity = taste
+                cosine = np.einsum("ij,ij->i", users[block[new_row]], items_of[new_item])
                 keep = rng.random(new_row.size) < np.exp(affinity * (cosine - 1))
                 new_row, new_item = new_row[keep], new_item[keep]
             row, item = _first_distinct(
@@ -46,9 +45,7 @@ def draw_distinct(
             if not missing.any():
                 break
         else:
-            row, item = _finish(
-                row, item, missing, block, log_weight, rng, user_factors, item_factors, affinity
-            )
+            row, item = _finish(row, item, missing, block, log_weight, rng, taste)
         rows.append(block[row])
         items.append(item)
     return np.concatenate(rows), np.concatenate(items)
@@ -74,9 +71,7 @@ def _finish(
     block: IntArray,
     log_weight: FloatArray,
     rng: np.random.Generator,
-    user_factors: FloatArray | None,
-    item_factors: FloatArray | None,
-    affinity: float,
+    taste: Taste | None,
 ) -> tuple[IntArray, IntArray]:
     """Complete the rows that want almost all items: Gumbel top-m over those they do not have yet."""
     rows, items = [row], [item]
@@ -85,8 +80,8 @@ def _finish(
     for first in range(0, todo.size, per_block):
         part = todo[first : first + per_block]
         score = log_weight + rng.gumbel(size=(part.size, log_weight.size))
-        if affinity and user_factors is not None and item_factors is not None:
-            score += affinity * (user_factors[block[part]] @ item_factors.T)
+        if taste is not None:
+            score += taste[2] * (taste[0][block[part]] @ taste[1].T)
         for place, target in enumerate(part):
             score[place, item[row == target]] = -np.inf
             best = np.argsort(-score[place], kind="stable")[: missing[target]]

@@ -168,9 +168,8 @@ class World:
         spread = self.relevant_spread
         wanted = self.mean_relevant * np.exp(spread * rng.standard_normal(self.n_users) - spread**2 / 2)
         sizes = np.clip(np.rint(wanted), 1, self.n_items // 2).astype(np.int64)
-        user, item = draw_distinct(
-            sizes, appeal, rng, user_factors=factors[0], item_factors=factors[1], affinity=self.affinity
-        )
+        taste = (factors[0], factors[1], self.affinity) if self.affinity else None
+        user, item = draw_distinct(sizes, appeal, rng, taste)
         order = np.argsort(user * np.int64(self.n_items) + item)
         relevant = Interactions(user[order], item[order], np.arange(self.n_users), np.arange(self.n_items))
         for name, value in (

@@ -23,9 +23,7 @@ def test_ordered_pairs_follow_the_plackett_luce_law(affinity):
         np.full(n, 2),
         np.log(weight),
         np.random.default_rng(0),
-        user_factors=user_factors,
-        item_factors=item_factors,
-        affinity=affinity,
+        (user_factors, item_factors, affinity),
     )
     law = plackett_luce_pairs(weight * np.exp(affinity * item_factors[:, 0]))
     first, second = item.reshape(n, 2).T
