@@ -25,7 +25,7 @@ from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLaw
 from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import Validation, default_propensities, validate
 from ipseval.validation._collected import RANDOM_SAMPLE
-from ipseval.validation._validate import METRICS
+from ipseval.validation._validate import ESTIMATORS, METRICS
 from ipseval.validation.datasets import CARDS, BanditStudy, load_coat, load_open_bandit
 from ipseval.validation.simulation import World
 from reproductions.bandit import validate_bandit
@@ -119,18 +119,17 @@ def coat(folder: Path) -> Iterator[tuple[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         study = load_coat(folder / "coat")
-        estimators = ("snips", "snips-global", "snips-pooled")
         result = validate(
             MODELS,
             study,
             propensities=default_propensities(study),
             metrics=METRICS,
-            estimators=estimators,
+            estimators=ESTIMATORS,
             n_splits=10,
             rng=0,
         )
     yield "coat-errors", errors(result)
-    for estimator in estimators:
+    for estimator in ESTIMATORS:
         yield f"coat-{estimator}", reductions(result, estimator)
     yield "coat-order-snips-global", orders(result, "snips-global")
     yield "coat-levels", levels(result)

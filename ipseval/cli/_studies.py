@@ -77,7 +77,7 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
 def _run_validate(options: argparse.Namespace) -> int:
     from ipseval._base.registry import lookup
     from ipseval.validation import default_models, default_propensities, validate
-    from ipseval.validation._validate import METRICS
+    from ipseval.validation._validate import ESTIMATORS, METRICS
     from ipseval.validation.datasets import STUDIES
 
     check_out(options)
@@ -87,7 +87,7 @@ def _run_validate(options: argparse.Namespace) -> int:
         study,
         propensities=default_propensities(study),
         metrics=METRICS,
-        estimators=("snips", "snips-global", "snips-pooled"),
+        estimators=ESTIMATORS,
         n_splits=options.splits,
         rng=options.seed,
     )

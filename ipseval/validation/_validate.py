@@ -18,7 +18,7 @@ from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
+from ipseval.estimators._labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
     DensityRatioPropensity,
@@ -43,6 +43,7 @@ from ipseval.validation.datasets import RandomExposureStudy
 
 Trainer = Callable[[Interactions], Any]
 METRICS = ("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5")
+ESTIMATORS = (SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
 GAMMAS = (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)
 # Lists of these say nothing about what a logging recommender shows: one list for all, and no preference.
 NOT_A_LOGGER = ("popularity", "random")
