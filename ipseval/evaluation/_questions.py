@@ -278,17 +278,21 @@ class Questions(Result):
         label = label if estimator is None else estimator_label(estimator, self.estimates)
         check_choice("estimator", label, list(verdict.standings))
         if kind == "estimates":
-            return plots.plot_estimates(self, metric=chosen, ax=ax)
+            return plots.plot_estimates(self.frame, metric=chosen, ax=ax)
         if kind == "differences":
-            return plot_differences(self, metric=chosen, reference=verdict.first, ax=ax)
+            behind = self.compare(verdict.first)
+            return plot_differences(behind[behind["metric"] == chosen], ax=ax)
         if kind == "sensitivity":
-            swept = self._swept(chosen, label)
-            return plots.plot_sensitivity(swept, tipping=swept.tipping_points(), ax=ax)
+            return self._swept(chosen, label).plot(ax=ax)
         if kind == "weights":
             return plots.plot_weights(self, ax=ax)
         if kind == "popularity":
-            return plot_weight_shares(self, ax=ax)
-        return self._plot_groups(kind, by, chosen, label, ax)
+            return plot_weight_shares(self.popularity, ax=ax)
+        if kind == "decomposition":
+            return self.decomposition(chosen, by="popularity" if by is None else by).plot(ax=ax)
+        if by is None:
+            by = next(iter(self.segments), "popularity")
+        return self.by(by).plot(chosen, label, ax=ax)
 
     def _swept(self, metric: str, estimator: str) -> Sensitivity:
         """Return R(γ) by one metric and estimator alone, as the others take their time and are not drawn."""
@@ -301,21 +305,6 @@ class Questions(Result):
             gamma=np.linspace(-1, 3, 41),
             confidence_level=self.confidence_level,
         )
-
-    def _plot_groups(self, kind: str, by: Any, metric: str, estimator: str, ax: Any) -> Any:
-        from ipseval.report.plots._estimates import plot_decomposition, plot_segments
-
-        if kind == "decomposition":
-            return plot_decomposition(
-                self.decomposition(metric, by="popularity" if by is None else by), ax=ax
-            )
-        if isinstance(by, str) and by in self.segments:
-            segments = self.segments[by]
-        elif by is None and self.segments:
-            segments = next(iter(self.segments.values()))
-        else:
-            segments = self.by("popularity" if by is None else by)
-        return plot_segments(segments, metric=metric, estimator=estimator, ax=ax)
 
     def diff(self, other: Questions, *, models: Mapping[str, str] | None = None) -> EvaluationDiff:
         """Return what changed since another evaluation: this one minus `other`, for every estimate of both.

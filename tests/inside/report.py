@@ -11,4 +11,3 @@ from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Code, Heading, Notes, Picture, Remark, Table
 from ipseval.report._text import to_text
 from ipseval.report._words import csv_text, decimals, shown_p
-from ipseval.report.plots._estimates import plot_differences

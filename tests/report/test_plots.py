@@ -11,7 +11,6 @@ import pytest
 
 import ipseval
 from ipseval.report import plots
-from tests.inside.report import plot_differences
 
 mpl.use("Agg")
 
@@ -319,8 +318,6 @@ def test_differences_are_to_the_highest_whichever_way_the_pair_stands_in_the_fra
         assert marks[:, 0] == pytest.approx([first["difference"], -second["difference"]])
         assert bars[1][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
     assert list(ax.lines[-1].get_xdata()) == [0, 0]
-    with pytest.raises(ipseval.InputError, match="reference must be one of 'b', 'a', 'c'; got 'x'"):
-        plot_differences(evaluation, metric="auc", reference="x")
 
 
 def test_an_evaluation_is_drawn_over_gamma_with_the_places_where_two_swap(evaluation):

@@ -108,7 +108,6 @@ class Definition:
     reads: str
     direction: str
     source: str
-    of_catalogue: bool = False
 
 
 def coverage(data: Recommended) -> UserSums:
@@ -234,7 +233,6 @@ MEASURES: dict[str, Definition] = {
         "lists",
         "higher: more of the catalogue is shown to somebody",
         "Ge, Delgado-Battenfeld & Jannach, RecSys 2010, doi 10.1145/1864708.1864761",
-        of_catalogue=True,
     ),
     "gini": Definition(
         gini,
@@ -242,7 +240,6 @@ MEASURES: dict[str, Definition] = {
         "lists",
         "higher: fewer items have most of the exposure; 0 when all have the same",
         "Castells, Hurley & Vargas, Recommender Systems Handbook, 2015, doi 10.1007/978-1-4899-7637-6_26",
-        of_catalogue=True,
     ),
     "entropy": Definition(
         entropy,
@@ -250,7 +247,6 @@ MEASURES: dict[str, Definition] = {
         "lists",
         "higher: exposure is spread over more items; at most log2 |I|",
         "Shani & Gunawardana, Recommender Systems Handbook, 2011, doi 10.1007/978-0-387-85820-3_8",
-        of_catalogue=True,
     ),
     "arp": Definition(
         arp,
@@ -298,7 +294,6 @@ MEASURES: dict[str, Definition] = {
 
 
 LABEL = re.compile(r"\s*([a-z_]+)@(\d+)\s*")
-ALIASES = {"diversity": "ild", "popularity": "arp", "lift": "popularity_lift", "miuf": "novelty"}
 
 
 @dataclass(frozen=True)
@@ -373,4 +368,4 @@ def measure(label: str | Measure) -> Measure:
             f"{', '.join(MEASURES)}."
         )
     name, cutoff = found.groups()
-    return Measure(ALIASES.get(name, name), int(cutoff))
+    return Measure(name, int(cutoff))

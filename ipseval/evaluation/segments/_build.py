@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ipseval.estimators._sums import WIDTH, Moments
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.evaluation.segments._groups import Groups, TrainingCounts
 from ipseval.evaluation.segments._segments import SegmentCell, Segments, tails_of
-from ipseval.evaluation.segments._sums import CellSums, SegmentSums
+from ipseval.evaluation.segments._sums import SegmentSums
 from ipseval.inference._frame import joined, too_wide
 from ipseval.inference._weights import WeightSums, weight_flag
 from ipseval.metrics import Metric
@@ -24,47 +24,25 @@ from ipseval.metrics import Metric
 FEW_USERS, TOO_FEW_USERS = 30.0, 5.0  # effective users below which a group is flagged, and suppressed
 
 
-def build_segments(
-    sums: SegmentSums,
-    models: Sequence[str],
-    metrics: Sequence[Metric],
-    whole: Mapping[tuple[str, str, str], float],
-    *,
-    on_low_ess: str,
-    confidence_level: float,
-) -> Segments:
-    """Return the segments that sums make; `whole`: (model, metric, estimator) -> estimate over all users."""
-    by_label = {one.label: one for one in metrics}
-    by_user = sums.groups.axis == "user"
+def segments_of(evaluation: Any, sums: SegmentSums) -> Segments:
+    """Return the segments of an evaluation from the sums of its groups."""
+    estimates, groups = evaluation.estimates, sums.groups
+    models = tuple(dict.fromkeys(model for model, *_ in estimates))
+    by_label = {one.label: one for one in evaluation.definitions[0]}
+    on_low_ess = evaluation.provenance.get("on_low_ess", "warn")
     cells = {}
-    for key, cell in sums.cells.items():
-        overall = np.array([whole[model, *key] for model in models])
-        weights = sums.weights.get(key[1])
-        cells[key] = _cell(
-            cell, weights, by_label[key[0]], overall, sums.n_positives, by_user, sums.evaluated, on_low_ess
-        )
-    return Segments(
-        sums.groups.name,
-        sums.groups.axis,
-        sums.groups.labels,
-        sums.sizes,
-        tuple(models),
-        cells,
-        sums.groups.note,
-        confidence_level,
-    )
+    for key in sums.cells:
+        whole = np.array([estimates[model, *key].sums.value() for model in models])
+        cells[key] = _cell(sums, key, by_label[key[0]], whole, on_low_ess)
+    of_groups = groups.name, groups.axis, groups.labels, sums.sizes
+    return Segments(*of_groups, models, cells, groups.note, evaluation.confidence_level)
 
 
 def _cell(
-    cell: CellSums,
-    weights: tuple[WeightSums | None, ...] | None,
-    metric: Metric,
-    whole: FloatArray,
-    n_positives: IntArray,
-    by_user: bool,
-    evaluated: str,
-    on_low_ess: str,
+    sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: FloatArray, on_low_ess: str
 ) -> SegmentCell:
+    cell, weights, n_positives = sums.cells[key], sums.weights.get(key[1]), sums.n_positives
+    by_user = sums.groups.axis == "user"
     n_models, n_groups = whole.size, n_positives.size
     order = np.arange(n_models * n_groups).reshape(n_groups, n_models).T.ravel() if by_user else slice(None)
     members = [one for block in cell.blocks for one in block.members()]
@@ -85,7 +63,7 @@ def _cell(
     with np.errstate(invalid="ignore", divide="ignore"):
         tails = tails_of(powers, total, worth / total, n_users)
     flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)
-    left_out = [_left_out(int(n), evaluated) for n in cell.n_undefined]
+    left_out = [_left_out(int(n), sums.evaluated) for n in cell.n_undefined]
     notes = tuple("; ".join(filter(None, [cell.note, one])) for one in left_out)
     return SegmentCell(
         value,
@@ -184,16 +162,3 @@ def _segments(evaluation: Any, groups: Groups) -> Segments:
     }
     made = SegmentSums.of(groups, samples, sums, metrics, estimators)
     return segments_of(evaluation, made)
-
-
-def segments_of(evaluation: Any, sums: SegmentSums) -> Segments:
-    """Return the segments of an evaluation from the sums of its groups."""
-    estimates = evaluation.estimates
-    return build_segments(
-        sums,
-        list(dict.fromkeys(model for model, *_ in estimates)),
-        evaluation.definitions[0],
-        {key: one.sums.value() for key, one in estimates.items()},
-        on_low_ess=evaluation.provenance.get("on_low_ess", "warn"),
-        confidence_level=evaluation.confidence_level,
-    )

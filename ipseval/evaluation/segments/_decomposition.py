@@ -191,7 +191,7 @@ class Decomposition(Result):
         """Return axes with both shares of each group, and the value of each recommender in it."""
         from ipseval.report.plots._estimates import plot_decomposition
 
-        return plot_decomposition(self, ax=ax)
+        return plot_decomposition(self.frame, ax=ax)
 
     def _terms(self) -> tuple[FloatArray, FloatArray]:
         """Return (s^w − s)(v − R) and s^w (v^w − v); a group without plain weight has R for v."""

@@ -362,7 +362,7 @@ class Segments(Result):
         from ipseval.report.plots._estimates import plot_segments
 
         chosen = {"metric": metric or self.metrics[0], "estimator": estimator or self.estimators[-1]}
-        return plot_segments(self, **chosen, ax=ax)
+        return plot_segments(self.frame, **chosen, ax=ax)
 
     def _level(self, covariance: FloatArray) -> float:
         return family_level(covariance, 1 - self.confidence_level)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.errors import InputError
 from ipseval.report.plots._base import (
     COLOURS,
     LINES,
@@ -64,19 +63,15 @@ def plot_sensitivity(
 
     Parameters
     ----------
-    frame : Evaluation, Sensitivity or DataFrame
-        An evaluation, whose tipping points are drawn too; `Evaluation.sensitivity(…)`, or its `frame`:
-        model, metric, estimator, gamma, estimate, ci_low, ci_high.
+    frame : Sensitivity or DataFrame
+        `Evaluation.sensitivity(…)`, or its `frame`: model, metric, estimator, gamma, estimate, ci_low,
+        ci_high.
     metric, estimator : str, optional
         Which; needed when the frame holds several.
     tipping : DataFrame, optional
         `Evaluation.tipping_points()`: metric, estimator, tipping_points, the γ at which two recommenders
         change places; those of this metric and estimator are drawn as vertical lines.
     """
-    swept = getattr(frame, "sensitivity", None)
-    if callable(swept) and not isinstance(frame, pd.DataFrame):
-        frame = swept()
-        tipping = frame.tipping_points() if tipping is None else tipping
     frame = table(frame, "frame", "model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high")
     part = only(only(frame, "metric", metric), "estimator", estimator)
     places = tipping_gammas(tipping, part["metric"].iloc[0], part["estimator"].iloc[0])
@@ -130,42 +125,18 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_differences(
-    frame: Any, *, metric: str | None = None, reference: str | None = None, ax: Axes | None = None
-) -> Axes:
-    """Return axes with the paired difference of every recommender to one of them, one mark per estimator."""
-    compared = getattr(frame, "compare", None)
-    if callable(compared) and not isinstance(frame, pd.DataFrame | pd.Series):
-        frame = compared()
-    columns = ("metric", "estimator", "model", "reference", "difference", "ci_low", "ci_high")
-    part = only(table(frame, "frame", *columns), "metric", metric)
-    names = distinct([*part["model"], *part["reference"]])
-    if reference is None:
-        reference = str(part["reference"].iloc[0]) if part["reference"].nunique() == 1 else ""
-    if reference not in names:
-        raise InputError(f"reference must be one of {', '.join(map(repr, names))}; got {reference!r:.80}.")
-    ahead, behind = part[part["reference"] == reference], part[part["model"] == reference]
-    renamed = {"difference": "estimate", "model": "row"}
-    turned = behind.assign(
-        row=behind["reference"],
-        estimate=-behind["difference"],
-        ci_low=-behind["ci_high"],
-        ci_high=-behind["ci_low"],
-    )
-    shown = ["row", "estimator", "estimate", "ci_low", "ci_high"]
-    rows = pd.concat([ahead.rename(columns=renamed)[shown], turned[shown]])
-    order = [name for name in names if name != reference]
-    rows = rows.sort_values("row", key=lambda one: one.map(order.index), kind="stable")
-    words = f"{part['metric'].iloc[0]} minus that of {reference}, with its interval"
-    ax = forest(rows, "row", "estimator", words, ax=ax)
+def plot_differences(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Return axes with the paired differences of recommenders to one of them, one mark per estimator."""
+    first = frame.iloc[0]
+    words = f"{first['metric']} minus that of {first['reference']}, with its interval"
+    shown = frame.rename(columns={"difference": "estimate"})
+    ax = forest(shown, "model", "estimator", words, ax=ax)
     ax.axvline(0, color="0.5", linewidth=0.8)
     return ax
 
 
-def plot_weight_shares(frame: Any, *, estimator: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_weight_shares(part: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Return axes with shares of weight beside shares of positives, from rare items to popular ones."""
-    frame = table(frame, "popularity", "estimator", "by", "group", "share", "weight_share")
-    part = frame if estimator is None else only(frame, "estimator", estimator)
     labels, groups = distinct(part["estimator"]), distinct(part["group"])
     first = part[part["estimator"] == labels[0]]
     ax = axes_or_new(ax, width=6.4)
@@ -188,12 +159,8 @@ def plot_weight_shares(frame: Any, *, estimator: str | None = None, ax: Axes | N
 MOST_ROWS = 8  # groups up to which a forest is drawn; more of them are drawn as a curve
 
 
-def plot_segments(
-    frame: Any, *, metric: str | None = None, estimator: str | None = None, ax: Axes | None = None
-) -> Axes:
+def plot_segments(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes | None = None) -> Axes:
     """Return axes with estimates by group: ordered or more than eight ones as curves, others as a forest."""
-    columns = ("by", "group", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
-    frame = table(frame, "frame", *columns)
     part = only(only(frame, "metric", metric), "estimator", estimator)
     name, what = part["by"].iloc[0], f"{part['metric'].iloc[0]} by {part['estimator'].iloc[0]}"
     groups = distinct(part["group"])
@@ -210,9 +177,8 @@ def plot_segments(
     return ax
 
 
-def plot_decomposition(frame: Any, *, ax: Axes | None = None) -> Axes:
+def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Return axes with each group's shares of positives and weight as bars, and plain values as lines."""
-    frame = table(frame, "frame", "by", "model", "group", "share", "share_weighted", "value")
     groups = distinct(frame["group"])
     first = frame[frame["model"] == frame["model"].iloc[0]]
     ax = axes_or_new(ax, width=6.8, height=3.8)

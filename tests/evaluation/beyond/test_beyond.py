@@ -125,7 +125,7 @@ def test_users_without_a_list_and_short_lists_are_left_out_and_counted():
 
 
 def test_labels_are_read():
-    assert measure("Diversity@5").label == "ild@5"
+    assert measure("ILD@5").label == "ild@5"
     assert measure(measure("gini@3")).cutoff == 3
     for wrong, text in (
         ("coverage", r"a name with a cutoff, such as coverage@10; got 'coverage'"),
