@@ -16,7 +16,6 @@ from ipseval.data._interactions import Interactions
 from ipseval.data.splits import SlidingSplits
 from ipseval.data.splits._time import said
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate
 from ipseval.evaluation._evaluate import Evaluation, evaluate
 from ipseval.evaluation._sentences import verdict_lines
 from ipseval.evaluation._verdict import Known, Verdict, verdicts
@@ -88,7 +87,7 @@ class WindowEvaluation(Result):
             if key[0] != reference:
                 found = self._summary(key, (reference, *key[1:]))
                 where = dict(zip(KEY, key, strict=True)) | {"reference": reference}
-                rows.append(where | found | {"p_value": _p_value(found)})
+                rows.append(where | found | {"p_value": _p_value(found["mean"], found["std_error"])})
         return pd.DataFrame(rows)
 
     def _summary(self, key: tuple[str, ...], minus: tuple[str, ...] | None = None) -> dict[str, float]:
@@ -98,19 +97,21 @@ class WindowEvaluation(Result):
         is one cluster. The variance is U/(U − 1) Σ_u of its square, U the users of any window.
         """
         n_users = max(len(one.user_ids) for one in self.evaluations)
-        values, parts, entered = [], [], []
-        for one in self.evaluations:
-            first = one.estimates[key]  # type: ignore[index]
-            second = None if minus is None else one.estimates[minus]  # type: ignore[index]
-            value = first.value - (0.0 if second is None else second.value)
+        places, values, parts, entered = [], [], [], []
+        for place, one in zip(self.windows["window"], self.evaluations, strict=True):
+            signed = {1.0: one.estimates[key]} | ({} if minus is None else {-1.0: one.estimates[minus]})  # type: ignore[index]
+            value = sum(sign * each.value for sign, each in signed.items())
             if not np.isfinite(value):
                 continue
-            part = _influence(first, n_users) - (0.0 if second is None else _influence(second, n_users))
+            part, inside = np.zeros((2, n_users))
+            for sign, each in signed.items():
+                users, effects = each.user_sums.effects()
+                part[users] += sign * effects
+            inside[signed[1.0].user_sums.users] = 1.0
+            places.append(place)
             values.append(value)
             parts.append(part)
-            entered.append(_entered(first, n_users))
-        times = np.array([w for w, one in enumerate(self.evaluations) if _defined(one, key, minus)])
-        places = self.windows["window"].to_numpy()[times] if times.size else np.zeros(0)
+            entered.append(inside)
         return _over_windows(
             np.array(values), np.array(parts), np.array(entered), places, self.confidence_level
         )
@@ -180,7 +181,8 @@ class WindowEvaluation(Result):
         pairs = np.triu_indices(n, 1)
         for one, two in zip(*pairs, strict=True):
             difference = self._summary((models[one], *cell), (models[two], *cell))
-            gap[one, two], p_value[one, two] = difference["mean"], _p_value(difference)
+            gap[one, two] = difference["mean"]
+            p_value[one, two] = _p_value(difference["mean"], difference["std_error"])
         p_value[pairs] = adjust(pd.DataFrame({"p_value": p_value[pairs]}), "holm", [])
         gap[pairs[::-1]], p_value[pairs[::-1]] = -gap[pairs], p_value[pairs]
         return PairTests({name: place for place, name in enumerate(models)}, gap, p_value) if n > 1 else None
@@ -250,31 +252,11 @@ def evaluate_windows(
     )
 
 
-def _p_value(difference: Mapping[str, float]) -> float:
-    """Return the two-sided normal p-value of a mean difference; 1 where it is 0."""
-    if difference["mean"] == 0 or not np.isfinite(difference["mean"]):
-        return 1.0 if difference["mean"] == 0 else np.nan
-    z = abs(difference["mean"]) / difference["std_error"] if difference["std_error"] else np.inf
-    return float(2 * ndtr(-z))
-
-
-def _influence(estimate: Estimate, n_users: int) -> FloatArray:
-    """Return ψ_u/n of each user of the log; 0 for users that did not enter."""
-    part = np.zeros(n_users)
-    users, effects = estimate.user_sums.effects()
-    part[users] = effects
-    return part
-
-
-def _entered(estimate: Estimate, n_users: int) -> FloatArray:
-    entered = np.zeros(n_users)
-    entered[estimate.user_sums.users] = 1.0
-    return entered
-
-
-def _defined(one: Evaluation, key: tuple[str, ...], minus: tuple[str, ...] | None) -> bool:
-    keys = [key] if minus is None else [key, minus]
-    return all(np.isfinite(one.estimates[name].value) for name in keys)  # type: ignore[index]
+def _p_value(value: float, error: float) -> float:
+    """Return the two-sided normal p-value of a difference; 1 where it is 0."""
+    if value == 0 or not np.isfinite(value):
+        return 1.0 if value == 0 else np.nan
+    return float(2 * ndtr(-abs(value) / error)) if error else 0.0
 
 
 def _over_windows(
@@ -301,7 +283,7 @@ def _over_windows(
         found |= {f"{prefix or 'ci_'}low": low, f"{prefix or 'ci_'}high": high}
     found["trend_p"] = np.nan
     if found["trend_error"] > 0:
-        found["trend_p"] = float(2 * ndtr(-abs(found["trend"]) / found["trend_error"]))
+        found["trend_p"] = _p_value(found["trend"], found["trend_error"])
     found["std_windows"] = float(values.std(ddof=1)) if n > 1 else np.nan
     alone = (parts**2).sum() / max(n, 1) ** 2 if n else np.nan
     together = (parts.sum(axis=0) ** 2).sum() / max(n, 1) ** 2 if n else np.nan

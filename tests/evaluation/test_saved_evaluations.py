@@ -118,16 +118,6 @@ def test_what_is_loaded_can_be_asked_anything_again(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(ask(first), ask(again), check_exact=True)
 
 
-@pytest.mark.parametrize("kind", ["estimates", "differences", "sensitivity", "weights", "popularity"])
-def test_the_pictures_of_what_is_loaded_are_the_same(kind: str, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    first = evaluated()
-    first.save(tmp_path / "a.npz")
-    for number, one in enumerate((first, Evaluation.load(tmp_path / "a.npz"))):
-        one.plot(kind).figure.savefig(tmp_path / f"{number}.png", metadata={"Software": None})
-    assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes()
-
-
 def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path) -> None:
     evaluated(estimators=[mine()]).save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")

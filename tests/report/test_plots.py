@@ -264,14 +264,6 @@ def test_results_are_drawn_as_their_frames_are():
     assert plots.plot_popularity(log).lines[0].get_xydata().tolist() == [[1, 3], [3, 2]]
 
 
-def test_weights_are_drawn_as_the_text_says_them():
-    """The estimator's own weights, not 1/P: an effective sample size of 12.5, although that of 1/P is 80."""
-    frame = pd.DataFrame(
-        {"estimator": ["snips"], "ess": 80.0, "ess_own": 12.5, "n_positives": 100, "share_own": 0.2}
-    )
-    assert [bar.get_width() for bar in plots.plot_weights(frame).patches] == [100, 12.5]
-
-
 def test_given_axes_are_used_and_returned():
     from matplotlib.figure import Figure
 

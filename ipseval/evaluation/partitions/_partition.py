@@ -12,14 +12,14 @@ import pandas as pd
 
 from ipseval._base.checks import examples
 from ipseval._base.counts import RESULT, Count, some
-from ipseval._base.ids import to_id_array
+from ipseval._base.ids import distinct, to_id_array
 from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import Request
-from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Rows, as_rows, distinct, rank_sorted
+from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Rows, as_rows, rank_sorted
 from ipseval.evaluation.segments import Groups, TrainingCounts
 from ipseval.evaluation.segments._built_in import of_items_alone, resolve
 from ipseval.ranking import RankedPositives, rank_positives
@@ -148,7 +148,7 @@ def reduce_partition(
     }
     lists = [] if plan.users is None else [model for model in rows.values() if isinstance(model, Rows)]
     named = [one.users for one in (trained, tested, *lists) if len(one)]
-    return reduce_users(distinct(named), trained, tested, rows, plan) if named else None
+    return reduce_users(distinct(np.concatenate(named)), trained, tested, rows, plan) if named else None
 
 
 def reduce_users(

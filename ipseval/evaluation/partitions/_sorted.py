@@ -183,12 +183,6 @@ class Rows:
         return Interactions(user, self.pairs.item, universe, self.catalogue.ids)
 
 
-def distinct(parts: list[AnyArray]) -> AnyArray:
-    """Return the ids of all parts, each once, ascending."""
-    ids = np.sort(np.concatenate(parts))  # many times faster than np.unique
-    return np.asarray(ids[np.append(True, ids[1:] != ids[:-1])])
-
-
 def as_rows(frame: pd.DataFrame | Arrays, catalogue: Catalogue) -> Rows:
     """Return the rows of a frame, or the entries of lists that are arrays of items, best first."""
     if isinstance(frame, pd.DataFrame) and "items" in frame.columns:
