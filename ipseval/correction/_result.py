@@ -251,12 +251,6 @@ class Correction(Result):
             [(*name, *five) for name, five in zip(names, numbers, strict=True)], columns=list(COMPARED)
         )
 
-    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
-        """Return axes with the estimates of one metric (default: the first) and their intervals."""
-        from ipseval.report.plots import plot_estimates
-
-        return plot_estimates(self._frame, metric=metric or self.path.metrics[0].label, ax=ax)
-
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: estimates by metric, best first, who leads, and the strength."""
         del page

@@ -77,11 +77,11 @@ class Result(Reported):
         """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
         return deliver(csv_text(self.frame), path)
 
-    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
-        """Return axes with the values of one metric (default: the first) and their intervals."""
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with values and intervals by metric (default: the first), of one estimator or all."""
         from ipseval.report.plots._estimates import plot_result
 
-        return plot_result(self.frame, metric, ax=ax)
+        return plot_result(self.frame, metric, estimator, ax=ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything as one file, which must end in .npz, that `load` reads; nothing is pickled.

@@ -88,11 +88,11 @@ class ExposureCurve(Result):
         columns = ["error", "removed", "removed_se", "coverage", "half_width", "tau_b", "tau_b_se", "regret"]
         return made[[*keys, *columns, "regret_se", "regret_change", "regret_change_se"]]
 
-    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the error of every estimator, and half-widths, against the number of users."""
         from ipseval.report.plots._curves import plot_exposure_curve
 
-        return plot_exposure_curve(self.frame, metric=metric, ax=ax)
+        return plot_exposure_curve(self.frame, metric=metric, estimator=estimator, ax=ax)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one table per metric."""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import counted
+from ipseval._base.checks import check_choice, counted
 from ipseval._base.types import FloatArray
 from ipseval.inference._intervals import normal_interval
 from ipseval.report import Explanation, Tables
@@ -200,11 +200,17 @@ class Validation(Result):
             "random-sample is the plain average over random positives of other users, to compare with.",
         )
 
-    def plot(self, *, ax: Any = None) -> Any:  # type: ignore[override]  # all metrics at once
-        """Return the axes of a plot of the reductions with their intervals."""
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with the reductions and their intervals, of one metric and estimator or of all."""
         from ipseval.report.plots import plot_validation
 
-        return plot_validation(self.summary, ax=ax)
+        asked = {"metric": metric, "estimator": estimator}
+        frame = self.summary
+        for name, value in asked.items():
+            if value is not None:
+                check_choice(name, value, dict.fromkeys(frame[name]))
+                frame = frame[frame[name] == value]
+        return plot_validation(frame, ax=ax)
 
 
 def _remarks(summary: pd.DataFrame, data: str, level: float) -> tuple[Remark, ...]:

@@ -104,13 +104,20 @@ def plot_frequency(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_exposure_curve(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_exposure_curve(
+    frame: pd.DataFrame,
+    *,
+    metric: str | None = None,
+    estimator: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Return axes with the error of every estimator against the number of users with random exposure.
 
     The shaded band of an estimator ends at the half-width of its interval: where its line is above the band,
     errors are larger than the interval says.
     """
     part = only(frame, "metric", distinct(frame["metric"])[0] if metric is None else metric)
+    part = part if estimator is None else only(part, "estimator", estimator)
     sizes = sorted(part["n_users"].unique())
     shown = part.assign(estimate=part["error"], size=part["n_users"].map(sizes.index))
     words = "mean |estimate − truth|; shaded: half-width"

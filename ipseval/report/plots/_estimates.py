@@ -39,11 +39,15 @@ def plot_estimates(frame: Any, *, metric: str | None = None, ax: Axes | None = N
     return forest(part, "model", "estimator", f"{part['metric'].iloc[0]}, with its interval", ax=ax)
 
 
-def plot_result(frame: pd.DataFrame, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+def plot_result(
+    frame: pd.DataFrame, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Return axes with the estimates, or differences, of one metric or measure of a result's frame."""
     rows = next(name for name in ("model", "policy") if name in frame)
     of = next((name for name in ("metric", "measure") if name in frame), "")
     part = frame.rename(columns={"difference": "estimate"})
+    if estimator is not None:
+        part = only(part, "estimator", estimator)
     if of:
         part = only(part, of, str(frame[of].iloc[0]) if metric is None else metric)
     series = next((name for name in ("data", "estimator", "measure") if name in frame), of)
