@@ -263,7 +263,8 @@ def _shared_estimators(new: Evaluation, old: Evaluation, metric: str) -> list[st
 
 def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> None:
     """Raise `InputError`, naming what differs, when the numbers are not of the same quantity."""
-    weighted = any(one.weights[estimator].weighted for one in (new, old))
+    known = [one.weights[estimator].weighted for one in (new, old) if estimator in one.weights]
+    weighted = any(known) or not known  # without weights, all that could matter has to be the same
     before, after = _basis(old, metric), _basis(new, metric)
     differing = [
         f"{name} {_shown(before.get(name))} -> {_shown(after.get(name))}"

@@ -168,6 +168,8 @@ def test_an_estimate_that_is_not_there_is_named_with_those_that_are():
         InputError, match=r"no estimate \('bpr', 'recall@5', 'aoa'\); models: als, knn; metrics"
     ):
         compare_results(two_by_two(), two_by_two(), metric=RECALL, models={"als": "bpr"})
+    with pytest.raises(InputError, match=r"no estimate \('als', 'recall@5', 'none'\)"):
+        compare_results(two_by_two(), two_by_two(), metric=RECALL, estimator="none")
     with pytest.raises(InputError) as raised:
         compare_results(two_by_two(["snips"]), two_by_two(["ips"]), metric="dcg")
     both = [f"recall@5, dcg by {one}" for one in ("snips", "ips")]
