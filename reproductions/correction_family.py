@@ -93,8 +93,18 @@ def exposure(kind: str, rng: np.random.Generator) -> dict[str, float]:
     return found | own[kind]
 
 
-def build(kind: str, given: dict[str, float], setting: Setting, rng: np.random.Generator) -> Simulated:
-    """Return one world, with recommenders trained on its log."""
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """A world with its log: the split, what is met and not liked, and recommenders trained on the log."""
+
+    world: World
+    split: Split
+    skipped: Interactions
+    models: dict[str, Any]
+
+
+def logged(given: dict[str, float], setting: Setting, rng: np.random.Generator) -> Logged:
+    """Return one world with its log, and recommenders trained on it."""
     given = dict(given)
     activity, drift = given.pop("activity", 0.0), given.pop("drift", 0.0)
     n_items = int(rng.choice(setting.n_items))
@@ -115,20 +125,26 @@ def build(kind: str, given: dict[str, float], setting: Setting, rng: np.random.G
     skipped = not_positive(world, busy, later, rng.spawn(1)[0])
     in_train = rng.random(len(pairs)) < 0.8 * chance
     in_test = (rng.random(len(pairs)) < 0.2 * np.minimum(chance * later[pairs.item], 0.95)) & ~in_train
-    train = pairs.select(in_train)
-    split = Split(train, pairs.select(in_test))
-    models = recommenders(world, split, setting, rng)
-    everything = Split(train, pairs.select(~in_train))
-    ranks = {name: rank_positives(model, everything) for name, model in models.items()}
-    held_out = in_test[~in_train]
+    split = Split(pairs.select(in_train), pairs.select(in_test))
+    return Logged(world, split, skipped, recommenders(world, split, setting, rng))
+
+
+def build(kind: str, given: dict[str, float], setting: Setting, rng: np.random.Generator) -> Simulated:
+    """Return one world, with recommenders trained on its log."""
+    one = logged(given, setting, rng)
+    pairs, split = one.world.relevant, one.split
+    rest = ~np.isin(pairs.pair_key, split.train.pair_key)
+    everything = Split(split.train, pairs.select(rest))
+    ranks = {name: rank_positives(model, everything) for name, model in one.models.items()}
+    held_out = np.isin(everything.test.pair_key, split.test.pair_key)
     test = {name: ranked.select(held_out) for name, ranked in ranks.items()}
     state = rng.bit_generator.state
     path = correction_path(test, split, metrics=METRICS, rng=rng)
     rng.bit_generator.state = state  # the same uniform pairs for both
-    with_skipped = correction_path(test, split, metrics=METRICS, interactions=skipped, rng=rng)
-    means = [metric(one).contributions(ranked) for one in METRICS for ranked in ranks.values()]
-    truth = np.array([one.mean() for one in means if one is not None])
-    return Simulated(kind, path, with_skipped, truth, ranks, world.n_items)
+    with_skipped = correction_path(test, split, metrics=METRICS, interactions=one.skipped, rng=rng)
+    means = [metric(each).contributions(ranked) for each in METRICS for ranked in ranks.values()]
+    truth = np.array([each.mean() for each in means if each is not None])
+    return Simulated(kind, path, with_skipped, truth, ranks, one.world.n_items)
 
 
 def not_positive(world: World, busy: np.ndarray, later: np.ndarray, rng: np.random.Generator) -> Interactions:

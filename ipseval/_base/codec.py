@@ -45,7 +45,7 @@ evaluation._differences: evaluation-difference=EvaluationDiff
 evaluation._leaderboard: leaderboard=Leaderboard
 evaluation._page: gamma-sweep=Swept page-curves=Drawn
 evaluation._result: evaluation=Evaluation
-evaluation._verdict: verdict-reach=Reach verdict-weights=Weights
+evaluation._verdict: verdict-weights=Weights
 evaluation._windows: window-evaluation=WindowEvaluation
 evaluation.beyond._measures: measure=Measure
 evaluation.beyond._result: beyond-accuracy=BeyondAccuracy
@@ -53,6 +53,7 @@ evaluation.segments._decomposition: decomposition=Decomposition
 evaluation.segments._groups: training-counts=TrainingCounts
 evaluation.segments._segments: segment-cell=SegmentCell segments=Segments
 inference._interval_methods: interval=Interval
+inference._leads: verdict-reach=Reach
 inference._sensitivity: sensitivity=Sensitivity
 inference._weights: weight-diagnostics=WeightDiagnostics
 metrics._additive: metric-atop=Atop metric-dcg=Dcg metric-hits=Hits metric-mean-dcg=MeanDcg

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.correction._correct import correct, correct_path, correct_ranks, rank_with_exposure
+from ipseval.correction._correct import (
+    correct,
+    correct_path,
+    correct_ranks,
+    rank_with_exposure,
+)
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior

@@ -10,13 +10,13 @@ import numpy as np
 
 from ipseval._base.checks import check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import among, union
+from ipseval._base.ids import among, distinct, union
 from ipseval._base.types import IntArray, Missing, RngLike, TieChoice
 from ipseval.correction._difference import difference, pairs_to_predict
 from ipseval.correction._path import CorrectionPath, averages, correction_path
 from ipseval.correction._posterior import RandomSample, posterior
 from ipseval.correction._prior import CorrectionPrior
-from ipseval.correction._result import Correction
+from ipseval.correction._result import Correction, OrderPosterior
 from ipseval.data._evidence import Evidence, Exposure, check_evidence
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
@@ -25,6 +25,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._comparable import check_lists, check_same_positives, resolve_missing
+from ipseval.ranking._ranked import ALL_ITEMS
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 
@@ -173,7 +174,15 @@ def correct_ranks(
     confidence_level: float = 0.95,
     rng: RngLike = None,
 ) -> Correction:
-    """Return the correction of what was ranked; parameters as in `correct`."""
+    """Return the correction of what was ranked; parameters as in `correct`.
+
+    Without interactions, those are the impressions that the positives come from.
+    """
+    log = split.train.impressions
+    if interactions is None and log is not None:
+        shown = distinct(log.pair_key)
+        positive = among(shown, split.test.pair_key) | among(shown, split.excluded.pair_key)
+        interactions = None if positive.all() else _pairs(shown, split)
     path = correction_path(
         ranks.of(ranks.test), split, metrics=metrics, interactions=interactions, ties=ties, rng=rng
     )
@@ -188,6 +197,35 @@ def correct_ranks(
         return found
     both = ranks.of(union(ranks.shown.pair_key, ranks.drawn))
     return replace(found, difference=difference(both, ranks.shown, ranks.drawn, split, path))
+
+
+MOST_CELLS, MOST_MODELS = 64, 20  # recommenders × metrics whose order is computed; beyond
+
+
+def posterior_orders(
+    ranks: ExposedRanks, split: Split, metrics: Sequence[Metric], plain: Mapping[str, float], **options: Any
+) -> dict[str, OrderPosterior] | str:
+    """Return metric -> what the log says of the order, or why it says nothing, in words.
+
+    Of more than 64 recommenders × metrics, the first metric and the twenty recommenders with the highest
+    `plain` average. The draws are those of one seed, so that an order is the same in every run.
+    """
+    first = next(iter(ranks.all.values()))
+    metrics = [one for one in metrics if one.kind == "mean" and one.contributions(first) is not None]
+    if not metrics:
+        return "no metric is an average over relevant items"
+    if first.candidates != ALL_ITEMS:
+        return "not all items compete"
+    if split.seen == "include":
+        return "training items compete, too"
+    if not len(split.train):
+        return "there are no training interactions"
+    given = ranks.all
+    if len(metrics) * len(given) > MOST_CELLS:
+        highest = sorted(given, key=lambda name: -plain[name])[:MOST_MODELS]
+        given, metrics = {name: one for name, one in given.items() if name in highest}, metrics[:1]
+    found = correct_ranks(replace(ranks, all=given), split, metrics=metrics, rng=0, **options)
+    return found.orders()
 
 
 def correct_path(

@@ -24,6 +24,7 @@ from ipseval.ranking._comparable import check_same_positives
 N_UNIFORM, MAX_UNIFORM = 20, 50_000
 RIDGE = 1e-3
 LIMIT = 0.99
+SAME = 1e-12
 NO_AVERAGE = "is not an average over relevant items, which the correction needs: recall@k, mean_dcg@k, atop."
 # Half a hit more, as in the Jeffreys prior of a rate: a sample without a hit is not without doubt.
 HALF_HIT = 0.5
@@ -234,7 +235,7 @@ def on_line(
     for one in np.unique(metric[chosen]):
         cells = np.flatnonzero(metric == one)
         x = value[0, cells] - value[0, cells].mean()
-        if not x @ x > 0:
+        if np.abs(x).max() <= SAME * np.abs(value[0, cells]).max():  # equal but for rounding: no line
             continue
         b = np.maximum(value[:, cells] @ x / (x @ x), 0)
         line = 1 / cells.size + (b > 0)[:, None, None] * np.outer(x, x) / (x @ x)

@@ -152,7 +152,7 @@ class Posterior:
         drawn = self.mean[part, cells] + np.einsum(
             "dij,dj->di", root[part], rng.standard_normal((N_DRAWS, size.shape[1]))
         )
-        return np.asarray(drawn.max(axis=1).mean() - drawn.mean(axis=0))
+        return np.asarray((drawn.max(axis=1, keepdims=True) - drawn).mean(axis=0))
 
 
 def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample | None = None) -> Posterior:

@@ -81,6 +81,8 @@ class OrderPosterior:
     evidence : {"log", "interactions", "exposure"}
         What it knows beside the positives. From the log alone the strength is not identified, and
         probabilities are those of simulated worlds.
+    explained : bool
+        Whether the log's odds explain exposure; where not, nothing is certain of the order.
     """
 
     models: tuple[str, ...]
@@ -91,6 +93,7 @@ class OrderPosterior:
     loss: FloatArray
     ahead: FloatArray
     evidence: str = "log"
+    explained: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,6 +195,7 @@ class Correction(Result):
                 self.posterior.expected_loss(cells),
                 self.posterior.ahead(cells),
                 evidence,
+                self.explained,
             )
         return found
 

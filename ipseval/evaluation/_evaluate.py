@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -10,11 +10,10 @@ from ipseval._base.border import guard
 from ipseval._base.checks import check_models, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.counts import RESULT, Count, some
-from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
 from ipseval.correction import correct_ranks, rank_with_exposure
+from ipseval.correction._correct import posterior_orders
 from ipseval.data._evidence import Evidence, check_evidence
-from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.data.splits._base import check_split
 from ipseval.errors import DataWarning, InputError, PropensityError
@@ -33,7 +32,7 @@ from ipseval.evaluation._request import (
     warn_about_sampling,
 )
 from ipseval.evaluation._result import Evaluation
-from ipseval.evaluation._verdict import Weights
+from ipseval.evaluation._verdict import MEASURED, Weights
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
 from ipseval.metrics import Metric
@@ -173,61 +172,28 @@ def _ranked(
     whole = is_catalogue(candidates)
     if not evidence.is_empty and not whole:
         raise InputError("with evidence all items must compete; pass candidates='all'.")
-    options = {"compute": compute} if whole else {"compute": compute, "candidates": candidates}
-    both = rank_with_exposure(models, split, evidence.exposure, **options)
+    how = {"compute": compute} if whole else {"compute": compute, "candidates": candidates}
+    both = rank_with_exposure(models, split, evidence.exposure, **how)
     ranks = both.all if both.shown is None else both.of(both.test)
     evaluation = replace(_evaluated(ranks, request, n_threads), beside=_beside(ranks, split, request))
+    given = replace(both, all=resolve_missing(both.all, request.missing, request.depth))
+    options: dict[str, Any] = {"ties": request.ties, "confidence_level": request.confidence_level}
     if evidence.is_empty:
-        sample = next(iter(evaluation.samples.values()))
-        averages = [one for one in averages if sample.contributions(one) is not None]
-        unknown = _unknown(split, evaluation, averages, whole)
-        if unknown:
-            return replace(evaluation, no_posterior=unknown)
-    chosen, few = averages, list(models)
-    if evidence.is_empty and len(averages) * len(models) > MOST_CELLS:
-        plain = evaluation.frame.query(
-            "metric == @averages[0].label and estimator == @evaluation.estimators[0]"
-        )
-        first = set(plain.nlargest(MOST_MODELS, "estimate")["model"])
-        chosen, few = averages[:1], [name for name in models if name in first]
-    given = resolve_missing({name: both.all[name] for name in few}, request.missing, request.depth)
-    correction = correct_ranks(
-        replace(both, all=given),
-        split,
-        metrics=chosen,
-        interactions=evidence.interactions or _shown(split),
-        ties=request.ties,
-        confidence_level=request.confidence_level,
-        rng=0 if evidence.is_empty else request.rng,  # a verdict is the same in every run
-    )
-    evaluation = replace(evaluation, posteriors=correction.orders())
-    return evaluation if evidence.is_empty else replace(evaluation, correction=correction)
-
-
-def _unknown(split: Split, evaluation: Evaluation, averages: Sequence[Metric], whole: bool) -> str:
-    """Return why the correction can say nothing of the order, in words; "" where it can."""
-    if not averages:
-        return f"{evaluation.metrics[0]} is no average over relevant items"
-    if not whole:
-        return "not all items compete"
-    if split.seen == "include":
-        return "training items compete, too"
-    return "" if len(split.train) else "there are no training interactions"
-
-
-def _shown(split: Split) -> Interactions | None:
-    """Return the pairs of the impressions that the positives come from, where more was shown."""
-    log = split.train.impressions
-    if log is None or log.clicked.all():
-        return None
-    key = distinct(log.pair_key)
-    return Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
+        cell = request.metrics[0].label, request.estimators[0].label
+        plain = {name: evaluation.estimates[name, *cell].value for name in models}
+        orders = posterior_orders(given, split, request.metrics, plain, **options)
+        if isinstance(orders, str):
+            return replace(evaluation, no_posterior=orders)
+        return replace(evaluation, posteriors=orders)
+    options |= {"interactions": evidence.interactions, "rng": request.rng}
+    correction = correct_ranks(given, split, metrics=averages, **options)
+    return replace(evaluation, posteriors=correction.orders(), correction=correction)
 
 
 def _beside(ranks: Mapping[str, RankedPositives], split: Split, request: Request) -> dict[str, Weights]:
     """Return who is first by weights from the impressions, where others were asked for."""
     log, given = split.train.impressions, request.propensity
-    if log is None or (given is not None and given.basis != "assumed"):
+    if log is None or (given is not None and (given.basis in MEASURED or given.model.startswith(SHOWN))):
         return {}
     shown = replace(
         request,
@@ -279,7 +245,7 @@ def _check_work(models: Mapping[str, Any], split: Split) -> None:
             check_belongs(model, split, name)
 
 
-MOST_CELLS, MOST_MODELS = 64, 20  # recommenders × metrics of which probabilities are computed; beyond
+SHOWN = "from impressions"  # how the propensity of impressions calls itself
 MANY_LEFT_OUT = 0.1  # of the positives
 NO_POSITIVE = "there is no positive to evaluate."
 

@@ -31,16 +31,14 @@ from ipseval.evaluation._explanation import (
 )
 from ipseval.evaluation._page import Drawn, PageData, drawn_of, page_parts
 from ipseval.evaluation._questions import Questions
-from ipseval.evaluation._sentences import reach_line, verdict_lines
+from ipseval.evaluation._sentences import verdict_lines
 from ipseval.evaluation._tables import evaluation_tables, with_correction
 from ipseval.evaluation._verdict import (
     Known,
-    Reach,
     Verdict,
     Weights,
     first_claimed,
     order_frame,
-    reaches,
     verdicts,
 )
 from ipseval.evaluation.segments import Segments, TrainingCounts
@@ -54,6 +52,7 @@ from ipseval.inference._interval_methods import (
     refit_intervals,
 )
 from ipseval.inference._intervals import INTERVAL_METHODS, Key
+from ipseval.inference._leads import Reach, reaches
 from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -266,8 +265,8 @@ class Evaluation(Questions):
         )
 
     def _explained(self, one: Verdict) -> str:
-        reach = self._reach.get(one.metric, Reach())
-        return " ".join(filter(None, (f"{one.metric}:", *verdict_lines([one]), reach_line(one, reach))))
+        reach = self._reach.get(one.metric, Reach()).said(one.weights[0].best if one.weighted else "")
+        return " ".join(filter(None, (f"{one.metric}:", *verdict_lines([one]), reach)))
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -316,7 +315,9 @@ class Evaluation(Questions):
     def _reach(self) -> dict[str, Reach]:
         if self.given_reach is not None:
             return self.given_reach
-        return reaches(self.verdicts, self.samples, self.definitions, self.propensity)
+        by_weights = {(one.metric, one.weighted): one.standings.get(one.weighted) for one in self.verdicts}
+        first = {cell: one.best for cell, one in by_weights.items() if one is not None and one.ahead}
+        return reaches(self.samples, self.definitions, self.propensity, first)
 
     @property
     def _flags(self) -> dict[tuple[str, str], str]:

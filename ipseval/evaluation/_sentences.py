@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from ipseval.evaluation._verdict import Reach, Verdict, first_claimed
-from ipseval.report._words import bare, decimals, listed, number, shown_p
+from ipseval.evaluation._verdict import Verdict, first_claimed
+from ipseval.report._words import bare, decimals, listed, shown_p
 
 NOBODY = "Nobody measured exposure"
 SETTLE = "Random items for some users would settle it: ipseval plan."
@@ -103,8 +102,8 @@ def _who(one: Verdict) -> list[str]:
 
 def _shown(one: Verdict, model: str, other: str) -> str:
     """Return the probability that one is ahead of another, and where it comes from."""
-    whence = "" if one.sure else ", by simulated worlds"
-    return f"{probability(one.p_ahead(model, other), one.sure)}{whence}"
+    whence = "" if one.informed else ", by simulated worlds"
+    return f"{probability(one.p_ahead(model, other), one.informed)}{whence}"
 
 
 def _weights(one: Verdict) -> list[str]:
@@ -148,18 +147,3 @@ def probability(value: float, sure: bool) -> str:
     if value <= 1 - edge:
         return "below .01" if sure else "below .1"
     return bare(value, places)
-
-
-def reach_line(one: Verdict, reach: Reach) -> str:
-    """Return for which γ, or up to which error Λ, the highest by weights stays the highest."""
-    best = one.weights[0].best if one.weighted else ""
-    if reach.unknown:
-        return f"For which weights {best} stays highest is not known: {reach.unknown}."
-    if reach.gamma is not None:
-        every = "every γ" if reach.gamma[:2] == reach.gamma[2:] else "γ"
-        return f"{best} is highest for {every} from {number(reach.gamma[0])} to {number(reach.gamma[1])}."
-    if math.isnan(reach.factor):
-        return ""
-    if math.isinf(reach.factor):
-        return f"{best} stays highest whatever the weights."
-    return f"{best} stays highest unless some weight is wrong by more than a factor of {reach.factor:.3g}."

@@ -159,7 +159,7 @@ def _corrected(posterior: OrderPosterior, digits: int) -> dict[str, Cell]:
 def _ahead(verdict: Verdict, model: str, other: str) -> Cell:
     """Return the probability of being ahead of the next one."""
     value = verdict.p_ahead(model, other)
-    return Cell("" if np.isnan(value) else probability(value, verdict.sure))
+    return Cell("" if np.isnan(value) else probability(value, verdict.informed))
 
 
 def _half_widths(part: pd.DataFrame) -> list[float]:

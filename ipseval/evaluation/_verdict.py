@@ -10,14 +10,11 @@ import numpy as np
 import pandas as pd
 
 from ipseval.correction import OrderPosterior
-from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimator, Sample
+from ipseval.estimators import Estimator
 from ipseval.estimators._labels import default_estimators
 from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._comparisons import PairTests
-from ipseval.inference._leads import leading_factors, leading_gammas
 from ipseval.inference._weights import WeightDiagnostics
-from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report._words import LEVEL, number
 
@@ -141,25 +138,6 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Reach:
-    """For which weights the highest recommender by weights stays the highest.
-
-    Attributes
-    ----------
-    gamma : (from, to, lowest, highest) or None
-        The γ for which it does, around that of the evaluation, and the range that was tried.
-    factor : float
-        Λ: unless some weight is wrong by more, it does; NaN: not computed.
-    unknown : str
-        Why neither is known, in words; "" where one is, or there is nothing to ask.
-    """
-
-    gamma: tuple[float, float, float, float] | None = None
-    factor: float = NAN
-    unknown: str = ""
-
-
-@dataclass(frozen=True)
 class Verdict:
     """What one metric decides.
 
@@ -236,9 +214,14 @@ class Verdict:
         return self.reason in ("measured", "not told apart")
 
     @property
-    def sure(self) -> bool:
+    def informed(self) -> bool:
         """Whether probabilities rest on more than the log."""
         return self.posterior is not None and self.posterior.evidence != "log"
+
+    @property
+    def sure(self) -> bool:
+        """Whether the correction may name a leader: informed, and the log's odds explain exposure."""
+        return self.posterior is not None and self.informed and self.posterior.explained
 
     @property
     def same(self) -> tuple[str, ...]:
@@ -380,52 +363,6 @@ def _decided(metric: str, own: Mapping[str, Standing], known: Known) -> Verdict:
     if found.sure and found.least_ahead(choice, found.order) >= SURE:
         return replace(found, leader=choice, choice=choice, reason="posterior")
     return replace(found, choice=choice)
-
-
-def reaches(
-    found: Sequence[Verdict],
-    samples: Mapping[str, Sample],
-    definitions: tuple[Sequence[Metric], Sequence[Estimator]],
-    propensity: Propensity | None,
-) -> dict[str, Reach]:
-    """Return metric -> the γ, or the Λ, for which the highest recommender stays the highest."""
-    made: dict[str, Reach] = {}
-    for one in definitions[1]:
-        mine = [verdict.standings[one.label] for verdict in found if verdict.weighted == one.label]
-        named = [verdict.metric for verdict in found if verdict.weighted == one.label]
-        first = {name: each.best for name, each in zip(named, mine, strict=True) if each.ahead}
-        metrics = [metric for metric in definitions[0] if metric.label in first]
-        if metrics:
-            made |= _reaches(samples, metrics, one, propensity, first)
-    return made
-
-
-def _reaches(
-    samples: Mapping[str, Sample],
-    metrics: Sequence[Metric],
-    estimator: Estimator,
-    propensity: Propensity | None,
-    first: Mapping[str, str],
-) -> dict[str, Reach]:
-    """Return the reach of some metrics by one estimator: γ ranges, or factors Λ where there is no γ."""
-    gammas, factors, unknown = {}, {}, "the ranked positives stayed on the cluster"
-    if samples and propensity is not None:
-        try:
-            unknown = "it would take long; ask for .tipping_points()"
-            gammas = leading_gammas(samples, metrics, estimator, propensity, first)
-        except PropensityError:  # the weights follow no power law
-            unknown = "the estimate is no weighted average of contributions"
-            factors = leading_factors(samples, metrics, estimator, first)
-        except InputError:  # loaded: the code of the caller's own metric or estimator is not in the file
-            unknown = "the file does not hold the code of an object of your own"
-    return {
-        label: Reach(
-            gammas.get(label),
-            factors.get(label, NAN),
-            "" if label in gammas or label in factors else unknown,
-        )
-        for label in first
-    }
 
 
 def first_claimed(found: Sequence[Verdict]) -> Verdict:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ipseval._base.types import BoolArray, FloatArray
+from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.inference._bounds import required_factors
 from ipseval.inference._curves import Curves
@@ -14,14 +17,75 @@ from ipseval.inference._intervals import Key
 from ipseval.inference._linear import groups, weights_or_ones
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+from ipseval.report._words import number
 
 # γ that are tried, widened to that of the evaluation; two swaps within one step of the grid are not seen.
 LOWEST, HIGHEST, STEP = -1.0, 3.0, 0.1
 # Metrics that are not linear in contributions take longer: fewer γ, and a limit of work.
 COARSE_STEP, MOST_VALUES = 1.0, 5_000_000
 PRECISION = 0.003
+NAN = float("nan")
 
 Range = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """For which weights the highest recommender by weights stays the highest.
+
+    Attributes
+    ----------
+    gamma : (from, to, lowest, highest) or None
+        The γ for which it does, around that of the evaluation, and the range that was tried.
+    factor : float
+        Λ: unless some weight is wrong by more, it does; NaN: not computed.
+    unknown : str
+        Why neither is known, in words; "" where one is, or there is nothing to ask.
+    """
+
+    gamma: tuple[float, float, float, float] | None = None
+    factor: float = NAN
+    unknown: str = ""
+
+    def said(self, best: str) -> str:
+        """Return it in words; "" where nothing was asked."""
+        if self.unknown:
+            return f"For which weights {best} stays highest is not known: {self.unknown}."
+        if self.gamma is not None:
+            every = "every γ" if self.gamma[:2] == self.gamma[2:] else "γ"
+            return f"{best} is highest for {every} from {number(self.gamma[0])} to {number(self.gamma[1])}."
+        if math.isnan(self.factor):
+            return ""
+        if math.isinf(self.factor):
+            return f"{best} stays highest whatever the weights."
+        return f"{best} stays highest unless some weight is wrong by more than a factor of {self.factor:.3g}."
+
+
+def reaches(
+    samples: Mapping[str, Sample],
+    definitions: tuple[Sequence[Metric], Sequence[Estimator]],
+    propensity: Propensity | None,
+    first: Mapping[tuple[str, str], str],
+) -> dict[str, Reach]:
+    """Return metric -> the γ, or the Λ, for which the first by (metric, estimator) stays the first."""
+    found: dict[str, Reach] = {}
+    for estimator in definitions[1]:
+        own = {metric: name for (metric, label), name in first.items() if label == estimator.label}
+        metrics = [one for one in definitions[0] if one.label in own]
+        gammas, factors, unknown = {}, {}, "the ranked positives stayed on the cluster"
+        if metrics and samples and propensity is not None:
+            try:
+                unknown = "it would take long; ask for .tipping_points()"
+                gammas = leading_gammas(samples, metrics, estimator, propensity, own)
+            except PropensityError:  # the weights follow no power law
+                unknown = "the estimate is no weighted average of contributions"
+                factors = leading_factors(samples, metrics, estimator, own)
+            except InputError:  # loaded: the code of the caller's own metric or estimator is not in the file
+                unknown = "the file does not hold the code of an object of your own"
+        for label in own:
+            known = label in gammas or label in factors
+            found[label] = Reach(gammas.get(label), factors.get(label, NAN), "" if known else unknown)
+    return found
 
 
 def leading_gammas(

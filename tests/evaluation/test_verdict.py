@@ -19,7 +19,6 @@ from tests.inside.evaluation import (
     Weights,
     of_record,
     probability,
-    reach_line,
     verdict_lines,
     verdicts,
 )
@@ -143,6 +142,11 @@ def test_the_log_alone_settles_no_contradiction_and_names_no_leader():
     found = with_posterior(AB, sure=0.99)
     assert (found.leader, found.choice) == (None, "a")
     assert with_posterior(AB, sure=0.99, evidence="interactions").leader == "a"
+
+
+def test_nobody_is_named_where_the_odds_of_the_log_do_not_explain_exposure():
+    strained = replace(posterior(AB, 0.99, "exposure"), explained=False)
+    assert decided(AB, posteriors={"recall@10": strained}, unknown="").leader is None
 
 
 def test_assumed_weights_never_overrule_the_plain_average():
@@ -316,7 +320,7 @@ def test_weights_without_a_power_law_have_a_factor_in_place_of_gamma(evaluation)
     reach = result._reach["recall@10"]
     assert reach.gamma is None
     assert reach.factor > 1
-    assert reach_line(recall, reach).endswith(f"wrong by more than a factor of {reach.factor:.3g}.")
+    assert reach.said(recall.weights[0].best).endswith(f"wrong by more than a factor of {reach.factor:.3g}.")
 
 
 def test_a_metric_that_would_take_long_is_left_out_with_a_reason(evaluation, monkeypatch):

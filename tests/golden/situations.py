@@ -1,4 +1,4 @@
-"""Fifteen situations in which a result is printed: small worlds of whole numbers.
+"""Twenty-four situations in which a result is printed: small worlds of whole numbers.
 
 `python -m tests.golden.situations` writes what is printed now beside this file, to be read before it is kept.
 """
@@ -174,6 +174,76 @@ def distributed() -> ipseval.Evaluation:
         )
 
 
+def design() -> ipseval.Evaluation:
+    """Propensities of a logged randomisation: the verdict rests on their paired differences."""
+    known = np.linspace(0.9, 0.3, N_ITEMS).round(2)
+    return evaluate("als", "bpr", "random", propensity=ipseval.KnownPropensity(item=known, basis="design"))
+
+
+def exposure() -> ipseval.Evaluation:
+    """γ fitted to random exposure: measured, and here it tells nobody from the highest."""
+    rng = np.random.default_rng(3)
+    user, item = np.divmod(rng.choice(N_USERS * N_ITEMS, 2400, replace=False), N_ITEMS)
+    liked = rng.random(user.size) < np.linspace(0.4, 0.1, N_ITEMS)[item]
+    shown = ipseval.data.Exposure(user, item, liked, N_USERS, N_ITEMS)
+    return evaluate("als", "ease", propensity=ipseval.PowerLawPropensity(gamma="fit", exposure=shown))
+
+
+def fitted() -> ipseval.Evaluation:
+    """Propensities that were fitted name another than the plain average: no verdict."""
+    known = np.linspace(0.9, 0.1, N_ITEMS).round(2)
+    return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=known, basis="fitted"))
+
+
+def thin() -> ipseval.Evaluation:
+    """Weights that few positives carry, though enough to be printed: no verdict."""
+    return evaluate("als", "ease", propensity=ipseval.PowerLawPropensity(gamma=2.5))
+
+
+def no_training() -> ipseval.Evaluation:
+    """Ranks alone: no probability can be given."""
+    ranks = {name: ipseval.rank_positives(MODELS[name], DATA) for name in ("als", "ease", "random")}
+    return ipseval.evaluate_ranks(ranks, metrics=RECALL)
+
+
+def all_equal() -> ipseval.Evaluation:
+    """Three recommenders with the same scores."""
+    models = {f"als {number}": MODELS["als"] for number in (1, 2, 3)}
+    return ipseval.evaluate(models, DATA, metrics=RECALL)
+
+
+def three_hundred_models() -> ipseval.Evaluation:
+    """Three hundred recommenders: probabilities of the twenty highest."""
+    models = {f"run {number:03}": scores(DATA, number / 600, 0.2, number) for number in range(300)}
+    return ipseval.evaluate(models, DATA, metrics=RECALL)
+
+
+def impressions() -> ipseval.Evaluation:
+    """A log of what was shown, and γ = 0 asked for: the impressions are computed beside it."""
+    rng = np.random.default_rng(5)
+    popular = np.linspace(3.0, 0.0, N_ITEMS)
+    rows = []
+    for user in range(N_USERS):
+        slates = (popular + rng.gumbel(size=(4, N_ITEMS))).argsort(axis=1)[:, -8:]
+        rows += [(user, item, number) for number, slate in enumerate(slates) for item in slate]
+    frame = pd.DataFrame(rows, columns=["user", "item", "time"])
+    frame["clicked"] = rng.random(len(frame)) < np.linspace(0.1, 0.5, N_ITEMS)[frame["item"]]
+    log = ipseval.ExposureLog.from_frame(frame, timestamp="time", items=range(N_ITEMS))
+    data = ipseval.split_random(log.positives, test_fraction=0.3, rng=0)
+    models = {name: scores(data, taste, popular, 9) for name, taste, popular in MOST_LIKED}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ipseval.evaluate(models, data, propensity=POWER, metrics=RECALL)
+
+
+MOST_LIKED = (("rare", 0.1, -0.8), ("bestsellers", 0.1, 1.2))
+
+
+def without_a_claim() -> ipseval.Evaluation:
+    """Metrics that keep no claim after weighting: there is no probability either."""
+    return evaluate("als", "ease", metrics=("ndcg@10", "auc"))
+
+
 def validation() -> ipseval.validation.Validation:
     """Weights judged by random exposure: right ones, equal ones, and too strong ones."""
     study = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, gamma=0.0, rng=0).study(
@@ -212,6 +282,15 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         known_propensity,
         plain_only,
         distributed,
+        design,
+        exposure,
+        fitted,
+        thin,
+        no_training,
+        all_equal,
+        three_hundred_models,
+        impressions,
+        without_a_claim,
         validation,
     )
 }

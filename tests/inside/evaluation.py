@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ipseval.evaluation._explanation import explained_tables, supported_order
 from ipseval.evaluation._questions import KINDS, metric_names
-from ipseval.evaluation._sentences import probability, reach_line, verdict_lines
-from ipseval.evaluation._verdict import Known, Reach, Standing, Verdict, Weights, of_record, verdicts
+from ipseval.evaluation._sentences import probability, verdict_lines
+from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, verdicts
 from ipseval.evaluation._windows import _over_windows
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.partitions import _partition, _plan, _sorted
