@@ -13,7 +13,6 @@ import contextlib
 import difflib
 import functools
 import inspect
-import os
 import re
 import sys
 import types
@@ -226,10 +225,6 @@ def fits(value: Any, hint: Any) -> bool:
     if kind in (int, float, bool):
         numbers = {int: (int, np.integer), float: (int, float, np.number), bool: (bool, np.bool_)}[kind]
         return isinstance(value, numbers) and isinstance(value, (bool, np.bool_)) == (kind is bool)
-    if kind is collections.abc.Callable:
-        return callable(value)
-    if isinstance(kind, type) and issubclass(kind, os.PathLike):
-        return isinstance(value, kind)
     if kind is collections.abc.Mapping and isinstance(value, collections.abc.Mapping):
         return all(fits(one, inside[1]) for one in value.values()) if inside else True
     if kind in (collections.abc.Iterable, collections.abc.Sequence, list):

@@ -172,11 +172,7 @@ class Exposure:
 
 def check_exposure(exposure: object) -> None:
     """Raise `InputError` unless it is an `Exposure`."""
-    if not isinstance(exposure, Exposure):
-        raise InputError(
-            f"exposure must be an Exposure, as of Exposure.from_frame(frame, split); got "
-            f"{type(exposure).__name__}."
-        )
+    check_type("exposure", exposure, Exposure, " Pass Exposure.from_frame(frame, split).")
 
 
 @dataclass(frozen=True, eq=False)

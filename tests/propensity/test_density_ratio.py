@@ -259,7 +259,7 @@ BAD = {
     "a split": (lambda: DensityRatioPropensity(EXPOSURE).fit(SPLIT), r"split\.train"),
     "a frame": (
         lambda: DensityRatioPropensity(pd.DataFrame()),
-        r"exposure must be an Exposure.*got DataFrame",
+        r"exposure must be Exposure; got DataFrame. Pass Exposure.from_frame",
     ),
     "one fold": (lambda: DensityRatioPropensity(cross_fit=1), r"cross_fit must be an integer >= 2"),
     "features that are no function": (lambda: DensityRatioPropensity(features="n*"), r"callable"),

@@ -11,10 +11,10 @@ import numpy as np
 from ipseval._base.checks import article, examples
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count, some
-from ipseval._base.ids import Ids, places, repeated, to_id_array
+from ipseval._base.ids import Ids, distinct, places, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
-from ipseval.data._impressions import Treatment, check_gaps, keep_shown, merge_repeated
+from ipseval.data._impressions import Treatment, check_gaps, keep_shown, merge_repeated, rows_of
 from ipseval.data._interactions import Interactions
 from ipseval.data.reading._columns import (
     Numbers,
@@ -125,12 +125,11 @@ class Draft:
             lacking = [rows for rows in self._lacking().values() if rows.any()]
             if not lacking:
                 return
-            used = own.ids
-            seen = np.zeros(used.size + 1, dtype=bool)
-            seen[own.codes[~np.logical_or.reduce(lacking)]] = True
-            if not seen[:-1].all():  # only in rows that lack something else
-                rank = np.append(np.cumsum(seen[:-1]) - 1, -1)
-                self.ids[role] = Ids(np.where(seen[own.codes], rank[own.codes], -1), used[seen[:-1]])
+            used = distinct(own.codes[~np.logical_or.reduce(lacking)])
+            if used.size < own.ids.size:  # others are only in rows that lack something else
+                rank = np.full(own.ids.size + 1, -1)
+                rank[used] = np.arange(used.size)
+                self.ids[role] = Ids(rank[own.codes], own.ids[used])
             return
         known = tried(self.problems, to_id_array, universe, f"{role}s")
         if known is None:
@@ -178,7 +177,7 @@ class Draft:
         complete = ~np.logical_or.reduce([self.keep * False, *self._lacking().values()])[self.keep]
         sound = {role: one for role, one in data.items() if role not in faulty}
         known = complete & (data.get("user", np.zeros(1)) >= 0) & (data.get("item", np.zeros(1)) >= 0)
-        return {role: one if role.endswith("_ids") else one[known] for role, one in sound.items()}
+        return rows_of(sound, known)
 
     def interactions(self, duplicates: str) -> Interactions:
         """Return the pairs, or raise everything that is wrong."""
@@ -190,29 +189,25 @@ class Draft:
             again = np.zeros(key.size, dtype=bool)
             again[known] = repeated(key[known])
         if again.any() and duplicates == "raise":
-            self.problems.append(_repeated(again, data))
+            row = int(np.flatnonzero(again)[0])
+            pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
+            what = f"{int(again.sum()):,} of {again.size:,} rows repeat an earlier user–item pair"
+            way_out = "Pass {duplicates=drop} to keep the first row of each pair, {duplicates=keep}"
+            self._fault(f"{what} (first: {examples(pair)})", f"{way_out} where users take items again")
         self.raise_problems()
         n_again = int(again.sum())
         fate = "kept" if duplicates == "keep" else "left out"
         self.counted += some(Count(f"rows that repeat an earlier pair, {fate}", n_again, self.keep.size))
         n_dropped = n_again if duplicates == "drop" else 0
         if n_dropped:
-            data = {role: one if role.endswith("_ids") else one[~again] for role, one in data.items()}
+            data = rows_of(data, ~again)
         values = data.get("value")
         if not self.has_threshold and values is not None and values.min() < values.max():
             extent = f"from {values.min():g} to {values.max():g}"
             what = f"rows with a value {extent}; low ones count as well, as there is no threshold"
             self.counted.append(Count(what, values.size))
-        return unchecked(
-            Interactions,
-            **{
-                name: data.get(name)
-                for name in ("user", "item", "user_ids", "item_ids", "value", "timestamp")
-            },
-            n_duplicates_dropped=n_dropped,
-            repeats=duplicates == "keep",
-            counted=tuple(self.counted),
-        )
+        kept = {"n_duplicates_dropped": n_dropped, "repeats": duplicates == "keep"}
+        return unchecked(Interactions, **data, **kept, counted=tuple(self.counted))
 
     def exposures(self, duplicates: str, gaps: str, unshown_clicks: str) -> ExposureLog:
         """Return the impressions, or raise everything that is wrong."""
@@ -243,9 +238,7 @@ def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str])
     """Return the columns by their names, or by their places in a text file without a header."""
     if source.layout is not None and not source.layout.header:
         columns = list(source.columns)
-        by_place = {2: ("user", "item"), 4: ("user", "item", "value", "timestamp")}.get(
-            len(columns), ("user", "item")
-        )
+        by_place = ("user", "item", "value", "timestamp")[: 4 if len(columns) == 4 else 2]
         usual = dict(zip(by_place, columns, strict=False))
         if source.layout.trec == "qrels":
             usual = {"user": columns[0], "item": columns[2], "value": columns[3]}
@@ -287,17 +280,6 @@ def _of_the_other_kind(role: str, columns: Mapping[str, str]) -> Problem:
         return Problem("impressions hold clicks, and no values", way_out)
     what = f"the {role} is one of impressions, and no column of clicks was found"
     return Problem(what, f"Name it by {{clicked}}, or leave {{{role}}} out")
-
-
-def _repeated(again: BoolArray, data: dict[str, AnyArray]) -> Problem:
-    row = int(np.flatnonzero(again)[0])
-    pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
-    return Problem(
-        f"{int(again.sum()):,} of {again.size:,} rows repeat an earlier user–item pair (first: "
-        f"{examples(pair)})",
-        "Pass {duplicates=drop} to keep the first row of each pair, {duplicates=keep} where users take items "
-        "again",
-    )
 
 
 def _with_ignore(fault: Problem, columns: Mapping[str, str]) -> Problem:

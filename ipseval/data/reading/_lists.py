@@ -289,9 +289,7 @@ def of_arrays(source: Any, users: Any | None, items: Any | None, counted: list[C
     user_ids = None if users is None else to_id_array(users, "users")
     if user_ids is not None and user_ids.size != n_users:
         raise InputError(f"users must hold one id for each of {n_users:,} rows; got {user_ids.size:,}.")
-    empty = ids < 0 if ids.dtype.kind in "if" else np.asarray(pd.isna(ids))
-    if ids.dtype.kind == "f":
-        empty |= np.isnan(ids)
+    empty = np.asarray(pd.isna(ids)) | (ids < 0 if ids.dtype.kind in "if" else False)
     row, place = np.nonzero(~empty)
     values = ids[row, place]
     item_ids, item = _items(values, items)

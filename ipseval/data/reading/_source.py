@@ -66,14 +66,10 @@ def open_source(source: Any, how: Reading, what: str = "the data frame") -> Sour
     else:
         refuse_masked(source, "the source")
         if isinstance(source, np.ndarray) and source.dtype.names:
-            source = pd.DataFrame({name: _native(source[name]) for name in source.dtype.names})
+            native = source.astype(source.dtype.newbyteorder("="), copy=False)  # as pandas wants it
+            source = pd.DataFrame({name: native[name] for name in source.dtype.names})
         found = _frame(source, what)
     return found if how.lists == "stay" or not found.lists else _flat(found, how)
-
-
-def _native(column: Any) -> Any:
-    """Return an array in the byte order of this machine, as pandas wants it."""
-    return column.astype(column.dtype.newbyteorder("="), copy=False)
 
 
 def _mapping(given: Mapping[Any, Any], how: Reading, what: str, kind: Any = None) -> Source:

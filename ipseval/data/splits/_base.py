@@ -73,10 +73,8 @@ class Split(Universe):
         for part, name in zip(parts, ("train", "test", "validation"), strict=False):
             check_interactions(part, name)
         check_type("description", self.description, str)
-        check_positive_int("n_overlap_dropped", self.n_overlap_dropped, minimum=0)
-        check_positive_int("n_tied_users", self.n_tied_users, minimum=0)
-        check_positive_int("n_purged", self.n_purged, minimum=0)
-        check_positive_int("n_repeats_merged", self.n_repeats_merged, minimum=0)
+        for name in ("n_overlap_dropped", "n_tied_users", "n_purged", "n_repeats_merged"):
+            check_positive_int(name, getattr(self, name), minimum=0)
         check_choice("seen", self.seen, SEEN)
         for part in parts[1:]:
             same_users = np.array_equal(part.user_ids, self.train.user_ids)
@@ -184,31 +182,24 @@ class Split(Universe):
         what = {name: "interactions" if part.repeats else "pairs" for name, part in given.items()}
         own = [Count(f"{name} {what[name]}", len(part)) for name, part in given.items()]
         n_tested, trained = int((self.test.activity > 0).sum()), bool(len(self.train))
-        own += some(
-            Count(
-                "test pairs of another part, left out",
-                self.n_overlap_dropped,
-                n_test + self.n_overlap_dropped,
-            ),
-            Count(
+        n_disjoint, leaking = n_test + self.n_overlap_dropped, self.leakage.n_leaking if self.leakage else 0
+        n_items = int((self.test.popularity > 0).sum())
+        found = (
+            ("test pairs of another part, left out", self.n_overlap_dropped, n_disjoint),
+            (
                 "test rows that repeat a test pair, merged",
                 self.n_repeats_merged,
-                n_test + self.n_overlap_dropped + self.n_repeats_merged,
+                n_disjoint + self.n_repeats_merged,
             ),
-            Count("test pairs that are training pairs too", self.n_repeated_positives, n_test),
-            Count("users in test", n_tested, self.n_users),
-            Count("users in test without training pairs", self.n_cold_users * trained, n_tested),
-            Count(
-                "items in test without training pairs",
-                self.n_cold_items * trained,
-                int((self.test.popularity > 0).sum()),
-            ),
-            Count("test pairs of such users or items", self.n_cold_positives * trained, n_test),
-            Count("pairs in a gap before what is held out, left out", self.n_purged),
-            Count(
-                "test pairs with later training pairs", self.leakage.n_leaking if self.leakage else 0, n_test
-            ),
+            ("test pairs that are training pairs too", self.n_repeated_positives, n_test),
+            ("users in test", n_tested, self.n_users),
+            ("users in test without training pairs", self.n_cold_users * trained, n_tested),
+            ("items in test without training pairs", self.n_cold_items * trained, n_items),
+            ("test pairs of such users or items", self.n_cold_positives * trained, n_test),
+            ("pairs in a gap before what is held out, left out", self.n_purged, None),
+            ("test pairs with later training pairs", leaking, n_test),
         )
+        own += some(*(Count(*one) for one in found))
         return (*read, *(one.about("split") for one in own))
 
     def check_seen_excluded(self, what: str) -> None:
