@@ -267,14 +267,6 @@ def test_global_time_takes_a_validation_start() -> None:
     assert sorted(split.train.timestamp) == [7, 8, 9]
 
 
-def test_random_split_is_eight_to_one_to_one() -> None:
-    log = Interactions(np.repeat(np.arange(3), 20), np.tile(np.arange(20), 3), np.arange(3), np.arange(20))
-    split = split_random(log, test_fraction=0.1, validation_fraction=0.1, rng=3)
-    assert split.train.activity.tolist() == [16] * 3
-    assert split.validation.activity.tolist() == [2] * 3
-    assert split.test.activity.tolist() == [2] * 3
-
-
 def test_random_split_follows_its_seed_only() -> None:
     log = Interactions(np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30), np.arange(30), np.arange(10))
     first, again, other = (split_random(log, rng=seed) for seed in (1, 1, 2))

@@ -161,16 +161,14 @@ class Lists:
 
     def _check_ranks(self, entries: Entries, problems: list[Problem], counted: list[Count]) -> None:
         """Count the lists whose ranks are not 1, 2, 3, …, or say that there are such."""
-        rows = np.flatnonzero((entries.user >= 0) & ~np.isnan(entries.order.astype(np.float64)))
-        user, rank = entries.user[rows], entries.order[rows]
-        order = np.lexsort((rank, user))
-        user, rank = user[order], rank[order]
-        starts = np.flatnonzero(np.diff(user, prepend=-1))
-        place = np.arange(user.size) - np.repeat(starts, np.diff(starts, append=user.size))
-        wrong = np.unique(user[rank != place + 1])
+        frame = pd.DataFrame({"user": entries.user, "rank": entries.order})[entries.user >= 0].dropna()
+        place = frame.sort_values("rank", kind="stable").groupby("user").cumcount() + 1
+        wrong = np.unique(frame["user"][frame["rank"] != place.reindex(frame.index)])
         if wrong.size and self.gaps == "renumber":
             counted.append(
-                Count("lists whose ranks were not 1, 2, 3, …, renumbered", wrong.size, starts.size)
+                Count(
+                    "lists whose ranks were not 1, 2, 3, …, renumbered", wrong.size, frame["user"].nunique()
+                )
             )
         elif wrong.size:
             ids = wrong if entries.user_ids is None else entries.user_ids[wrong]

@@ -183,14 +183,10 @@ class Split(Universe):
         own = [Count(f"{name} {what[name]}", len(part)) for name, part in given.items()]
         n_tested, trained = int((self.test.activity > 0).sum()), bool(len(self.train))
         n_disjoint, leaking = n_test + self.n_overlap_dropped, self.leakage.n_leaking if self.leakage else 0
-        n_items = int((self.test.popularity > 0).sum())
+        n_items, n_merged = int((self.test.popularity > 0).sum()), self.n_repeats_merged
         found = (
             ("test pairs of another part, left out", self.n_overlap_dropped, n_disjoint),
-            (
-                "test rows that repeat a test pair, merged",
-                self.n_repeats_merged,
-                n_disjoint + self.n_repeats_merged,
-            ),
+            ("test rows that repeat a test pair, merged", n_merged, n_disjoint + n_merged),
             ("test pairs that are training pairs too", self.n_repeated_positives, n_test),
             ("users in test", n_tested, self.n_users),
             ("users in test without training pairs", self.n_cold_users * trained, n_tested),

@@ -12,14 +12,21 @@ from ipseval._base.checks import (
     as_generator,
     check_callable,
     check_choice,
-    check_fraction,
     check_positive_int,
     counted,
 )
 from ipseval._base.types import IntArray, RngLike
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits._base import Seen, Split, warn_about_leakage
-from ipseval.data.splits._rows import LogLike, UserCuts, as_log, share_of, split_rows, timestamps
+from ipseval.data.splits._rows import (
+    LogLike,
+    UserCuts,
+    as_log,
+    check_shares,
+    share_of,
+    split_rows,
+    timestamps,
+)
 from ipseval.errors import InputError
 
 Order = Literal["random", "temporal"]
@@ -180,9 +187,7 @@ def _shares(
     log: Interactions, test_fraction: float, validation_fraction: float
 ) -> tuple[IntArray, IntArray | None]:
     """Return the number of test and validation pairs of each user, (n_users,) each; None: no such part."""
-    check_fraction("test_fraction", test_fraction)
-    check_fraction("validation_fraction", validation_fraction, low_open=False)
-    check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
+    check_shares(test_fraction, validation_fraction)
     n_test = share_of(log.activity, test_fraction)
     n_validation = share_of(log.activity, validation_fraction) if validation_fraction else None
     if not n_test.any():

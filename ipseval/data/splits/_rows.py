@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from narwhals.typing import IntoDataFrame
 
-from ipseval._base.checks import check_choice, warn_user
+from ipseval._base.checks import check_choice, check_fraction, warn_user
 from ipseval._base.ids import among
 from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
@@ -103,6 +103,13 @@ def as_log(log: LogLike) -> Interactions:
     found = found.positives if isinstance(found, ExposureLog) else found
     check_interactions(found, "log")
     return found  # type: ignore[no-any-return]
+
+
+def check_shares(test_fraction: float, validation_fraction: float) -> None:
+    """Raise `InputError` unless both are shares, and leave something for training."""
+    check_fraction("test_fraction", test_fraction)
+    check_fraction("validation_fraction", validation_fraction, low_open=False)
+    check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
 
 
 def timestamps(log: Interactions, purpose: str) -> AnyArray:

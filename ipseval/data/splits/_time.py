@@ -11,11 +11,11 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_fraction, check_real, counted
+from ipseval._base.checks import check_choice, check_real, counted
 from ipseval._base.types import AnyArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits._base import SEEN, Seen, Split
-from ipseval.data.splits._rows import LogLike, as_log, share_of, split_rows, timestamps
+from ipseval.data.splits._rows import LogLike, as_log, check_shares, share_of, split_rows, timestamps
 from ipseval.errors import InputError
 
 # Whole numbers from here on are nanoseconds: as seconds or microseconds they would lie beyond the year 5000.
@@ -126,9 +126,7 @@ def split_global_time(
     """
     log = as_log(log)
     time = timestamps(log, "a split at a global time")
-    check_fraction("test_fraction", test_fraction)
-    check_fraction("validation_fraction", validation_fraction, low_open=False)
-    check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)
+    check_shares(test_fraction, validation_fraction)
     start = _start_of_share(time, test_fraction) if test_start is None else as_time(test_start, "test_start")
     in_test = time >= start
     in_validation = np.zeros(len(log), dtype=bool)

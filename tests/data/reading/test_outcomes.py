@@ -8,6 +8,7 @@ import pytest
 
 import ipseval
 from ipseval.data import ExposureLog
+from ipseval.data.reading import read_impressions
 
 
 def frame(name: str, values=(1, 0, 1, 0)) -> pd.DataFrame:
@@ -54,3 +55,13 @@ def test_the_password_of_a_url_is_not_repeated():
     with pytest.raises(ipseval.InputError, match="connection=") as caught:
         ipseval.read("postgresql://user:hunter2@host/db")
     assert "hunter2" not in str(caught.value)
+
+
+def test_impressions_are_read_as_read_does_or_refused():
+    log = read_impressions(frame("clicked"))
+    assert isinstance(log, ExposureLog)
+    assert len(log.positives) == 2
+    with pytest.raises(ipseval.InputError, match="need a column of clicks"):
+        read_impressions(frame("rating"))
+    pairs = ipseval.read(frame("rating"))
+    assert pairs.positives is pairs
