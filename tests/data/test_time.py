@@ -34,16 +34,6 @@ def films() -> Interactions:
     return Interactions.from_frame(frame, timestamp="time")
 
 
-def test_leakage_counts_strictly_later_training_rows():
-    # Train at 1, 2, 5, 9; test at 5 (one later: 9), 2 (two later), 10 (none), 0 (all four).
-    log = log_of([1, 2, 5, 9, 5, 2, 10, 0])
-    train = np.arange(8) < 4
-    found = Split(log.select(train), log.select(~train)).leakage
-    assert (found.n_test, found.n_train, found.n_leaking) == (4, 4, 3)
-    assert found.share == 3 / 4
-    assert found.median_future == (1 / 4 + 2 / 4) / 2  # of 0, 1/4, 2/4, 4/4
-
-
 def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
     log = log_of([1, 2, 3, 4])
     split = split_global_time(log, test_fraction=0.5)
