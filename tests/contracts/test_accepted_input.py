@@ -10,26 +10,6 @@ import ipseval
 from tests.contracts.test_bad_input import SCORES, SPLIT, TRAIN, frame, known, run
 
 
-@pytest.mark.parametrize("dtype", ["Float64", "Int64", "float[pyarrow]", "int64[pyarrow]", "int8"])
-def test_nullable_and_arrow_scores_rank_as_plain_numbers_do(dtype):
-    if "pyarrow" in dtype:
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    expected = ipseval.rank_positives(SCORES, SPLIT).n_above.tolist()
-    assert ipseval.rank_positives(pd.DataFrame(SCORES).astype(dtype), SPLIT).n_above.tolist() == expected
-
-
-@pytest.mark.parametrize("dtype", ["Float64", "Int64"])
-def test_nullable_predictions_of_ratings_are_read_as_plain_numbers(dtype):
-    ratings = ipseval.Interactions.from_frame(TRAIN.assign(value=[1, 2, 3]), value="value")
-    found = [
-        ipseval.evaluation.evaluate_ratings(
-            {"m": pd.DataFrame(SCORES).astype(kind)}, ratings, metrics=["mae"]
-        ).frame
-        for kind in (float, dtype)
-    ]
-    pd.testing.assert_frame_equal(*found)
-
-
 def test_whole_numbers_that_doubles_cannot_tell_apart_keep_their_order():
     # 2^53 and 2^53 + 1 are one number in double precision.
     big = np.array([[0, 2**53, 2**53 + 1]] * 3)
@@ -53,14 +33,6 @@ def test_dates_with_a_time_zone_match_their_own_universe(zone):
     alone = ipseval.Interactions.from_frame(pd.DataFrame({"user": dates, "item": [1, 2]}))
     assert alone.user.tolist() == [1, 0]
     assert set(alone.user_ids) == set(log.user_ids)
-
-
-def test_series_with_the_same_labels_are_read_side_by_side():
-    counts = pd.Series([1, 2, 4, 8, 16], index=list("abcde"))
-    options = {"method": "poisson", "source": "logger"}
-    expected = ipseval.fit_gamma(counts.tolist(), (2 * counts).tolist(), 100, **options).gamma
-    assert ipseval.fit_gamma(counts, 2 * counts, 100, **options).gamma == expected
-    assert ipseval.fit_gamma(counts, (2 * counts).reset_index(drop=True), 100, **options).gamma == expected
 
 
 def test_a_split_at_a_date_says_the_date():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,52 +186,3 @@ def test_weighted_ap_of_more_tied_positives_is_near_the_mean_over_orders():
     every = [value("ap", rng.permutation(11).astype(float), weights, 8) for _ in range(1500)]
     error = np.std(every) / np.sqrt(len(every))
     assert value("ap", scores, weights, 8) == pytest.approx(np.mean(every), abs=4 * error)
-
-
-OWN = '''
-from ipseval.metrics import AdditiveMetric, Definition
-
-
-class InverseRank(AdditiveMetric):
-    """Mean of 1/r over relevant items."""
-
-    name = "inverse_rank"
-    summary = "mean reciprocal rank of all relevant items"
-    kind = "mean"
-    definition = Definition("(1/s) Σ_{i∈S} 1{r_i ≤ k} / r_i", "s", "1/r")
-
-    def _curve(self, rank, n_candidates):
-        return 1 / rank
-'''
-
-
-def test_a_metric_of_ones_own_is_one_file_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path = tmp_path / "_inverse_rank.py"
-    path.write_text(OWN, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("_inverse_rank", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setitem(METRICS, "inverse_rank", module.InverseRank)
-
-    metric = ipseval.metric("Inverse_Rank@3")
-    assert repr(metric) == metric.label == "inverse_rank@3"
-    scores = np.array([3.0, 1.0, 2.0, 0.0])  # ranks 1 and 3 of four
-    assert value("inverse_rank", scores, None, 2) == pytest.approx((1 + 1 / 3) / 2)
-    assert value("inverse_rank@2", scores, None, 2) == pytest.approx(1 / 2)
-    assert value("inverse_rank", scores, np.array([1.0, 3.0]), 2) == pytest.approx((1 + 1) / 4)
-    # Tied with the rest: the mean of 1, 1/2, 1/3, 1/4.
-    assert value("inverse_rank", np.zeros(4), None, 1) == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
-    result = ipseval.evaluate_ranks(
-        {"m": ranked(scores, 2)},
-        propensity=ipseval.KnownPropensity(item=np.full(4, 0.5)).fit(ranked(scores, 2)),
-        metrics=["inverse_rank"],
-        estimators=["aoa", "snips-global", "ips"],
-        n_relevant=2,
-        on_low_ess="ignore",
-    )
-    # ips: Σ (1/P)/r / s = 2 (1 + 1/3) / 2
-    assert result.frame["estimate"].tolist() == pytest.approx([2 / 3, 2 / 3, 4 / 3])
-    assert (
-        "exactly unbiased given the propensities and the numbers of relevant items"
-        in result.frame["claim"].iloc[2]
-    )

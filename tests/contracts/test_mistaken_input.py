@@ -308,24 +308,6 @@ def test_one_metric_or_estimator_needs_no_list_around_it():
     assert (result.metrics, result.estimators) == (["recall@2"], ["aoa"])
 
 
-def test_labels_of_a_series_or_frame_say_which_id_a_value_is_for():
-    by_position = ipseval.KnownPropensity(item=[0.1, 0.2, 0.3]).fit(SPLIT).item
-    labelled = pd.Series([0.3, 0.1, 0.2], index=[2, 0, 1])
-    assert ipseval.KnownPropensity(item=labelled).fit(SPLIT).item.tolist() == by_position.tolist()
-    one, other = (
-        run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=n_relevant).frame["estimate"].item()
-        for n_relevant in ([1, 2, 3], pd.Series([3, 1, 2], index=[2, 0, 1]))
-    )
-    assert one == other
-    frame_of_scores = pd.DataFrame(SCORES, index=[0, 1, 2], columns=[0, 1, 2])
-    errors = [
-        ipseval.evaluation.evaluate_ratings({"m": scores}, RATINGS, metrics=["mae"]).frame["estimate"].item()
-        for scores in (SCORES, frame_of_scores.loc[[2, 0, 1], [1, 2, 0]])
-    ]
-    # Predictions 0, 4, 8 of the ratings 1, 2, 3.
-    assert errors == [pytest.approx((1 + 2 + 5) / 3)] * 2
-
-
 def test_errors_travel_between_processes():
     with pytest.raises(ipseval.errors.UnknownNameError) as caught:
         ipseval.metric("recal@10")

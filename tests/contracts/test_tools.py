@@ -9,10 +9,9 @@ import pytest
 
 from tests import floors
 from tests.conftest import ROOT
-from tests.mutation.rooms import ROOMS, SPEED, Room
+from tests.mutation.rooms import ROOMS, SPEED
 from tests.mutation.run import SURVIVORS, Score, reasons
-from tests.mutation.sample import Mutant, applies, meaning, places, sample
-from tests.mutation.trace import Trace
+from tests.mutation.sample import places, sample
 from tests.typed.__main__ import PAGES, expected, program
 
 CODE = """
@@ -35,32 +34,6 @@ def test_a_floor_that_is_missed_is_named():
     assert floors.low({"lines": float("nan"), "branches": 1.0}) == ["lines"]
 
 
-def test_annotations_and_what_only_type_checkers_read_are_no_code():
-    same = CODE.replace("int | None", "int + None").replace("if TYPE", "if not TYPE")
-    assert meaning(same) == meaning(CODE)
-    assert meaning(CODE.replace("x + 1", "x - 1")) != meaning(CODE)
-    assert meaning(CODE.replace("= 1)", "= 2)")) != meaning(CODE)
-
-
-def test_operators_whose_mutants_are_the_same_program_are_left_out():
-    change = "ReplaceComparisonOperator_{}".format
-    assert all(applies(change(one)) for one in ("Lt_LtE", "Is_IsNot", "IsNot_Is", "Eq_NotEq"))
-    assert not any(applies(change(one)) for one in ("Is_Eq", "IsNot_NotEq", "Eq_Is", "Is_Lt"))
-
-
-def test_a_sample_of_mutants_follows_from_its_seed(tmp_path):
-    pytest.importorskip("cosmic_ray")
-    path = tmp_path / "code.py"
-    path.write_text(CODE, encoding="utf-8")
-    assert len(places(CODE)) >= 5
-    one, other = (sample(tmp_path, [path], 3, seed=0) for _ in range(2))
-    assert one == other
-    assert one[1] == len(places(CODE))
-    assert 0 < len(one[0]) <= 3
-    assert all(meaning(each.code) != meaning(CODE) and each.before != each.after for each in one[0])
-    assert one[2] == 0
-
-
 def test_values_of_constants_of_speed_are_left_out_of_a_sample_and_counted(tmp_path, monkeypatch):
     pytest.importorskip("cosmic_ray")
     path, code = tmp_path / "code.py", f"{CODE}\nMANY = 2 * 3\n"
@@ -74,22 +47,6 @@ def test_values_of_constants_of_speed_are_left_out_of_a_sample_and_counted(tmp_p
     assert f"{n_places} places, and {n_left_out} of SPEED left out" in str(
         Score(n_places, n_left_out, found=1)
     )
-
-
-def test_the_score_is_the_share_found_of_those_without_a_reason():
-    mutant = Mutant("a.py", 1, "x", "y", "")
-    score = Score(found=81, survived=[mutant] * 19, excused=[mutant] * 7)
-    assert score.share == 0.81
-    assert "95 % interval 72% to 87%" in str(score)
-
-
-def test_tests_of_a_line_are_those_of_the_room_first_and_fast_ones_first():
-    seconds = {"room.py::b": 2.0, "room.py::a": 1.0, "far.py::c": 0.1, "far.py::d": 50.0, "a.py::a.f": 0.0}
-    trace = Trace({"a.py": {3: set(seconds) - {"a.py::a.f"}, 4: set(), 5: {"far.py::c"}}}, seconds)
-    room = Room("*.py", ("room.py",), ("", "", ""))
-    assert trace.of("a.py", 3, room) == ["a.py::a.f", "room.py::a", "room.py::b", "far.py::c"]
-    assert trace.of("a.py", 4, room) == trace.of("a.py", 3, room)  # no test is known to run it
-    assert trace.of("a.py", 5, room) == ["a.py::a.f", "far.py::c"]
 
 
 @pytest.mark.parametrize("name", ROOMS)
