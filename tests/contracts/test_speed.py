@@ -31,10 +31,9 @@ def set_all(monkeypatch, value: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@VALUES
 @pytest.mark.parametrize("case", CASES)
-def test_numbers_do_not_depend_on_how_much_is_done_at_once(case, value, monkeypatch):
-    set_all(monkeypatch, value)
+def test_numbers_do_not_depend_on_how_much_is_done_at_once(case, monkeypatch):
+    set_all(monkeypatch, 2)  # in these worlds 50 is nearly everything at once
     assert not numbers.changed({case: KEPT[case]}, {case: dict(CASES[case]())})
 
 

@@ -18,6 +18,8 @@ RUNNABLE = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("nbclient", "nbformat", "ipykernel", "matplotlib")),
     reason="running notebooks needs nbclient, ipykernel and matplotlib: pip install -e '.[docs]'",
 )
+REPRODUCTIONS = sorted((FOLDER / "reproductions").glob("*.ipynb"))
+executed = pytest.mark.parametrize("path", [*NOTEBOOKS, *REPRODUCTIONS], ids=lambda path: path.stem)
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -34,16 +36,17 @@ def outputs(path: Path) -> list[dict]:
 def test_notebooks_are_numbered_each_once():
     numbers = [int(path.name[:2]) for path in NOTEBOOKS]
     assert len(set(numbers)) == len(numbers) >= 8
+    assert [path.stem[:2] for path in REPRODUCTIONS] == ["21", "22", "23", "24", "25"]
 
 
-@each
+@executed
 def test_outputs_are_kept_from_one_run_from_the_top(path: Path):
     assert [cell["execution_count"] for cell in cells(path)] == list(range(1, len(cells(path)) + 1))
     assert outputs(path)
     assert not [output for output in outputs(path) if output["output_type"] == "error"]
 
 
-@each
+@executed
 def test_outputs_name_no_path_of_the_machine_and_no_time_of_the_run(path: Path):
     text = path.read_text(encoding="utf-8")
     assert not re.findall(r"/(?:home|root|tmp|Users|usr|work|opt|var)/|[A-Z]:\\\\", text)

@@ -80,14 +80,8 @@ CASES: dict[str, Callable[[], Evaluation]] = {
 
 
 def outputs(one: Evaluation) -> dict[str, str]:
-    texts = {
-        "text": repr(one),
-        "markdown": one.to_markdown(),
-        "latex": one.to_latex(),
-        "html": one.to_html(),
-        "json": one.to_json(),
-        "notebook": str(one._repr_html_()),
-    }
+    # All other writers write the tables that HTML is written of: tests/golden.
+    texts = {"text": repr(one), "html": one.to_html(), "json": one.to_json()}
     frames = {"frame": one.frame, "compare": one.compare(), "diagnostics": one.diagnostics}
     return texts | {name: frame.to_csv() for name, frame in frames.items()}
 

@@ -40,12 +40,11 @@ def test_the_tests_of_all_pairs_are_those_of_compare(n_models):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_thousand_recommenders_are_printed_saved_and_written_in_three_seconds_each(tmp_path):
+def test_a_thousand_recommenders_are_printed_saved_and_written_in_a_second_each(tmp_path):
     found = evaluation(
-        998, metrics=["recall@10", "mean_dcg@10", "ndcg@10"], estimators=["aoa", "snips-global"],
-        propensity=ipseval.PowerLawPropensity(gamma=1),
-    )  # fmt: skip
+        998, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
+    )
     for action in (lambda: repr(found), lambda: found.save(tmp_path / "many.npz"), found.to_html):
         start = time.process_time()
         action()
-        assert time.process_time() - start < 3
+        assert time.process_time() - start < 1

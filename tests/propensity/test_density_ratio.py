@@ -229,7 +229,7 @@ def test_samples_that_features_tell_apart_warn_of_poor_overlap():
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("n_users", range(1, 11))
+@pytest.mark.parametrize("n_users", [1, 2, 3, 5, 10])
 def test_a_handful_of_users_with_exposure_gives_a_fit(n_users):
     split, exposure = two_samples()
     with warnings.catch_warnings():
