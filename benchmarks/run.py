@@ -2,10 +2,12 @@
 
     python benchmarks/run.py                                # every script once, into build/benchmarks.md
     python benchmarks/run.py splits.py "ingest.py --pairs 650000"
+    python benchmarks/run.py --against main                 # what got slower: small sizes, in five minutes
     python benchmarks/run.py ingest.py --against main --repeats 5
 
-With `--against` each script runs in this tree and in a fresh checkout of the other commit, in turn, and the
-ratio of the medians of processor time (of the process and its children) is printed. It takes what both have.
+With `--against` each script runs in this tree and in a fresh checkout of the other commit, in turn. The ratio
+of processor time (of the process and its children) is the median over the pairs of runs, with the least and
+the largest beside it; slower is what is so in every pair. A first run of both compiles, and is not counted.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -38,27 +41,33 @@ SCRIPTS = (
     "ties",
     "validation",
 )
+SMALL = (  # what is run against another commit unless scripts are named
+    "ingest.py --pairs 200000 --repeats 1",
+    "reading.py --rows 300000 --repeats 1",
+    "metrics.py --users 2000 --repeat 1",
+    "ranking.py --workloads W2 --threads 1 --repeats 1",
+    "ties.py --users 100 --items 5000 --repeats 1",
+    "sampled.py",
+    "report.py",
+)
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "polars", "numba", "threadpoolctl")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "scripts", nargs="*", default=[f"{name}.py" for name in SCRIPTS], help="with their options"
-    )
+    parser.add_argument("scripts", nargs="*", help="with their options; default: all, or small ones")
     parser.add_argument("--against", metavar="REV", help="a commit to compare with")
-    parser.add_argument("--repeats", type=int, default=5, help="of each, with --against; default: 5")
+    parser.add_argument("--repeats", type=int, default=4, help="pairs of runs, with --against; default: 4")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "benchmarks.md")
     options = parser.parse_args()
     parts = [header(options.against)]
     print(parts[0], flush=True)
     if options.against is None:
-        for script in options.scripts:
+        for script in options.scripts or [f"{name}.py" for name in SCRIPTS]:
             parts.append(f"## {script}\n\n```text\n{run(ROOT, script)[1].strip()}\n```\n")
             print(parts[-1], flush=True)
     else:
-        parts.append(against(options.against, options.scripts, options.repeats))
-        print(parts[-1])
+        parts.append(against(options.against, options.scripts or SMALL, options.repeats))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text("\n".join(parts), encoding="utf-8")
 
@@ -76,23 +85,36 @@ def header(other: str | None) -> str:
     return "\n".join(["# Benchmarks", "", "| what | value |", "|---|---|", *lines, ""])
 
 
-def against(rev: str, scripts: list[str], repeats: int) -> str:
+def against(rev: str, scripts: Sequence[str], repeats: int) -> str:
     """Return a table of processor times of both commits; the two are run in turn."""
-    lines = ["| script | this, s | other, s | this / other |", "|---|---|---|---|"]
+    lines = ["| script | this, s | other, s | this / other | from | to | |", "|---|---|---|---|---|---|---|"]
+    print(*lines, sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         other = Path(folder) / "other"
         git("worktree", "add", "--detach", str(other), rev)
         try:
             for script in scripts:
-                seconds: dict[Path, list[float]] = {ROOT: [], other: []}
-                for repeat in range(repeats):
-                    for tree in (ROOT, other) if repeat % 2 else (other, ROOT):
-                        seconds[tree].append(run(tree, script)[0])
-                mine, theirs = (statistics.median(values) for values in seconds.values())
-                lines.append(f"| {script} | {mine:.2f} | {theirs:.2f} | {mine / theirs:.2f} |")
+                lines.append(compared(script, other, repeats))
+                print(lines[-1], flush=True)
         finally:
             git("worktree", "remove", "--force", str(other))
     return "\n".join([*lines, ""])
+
+
+def compared(script: str, other: Path, repeats: int) -> str:
+    """Return the row of a script, which both trees run in turn."""
+    seconds: dict[Path, list[float]] = {ROOT: [], other: []}
+    for repeat in range(repeats + 1):
+        for tree in (ROOT, other) if repeat % 2 else (other, ROOT):
+            try:
+                seconds[tree].append(run(tree, script)[0])
+            except SystemExit as error:  # such as a name that the other commit does not have
+                return f"| {script} | | | | | | {str(error).splitlines()[-1]} |"
+    mine, theirs = (values[1:] for values in seconds.values())
+    ratios = [one / two for one, two in zip(mine, theirs, strict=True)]
+    verdict = "slower" if min(ratios) > 1.05 else "faster" if max(ratios) < 0.95 else ""
+    figures = (*(statistics.median(one) for one in (mine, theirs, ratios)), min(ratios), max(ratios))
+    return f"| {script} | {' | '.join(f'{one:.2f}' for one in figures)} | {verdict} |"
 
 
 def run(tree: Path, script: str) -> tuple[float, str]:
