@@ -53,12 +53,13 @@ LAYERS = {
             for name in ("exact", "tiles", "top", "duplicate_items", "close", "without")
         ),
         *(f"tests/ranking/adapters/test_{name}.py" for name in ("docs", "frames")),
-        *(f"tests/inference/test_{name}.py" for name in ("docs", "bounds", "sensitivity")),
+        *(f"tests/inference/test_{name}.py" for name in ("docs", "bounds", "sensitivity", "comparisons")),
+        "tests/inference/test_propensity_influence.py",
         *(
             f"tests/propensity/test_{name}.py"
             for name in ("gamma_simulation", "density_ratio", "density_ratio_coat", "density_ratio_steady")
         ),
-        *("tests/metrics/sampled/test_pools.py", "tests/metrics/sampled/test_joint.py"),
+        *(f"tests/metrics/sampled/test_{name}.py" for name in ("pools", "joint", "corrected")),
         "tests/validation/simulation/test_recovery.py",
         *(f"tests/validation/test_validation_{name}.py" for name in ("worlds", "population")),
         *(
@@ -72,14 +73,7 @@ LAYERS = {
             for name in ("evaluation_oracle", "ratings", "real_data", "distributed", "out_of_core", "repeats")
         ),
         *("tests/evaluation/test_distributed_groups.py", "tests/evaluation/slates/test_oracles.py"),
-        *(f"tests/reproductions/test_reproductions{name}.py" for name in ("", "_models", "_data")),
-        *(
-            f"tests/reproductions/test_reproduction_of_{name}.py"
-            for name in (
-                *("conditional_score", "sampling", "online_tests", "protocols", "coat_exposure"),
-                "weight_checks",
-            )
-        ),
+        "tests/reproductions/",
         "tests/correction/test_correction_scripts.py",
     ],
 }
