@@ -18,8 +18,6 @@ SHOWN = ipseval.ExposureLog.from_frame(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ipseval.split_random(FRAME), r"Pass ipseval\.read\(log\)"),
-        (lambda: ipseval.split_global_time(SHOWN), r"Pass its positives: log\.positives"),
         (lambda: ipseval.evaluate({"m": np.ones((2, 3))}, SHOWN), r"split_random\(log\.positives\)"),
         (lambda: ipseval.evaluate({"m": np.ones((2, 3))}, FRAME), r"split_random\(ipseval\.read\(frame\)\)"),
         (lambda: ipseval.Interactions.from_frame(FRAME), r"pass ipseval\.read\(frame\)"),
